@@ -1,0 +1,130 @@
+"""The one model that reads a configuration file. Unknown keys are errors; keys of providers never stand in a file."""
+
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+VARIABLE = "AGENTICIQA_CONFIG"
+DEFAULT = "model_backends"
+
+
+class ConfigError(ValueError):
+    """A configuration file is missing, not YAML, or says something that is not understood."""
+
+
+class Section(BaseModel):
+    """The base of every section: frozen, no unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StageConfig(Section):
+    """What one stage runs on.
+
+    ``backend`` is ``offline`` (rules and measurements, nothing is sent anywhere) or ``provider.model``, such as
+    ``openai.gpt-4o``. ``api_base`` sends the calls to an OpenAI-compatible server instead, with the key in the
+    environment variable named by ``api_key_env`` and otherwise without one.
+    """
+
+    backend: str = "offline"
+    api_base: str | None = None
+    api_key_env: str | None = None
+    fallback_backend: str | None = None
+    fallback_api_base: str | None = None
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int = Field(default=2048, gt=0)
+    timeout: float = Field(default=120.0, gt=0, description="seconds that one attempt may take")
+    max_retries: int = Field(default=3, ge=0, description="further attempts after a fault of the network or server")
+    structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "auto"
+    logprobs: bool = False
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether this stage runs without any language model."""
+        return self.backend == "offline"
+
+
+class PlannerConfig(StageConfig):
+    """The Planner's section. ``on_failure: rules`` lets the offline rules plan when the model cannot."""
+
+    sees_images: bool = True
+    on_failure: Literal["error", "rules"] = "error"
+
+
+class FusionConfig(Section):
+    """How tool scores and the model's probabilities become one score (paper, Eq. 7-10)."""
+
+    eta: float = Field(default=1.0, ge=0)
+
+
+class Config(Section):
+    """A whole configuration."""
+
+    planner: PlannerConfig = PlannerConfig()
+    executor: StageConfig = StageConfig()
+    summarizer: StageConfig = StageConfig()
+    replan: StageConfig = StageConfig()
+    attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")
+    max_replan_iterations: int = Field(default=2, ge=0, le=10)
+    fusion: FusionConfig = FusionConfig()
+    calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")
+    pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
+
+    def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
+        """This configuration with every stage on ``backend``."""
+        changes = {"backend": backend, "api_base": api_base}
+        return self.model_copy(
+            update={
+                name: getattr(self, name).model_copy(update=changes)
+                for name in ("planner", "executor", "summarizer", "replan")
+            }
+        )
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether no stage asks a language model."""
+        return all(stage.is_offline for stage in (self.planner, self.executor, self.summarizer, self.replan))
+
+
+def load_config(path_or_name: str | os.PathLike[str] | None = None) -> Config:
+    """Read a configuration: the given file or shipped name, else ``$AGENTICIQA_CONFIG``, else the packaged default.
+
+    Raises ConfigError, in one line, when there is no such file or it holds anything unexpected.
+    """
+    wanted = os.fspath(path_or_name) if path_or_name is not None else os.environ.get(VARIABLE) or DEFAULT
+    try:
+        return Config.model_validate(yaml.safe_load(_text(wanted)) or {})
+    except yaml.YAMLError as error:
+        raise ConfigError(f"configuration {wanted}: not valid YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        wrong = "; ".join(_explain(item["loc"], item["type"], item["msg"]) for item in error.errors())
+        raise ConfigError(f"configuration {wanted}: {wrong}") from error
+
+
+def _text(wanted: str) -> str:
+    path = Path(wanted)
+    try:
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+        shipped = resources.files(__package__) / f"{wanted}.yaml"
+        if shipped.is_file():
+            return shipped.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration {wanted}: cannot be read: {error}") from error
+    raise ConfigError(f"configuration {wanted}: no such file, and no configuration of that name is shipped")
+
+
+def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
+    where = ".".join(map(str, location)) or "the file"
+    if kind != "extra_forbidden":
+        return f"{where}: {message}"
+    section: type[BaseModel] = Config
+    for part in location[:-1]:
+        inner = section.model_fields[str(part)].annotation
+        section = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else section
+    return f"unknown key {where!r}, known are {', '.join(section.model_fields)}"

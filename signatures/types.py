@@ -1,0 +1,281 @@
+"""What the stages hand to each other: the documents' JSON, as pydantic models.
+
+Field names and JSON keys are the wire contract. Every model refuses unknown keys, NaN and infinity.
+"""
+
+import logging
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from agenticiqa.signatures.vocabulary import (
+    DetectableDistortion,
+    Distortion,
+    Severity,
+    fold_distortion,
+    fold_severity,
+)
+
+logger = logging.getLogger(__name__)
+
+GLOBAL = "Global"
+UNABLE = "Unable to determine"
+PARSING_FAILED = "VLM output parsing failed"
+
+
+def _stripped(text: str) -> str:
+    text = text.strip()
+    if not text:
+        raise ValueError("must contain at least one character that is not blank")
+    return text
+
+
+def _folded_distortion(value: Any) -> Any:
+    return (fold_distortion(value) or value) if isinstance(value, str) else value
+
+
+def _folded_severity(value: Any) -> Any:
+    return (fold_severity(value) or value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, AfterValidator(_stripped)]
+DistortionName = Annotated[Distortion, BeforeValidator(_folded_distortion)]
+DetectableName = Annotated[DetectableDistortion, BeforeValidator(_folded_distortion)]
+SeverityName = Annotated[Severity, BeforeValidator(_folded_severity)]
+
+
+class Strict(BaseModel):
+    """The base of every model here: no unknown keys, no NaN, no infinity."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class QueryType(StrEnum):
+    """The form of the answer that a question asks for."""
+
+    SCORING = "scoring"
+    MCQ = "mcq"
+    EXPLANATION = "explanation"
+
+
+def unique(items: Iterable[str]) -> list[str]:
+    """The items in order of first appearance, each once."""
+    return list(dict.fromkeys(items))
+
+
+class PlanFlags(Strict):
+    """Which of the Executor's four sub-tasks run."""
+
+    distortion_detection: bool = Field(strict=True)
+    distortion_analysis: bool = Field(strict=True)
+    tool_selection: bool = Field(strict=True)
+    tool_execution: bool = Field(strict=True)
+
+    def any(self) -> bool:
+        """Whether the plan asks for any evidence at all."""
+        return self.distortion_detection or self.distortion_analysis or self.tool_selection or self.tool_execution
+
+
+class PlannerOutput(Strict):
+    """The Planner's plan: what is asked, of which regions, and which sub-tasks run (paper, Appendix A.2)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query_type": "IQA",
+                    "query_scope": ["vehicle"],
+                    "distortion_source": "Explicit",
+                    "distortions": {"vehicle": ["Blurs"]},
+                    "reference_mode": "No-Reference",
+                    "required_tool": None,
+                    "plan": {
+                        "distortion_detection": False,
+                        "distortion_analysis": True,
+                        "tool_selection": False,
+                        "tool_execution": False,
+                    },
+                }
+            ]
+        }
+    )
+
+    query_type: Literal["IQA", "Other"]
+    query_scope: list[Text] | Literal["Global"]
+    distortion_source: Literal["Explicit", "Inferred"]
+    distortions: dict[str, list[DistortionName]] | None
+    reference_mode: Literal["Full-Reference", "No-Reference"]
+    required_tool: str | list[str] | None
+    plan: PlanFlags
+
+    @field_validator("query_scope", mode="before")
+    @classmethod
+    def _fold_scope(cls, value: Any) -> Any:
+        return fold_scope(value)
+
+    @field_validator("distortion_source", "reference_mode", mode="before")
+    @classmethod
+    def _fold_case(cls, value: Any) -> Any:
+        return fold_case(value, ("Explicit", "Inferred", "Full-Reference", "No-Reference"))
+
+    @field_validator("distortions")
+    @classmethod
+    def _distortions_once(cls, value: dict[str, list[Distortion]] | None) -> dict[str, list[Distortion]] | None:
+        once = {region: [*dict.fromkeys(names)] for region, names in (value or {}).items() if names}
+        return once or None
+
+    @field_validator("required_tool")
+    @classmethod
+    def _one_tool_is_a_name(cls, value: str | list[str] | None) -> str | list[str] | None:
+        names = unique([value] if isinstance(value, str) else value or [])
+        return None if not names else names[0] if len(names) == 1 else names
+
+    @property
+    def regions(self) -> list[str]:
+        """The scope as a list: ``["Global"]`` for the whole image."""
+        return [GLOBAL] if isinstance(self.query_scope, str) else self.query_scope
+
+    @property
+    def tools(self) -> list[str]:
+        """The tools that the query names, none as an empty list."""
+        return [self.required_tool] if isinstance(self.required_tool, str) else self.required_tool or []
+
+
+def fold_scope(value: Any) -> Any:
+    """``"global"``, ``["Global"]`` and an empty list all mean the whole image; regions are kept once each."""
+    if isinstance(value, str):
+        return GLOBAL if value.strip().lower() == "global" else [value]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        regions = unique(item.strip() for item in value if item.strip().lower() != "global")
+        return regions or GLOBAL
+    return value
+
+
+def fold_case(value: Any, allowed: tuple[str, ...]) -> Any:
+    """The allowed spelling of ``value``, whatever its case; unchanged where there is none."""
+    if not isinstance(value, str):
+        return value
+    return {name.lower(): name for name in allowed}.get(value.strip().lower(), value)
+
+
+class DistortionAnalysis(Strict):
+    """One distortion of one region: how bad, and how one can tell."""
+
+    type: DistortionName
+    severity: SeverityName
+    explanation: Text
+
+
+class ToolCall(Strict):
+    """One run of one tool: what it measured, or why it did not.
+
+    ``raw`` is on the metric's own scale, ``calibrated`` on 1..5 (higher is better), ``ms`` is wall time, ``box`` is
+    ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was measured.
+    """
+
+    tool: str
+    region: str
+    distortion: str
+    raw: float | None = None
+    calibrated: float | None = Field(default=None, ge=1, le=5)
+    ms: float = Field(ge=0)
+    error: str | None = None
+    box: tuple[int, int, int, int] | None = None
+
+
+class ExecutorOutput(Strict):
+    """The evidence that the Executor collected. What the plan switched off is ``None``.
+
+    ``quality_scores`` maps region and distortion to the pair of tool and calibrated score, ``{"Global": {"Blurs":
+    ["SSIM", 2.6]}}``; a tool that was not run for one distortion stands under ``"Overall"``. ``measurements`` has the
+    physical quantities behind an offline analysis. ``failures`` maps a sub-task that gave no result to the reason, and
+    ``notes`` says what a reader of the scores has to know.
+    """
+
+    distortion_set: dict[str, list[DistortionName]] | None = None
+    distortion_analysis: dict[str, list[DistortionAnalysis]] | None = None
+    selected_tools: dict[str, dict[str, str]] | None = None
+    quality_scores: dict[str, dict[str, tuple[str, float]]] | None = None
+    tool_log: list[ToolCall] = Field(default_factory=list)
+    measurements: dict[str, float] | None = None
+    failures: dict[str, str] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+
+    @field_validator("quality_scores")
+    @classmethod
+    def _scores_on_the_scale(
+        cls, value: dict[str, dict[str, tuple[str, float]]] | None
+    ) -> dict[str, dict[str, tuple[str, float]]] | None:
+        for region, scores in (value or {}).items():
+            for distortion, (tool, score) in scores.items():
+                if not 1 <= score <= 5:
+                    raise ValueError(
+                        f"{tool} scores {score} for {region}/{distortion}: calibrated scores lie in [1, 5]"
+                    )
+        return value
+
+    @property
+    def scores(self) -> list[float]:
+        """Every calibrated tool score, in order."""
+        return [score for scores in (self.quality_scores or {}).values() for _, score in scores.values()]
+
+    def is_empty(self) -> bool:
+        """Whether there is neither an analysis nor a score in it."""
+        return not any(self.distortion_analysis.values() if self.distortion_analysis else ()) and not self.scores
+
+
+class SummarizerOutput(Strict):
+    """The answer with its reason.
+
+    ``final_answer`` is a float in [1, 5] when scoring (``quality_score`` is then the same number) and text otherwise.
+    ``quality_probs`` maps the levels "1".."5" to probabilities, ``probability_source`` says where they came from.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "final_answer": "B",
+                    "quality_reasoning": "The image shows moderate blur affecting sharpness, "
+                    "consistent with tool score of 2.6.",
+                    "need_replan": False,
+                },
+                {
+                    "final_answer": UNABLE,
+                    "quality_reasoning": "Insufficient evidence for vehicle region.",
+                    "need_replan": True,
+                    "replan_reason": "Missing tool scores for vehicle region",
+                },
+            ]
+        }
+    )
+
+    final_answer: float | str
+    quality_reasoning: Text = Field(min_length=1)
+    need_replan: bool = False
+    replan_reason: str | None = None
+    used_evidence: dict[str, Any] | None = None
+    quality_score: float | None = Field(default=None, ge=1, le=5)
+    quality_probs: dict[Literal["1", "2", "3", "4", "5"], float] | None = None
+    probability_source: Literal["logprobs", "quality_probs", "reasoning", "uniform", "measurements"] | None = None
+
+    @field_validator("final_answer")
+    @classmethod
+    def _answer_is_usable(cls, value: float | str) -> float | str:
+        if isinstance(value, str):
+            return _stripped(value)
+        if not (math.isfinite(value) and 1 <= value <= 5):
+            raise ValueError(f"a score lies in [1, 5], got {value}")
+        return value
+
+    @model_validator(mode="after")
+    def _fields_agree(self) -> "SummarizerOutput":
+        if isinstance(self.final_answer, float) and self.quality_score not in (None, self.final_answer):
+            raise ValueError(f"quality_score {self.quality_score} differs from final_answer {self.final_answer}")
+        if self.need_replan and not self.replan_reason:
+            logger.warning("need_replan is set without a reason")
+            self.replan_reason = "No reason provided"
+        return self
