@@ -1,0 +1,1 @@
+"""What is measured and tuned: data sets, benchmarks, prompt optimisation."""

@@ -1,0 +1,1 @@
+"""How the stages work together: ``AgenticIQA`` composes them."""

@@ -1,0 +1,175 @@
+"""Ask a model for a typed answer; when it is unusable, say what was wrong and ask again.
+
+DSPy itself never tells a model why its answer failed validation, so the loop is ours. The correction is an input of
+the prompt: a cached bad answer is not replayed, the temperature can stay at 0, and a repeated run replays the whole
+exchange from the cache. An outage (``dspy.LMError``) is not an answer and is never retried here.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+import dspy
+from dspy.utils.exceptions import AdapterParseError
+from pydantic import BaseModel, ValidationError
+
+from agenticiqa.programs.backends import Backend
+from agenticiqa.programs.errors import Unanswered
+
+logger = logging.getLogger(__name__)
+
+Check = Callable[[Any], None]
+
+# DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
+MARKER = "CUSTOM-TYPE-"
+LONGEST_LOGGED = 2000
+
+
+class Rejected(Exception):
+    """A stage's own assertion failed; the message tells the model what to do differently."""
+
+
+class Asked(dspy.Module):
+    """One typed question to a model, with retries.
+
+    Around one ``dspy.Predict``, so that an optimizer finds exactly this predictor. The signature has one output field,
+    a pydantic model. ``backend`` names the models to ask; without one, DSPy's current ``lm`` is asked.
+
+    Returns a ``dspy.Prediction`` of ``answer`` (the validated output), ``retries`` (what was wrong with each rejected
+    attempt) and ``logprobs`` (the tokens' log-probabilities, where the backend gives them). Raises Unanswered when no
+    attempt was usable, and ``dspy.LMError`` when the model cannot be reached.
+    """
+
+    def __init__(
+        self, signature: type[dspy.Signature], *, stage: str, backend: Backend | None = None, attempts: int = 3
+    ) -> None:
+        super().__init__()
+        self.predict = dspy.Predict(signature)
+        self.stage = stage
+        self.backend = backend or Backend.ambient()
+        self.attempts = attempts
+
+    def forward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
+        """Ask, sync. ``check`` is given the output and raises Rejected when it breaks a rule of the stage."""
+        exchange = self._exchange(inputs, check)
+        step, given = exchange.send, None
+        while True:
+            try:
+                settings, request = step(given)
+            except StopIteration as end:
+                return end.value
+            try:
+                with dspy.context(**settings):
+                    given, step = self.predict(**request), exchange.send
+            except (AdapterParseError, dspy.LMError) as error:
+                given, step = error, exchange.throw
+
+    async def aforward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
+        """Ask, async."""
+        exchange = self._exchange(inputs, check)
+        step, given = exchange.send, None
+        while True:
+            try:
+                settings, request = step(given)
+            except StopIteration as end:
+                return end.value
+            try:
+                with dspy.context(**settings):
+                    given, step = await self.predict.acall(**request), exchange.send
+            except (AdapterParseError, dspy.LMError) as error:
+                given, step = error, exchange.throw
+
+    def _exchange(
+        self, inputs: Mapping[str, Any], check: Check | None
+    ) -> Generator[tuple[dict[str, Any], dict[str, Any]], dspy.Prediction, dspy.Prediction]:
+        """The conversation: yields DSPy settings and a request, is sent the prediction or thrown the error."""
+        (field,) = self.predict.signature.output_fields
+        reasons: list[str] = []
+        raw, typed = "", None
+        for attempt in range(1, self.attempts + 1):
+            request = {**{name: harmless(value) for name, value in inputs.items()}, **self._again(reasons)}
+            logger.debug("%s: attempt %d of %d: %s", self.stage, attempt, self.attempts, _shown(inputs))
+            started = time.perf_counter()
+            try:
+                prediction = yield from self._reach(request)
+                typed = prediction[field]
+                raw = _as_text(typed)
+                if check:
+                    check(typed)
+            except AdapterParseError as error:
+                raw, typed = error.lm_response or "", None
+                reasons.append(reason(error))
+            except Rejected as error:
+                reasons.append(str(error))
+            else:
+                logger.debug("%s: answered in %.2f s: %s", self.stage, time.perf_counter() - started, _cut(raw))
+                logprobs = prediction.get("logprobs")
+                return dspy.Prediction(answer=typed, retries=reasons, logprobs=logprobs)
+            logger.warning("%s: attempt %d of %d rejected: %s", self.stage, attempt, self.attempts, reasons[-1])
+            logger.debug("%s: rejected answer: %s", self.stage, _cut(raw))
+        logger.error("%s: no usable answer in %d attempts; the last one was: %s", self.stage, self.attempts, raw)
+        raise Unanswered(self.stage, reasons, raw, typed)
+
+    def _reach(
+        self, request: dict[str, Any]
+    ) -> Generator[tuple[dict[str, Any], dict[str, Any]], dspy.Prediction, dspy.Prediction]:
+        """One attempt: the primary model, and the fallback when the primary stays out of reach after its retries."""
+        *firsts, last = self.backend.settings()
+        for settings in firsts:
+            try:
+                return (yield settings, request)
+            except dspy.LMError as error:
+                if not dspy.is_retryable_lm_error(error):
+                    raise
+                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, settings["lm"].model, error)
+        return (yield last, request)
+
+    def _again(self, reasons: list[str]) -> dict[str, Any]:
+        if not reasons:
+            return {}
+        correction = (
+            f"Attempt {len(reasons) + 1} of {self.attempts}. Your last answer was rejected: {reasons[-1]}. "
+            "Return ONLY valid JSON."
+        )
+        field = dspy.InputField(desc="what was wrong with your previous answer; mend exactly this")
+        return {
+            "signature": self.predict.signature.append("correction", field, str),
+            "correction": harmless(correction),
+        }
+
+
+def reason(error: AdapterParseError) -> str:
+    """What was wrong with an answer, for the model that gave it: the fields and what each should have been."""
+    cause = error.__cause__
+    while cause is not None and not isinstance(cause, ValidationError):
+        cause = cause.__cause__
+    if isinstance(cause, ValidationError):
+        return "; ".join(
+            f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}"
+            for item in cause.errors(include_url=False, include_context=False, include_input=False)
+        )
+    if not (error.lm_response or "").strip():
+        return "the answer was empty"
+    missing = [name for name in error.signature.output_fields if name not in (error.parsed_result or {})]
+    if error.parsed_result is not None and missing:
+        return f"the JSON object has no field {', '.join(map(repr, missing))}"
+    return "the answer was not a JSON object"
+
+
+def harmless(value: Any) -> Any:
+    """Text in which DSPy finds no marker of an image; every other value as it is."""
+    return value.replace(MARKER, "CUSTOM TYPE ") if isinstance(value, str) and MARKER in value else value
+
+
+def _as_text(output: Any) -> str:
+    return output.model_dump_json() if isinstance(output, BaseModel) else str(output)
+
+
+def _shown(inputs: Mapping[str, Any]) -> str:
+    return _cut(json.dumps({k: v for k, v in inputs.items() if isinstance(v, (str, bool))}, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_LOGGED else f"{text[:LONGEST_LOGGED]} ... ({len(text)} characters)"

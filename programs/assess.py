@@ -1,0 +1,208 @@
+"""AgenticIQA: plan, execute, summarize, and plan again when the evidence does not carry the answer."""
+
+import logging
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import dspy
+
+from agenticiqa.configs import Config, load_config
+from agenticiqa.programs import saving
+from agenticiqa.programs.backends import connect
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
+from agenticiqa.programs.flow import Call, Flow, arun, run
+from agenticiqa.programs.fusion import ScoreFusion
+from agenticiqa.programs.images import ImageSource, load_pair
+from agenticiqa.programs.offline.stages import (
+    EvidenceAnswerer,
+    MeasuredAnalyst,
+    MeasuredDetector,
+    MeasuredScorer,
+    RulePlanner,
+    TableSelector,
+)
+from agenticiqa.programs.planner import Planner, earlier_plan
+from agenticiqa.programs.replan import Replan, judge, remember
+from agenticiqa.programs.result import Told
+from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.types import PlannerOutput, SummarizerOutput
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_QUERY = "Rate the perceptual quality of this image."
+
+
+class AgenticIQA(dspy.Module):
+    """Judges an image, against a pristine reference if there is one, by a question in plain words.
+
+    Composed of four stages, each asking a model or working offline::
+
+        program = AgenticIQA.offline()                 # rules and measurements, nothing is sent anywhere
+        program = AgenticIQA.from_config("mine.yaml")  # whatever the configuration says, stage by stage
+        result = program("photo.jpg", "Is it sharp?")
+
+    The result is a ``dspy.Prediction`` of ``final_answer`` (a float in [1, 5] when scoring, else text),
+    ``quality_score`` (that float or ``None``), ``quality_reasoning``, ``query_type``, ``plan``, ``executor_evidence``,
+    ``summarizer_result``, ``iteration_count``, ``replan_history``, ``retries``, ``usage``, ``timings_ms``, and the two
+    loaded images. Raises UserError for what the caller can mend, Unanswered or NoScore when no answer can be had, and
+    ``dspy.LMError`` when a model cannot be reached.
+    """
+
+    def __init__(
+        self,
+        planner: dspy.Module,
+        executor: dspy.Module,
+        summarizer: dspy.Module,
+        replan: dspy.Module,
+        *,
+        max_replan_iterations: int = 2,
+        backend: str = "custom",
+    ) -> None:
+        super().__init__()
+        self.planner, self.executor, self.summarizer, self.replan = planner, executor, summarizer, replan
+        self.max_replan_iterations = max_replan_iterations
+        self.backend = backend
+
+    @classmethod
+    def offline(cls) -> "AgenticIQA":
+        """The program without any language model, whatever a configuration says."""
+        return cls._composed(Config())
+
+    @classmethod
+    def from_config(cls, path_or_name: str | os.PathLike[str] | Config | None = None) -> "AgenticIQA":
+        """The program that a configuration describes: a file, a shipped name, a ``Config``, or the default's search.
+
+        Raises ConfigError for a bad file and BackendError for a backend that is unknown or lacks its key.
+        """
+        return cls._composed(path_or_name if isinstance(path_or_name, Config) else load_config(path_or_name))
+
+    @classmethod
+    def _composed(cls, config: Config) -> "AgenticIQA":
+        tools = toolbox(config.calibration, config.pyiqa)
+        fusion, attempts = ScoreFusion(config.fusion.eta), config.attempts
+        plan, look, tell, doubt = map(connect, (config.planner, config.executor, config.summarizer, config.replan))
+        ask_look: dict[str, Any] = {"backend": look, "attempts": attempts}
+        ask_tell: dict[str, Any] = {"backend": tell, "attempts": attempts}
+        return cls(
+            planner=Planner(
+                tools,
+                backend=plan,
+                attempts=attempts,
+                sees_images=config.planner.sees_images,
+                on_failure=config.planner.on_failure,
+            )
+            if plan
+            else RulePlanner(tools),
+            executor=Executor(Detector(**ask_look), Analyst(**ask_look), Selector(**ask_look), tools)
+            if look
+            else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools),
+            summarizer=Summarizer(Scorer(**ask_tell, fusion=fusion), Answerer(**ask_tell), fusion)
+            if tell
+            else Summarizer(MeasuredScorer(), EvidenceAnswerer(), fusion),
+            replan=Replan(judge(backend=doubt, attempts=attempts) if doubt else None),
+            max_replan_iterations=config.max_replan_iterations,
+            backend=backend_name(config),
+        )
+
+    def forward(
+        self,
+        image: ImageSource,
+        query: str = DEFAULT_QUERY,
+        reference: ImageSource | None = None,
+        resize_reference: bool = False,
+    ) -> dspy.Prediction:
+        """Judge one image. ``resize_reference`` allows a reference of another size, scaled to the image's."""
+        with dspy.track_usage() as usage:
+            result = run(self._steps(image, query, reference, resize_reference))
+        result.usage = usage.get_total_tokens()
+        return result
+
+    async def aforward(
+        self,
+        image: ImageSource,
+        query: str = DEFAULT_QUERY,
+        reference: ImageSource | None = None,
+        resize_reference: bool = False,
+    ) -> dspy.Prediction:
+        """As ``forward``, async."""
+        with dspy.track_usage() as usage:
+            result = await arun(self._steps(image, query, reference, resize_reference))
+        result.usage = usage.get_total_tokens()
+        return result
+
+    def _steps(
+        self, image: ImageSource, query: str, reference: ImageSource | None, resize_reference: bool
+    ) -> Flow[dspy.Prediction]:
+        if not query.strip():
+            raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
+        pair = {"image": image, "reference": reference, "resize_reference": resize_reference}
+        loaded, pristine = yield Call(load_pair, pair)
+        told = Told()
+        given = {"image": loaded, "query": query.strip(), "reference": pristine}
+        history: list[str] = []
+        plan: PlannerOutput | None = None
+        earlier = ""
+        while True:
+            planned = yield from told.stage("plan", self.planner, {**given, "earlier": earlier})
+            if planned.plan == plan:
+                logger.warning("the plan did not change, so planning again would change nothing")
+                break
+            plan = planned.plan
+            executed = yield from told.stage("execute", self.executor, {**given, "plan": plan})
+            evidence = executed.evidence
+            summed = yield from told.stage("summarize", self.summarizer, {**given, "plan": plan, "evidence": evidence})
+            decided = yield from told.stage(
+                "replan",
+                self.replan,
+                {
+                    "query": query,
+                    "plan": plan,
+                    "evidence": evidence,
+                    "result": summed.result,
+                    "iteration": len(history),
+                    "max_iterations": self.max_replan_iterations,
+                },
+            )
+            result: SummarizerOutput = decided.result
+            if not result.need_replan:
+                break
+            reason = str(result.replan_reason)
+            history = remember(history, len(history) + 1, reason)
+            earlier = earlier_plan(plan, reason)
+        return dspy.Prediction(
+            final_answer=result.final_answer,
+            quality_score=result.quality_score,
+            quality_reasoning=result.quality_reasoning,
+            query_type=summed.query_type,
+            plan=plan,
+            executor_evidence=evidence,
+            summarizer_result=result,
+            iteration_count=len(history),
+            replan_history=history,
+            retries=told.retries,
+            timings_ms=told.timings_ms,
+            image=loaded,
+            reference=pristine,
+            query=query,
+            backend=self.backend,
+            version=version("agenticiqa"),
+        )
+
+    def save(self, path: str | os.PathLike[str], created_with: Mapping[str, Any] | None = None) -> None:
+        """Write the tuned prompts with a header that tells which signatures they are for; never a model or its key."""
+        saving.save(self, path, created_with or {})
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Read tuned prompts into this program. Raises StateError when they were made for other signatures."""
+        saving.load(self, path)
+
+
+def backend_name(config: Config) -> str:
+    """The backends in a word: one name when every stage has the same, else ``stage=name`` for each."""
+    stages = {name: getattr(config, name).backend for name in ("planner", "executor", "summarizer", "replan")}
+    names = set(stages.values())
+    return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())

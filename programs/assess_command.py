@@ -1,0 +1,139 @@
+"""``agenticiqa assess``: judge images, show or append each result as it comes."""
+
+import contextlib
+import hashlib
+import json
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from agenticiqa.programs import show
+from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.command import OK, SOME_FAILED, USAGE, add_backend_arguments, config_from, one_line
+from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.images import find_images
+from agenticiqa.programs.journal import Journal
+from agenticiqa.programs.many import Failure, Job, judge_many
+from agenticiqa.programs.result import to_json
+
+WORKERS = 4
+
+EXAMPLES = """\
+examples:
+  agenticiqa assess photo.jpg                                  rate its quality, 1 (bad) to 5 (excellent)
+  agenticiqa assess photo.jpg --reference original.png         against its pristine original
+  agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask anything about its quality
+  agenticiqa assess photo.jpg --query "Main flaw? A. Blur B. Noise"
+  agenticiqa assess album/ --jsonl scores.jsonl --resume       a folder; go on where an earlier run stopped
+  agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
+
+exit status: 0 all judged, 1 some failed (named on stderr), 2 usage
+"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa assess``."""
+    parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
+    parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files or folders of them")
+    parser.add_argument(
+        "--reference", metavar="R", help="the pristine original, or a folder of originals of the same file name (stem)"
+    )
+    parser.add_argument(
+        "--resize-reference", action="store_true", help="scale a reference of another size to the image's"
+    )
+    parser.add_argument(
+        "--query", metavar="Q", default=DEFAULT_QUERY, help=f'the question (default: "{DEFAULT_QUERY}")'
+    )
+    add_backend_arguments(parser)
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument(
+        "--json", action="store_true", help="print one JSON object, or a list of them for several images"
+    )
+    output.add_argument("--jsonl", metavar="FILE", help="append one JSON line for each image as it is finished")
+    parser.add_argument("--resume", action="store_true", help="with --jsonl: leave out what FILE already holds")
+    parser.add_argument(
+        "--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (default: %(default)s)"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Judge the images and print or append each result; the exit status tells whether all were judged."""
+    if args.resume and not args.jsonl:
+        raise UserError("--resume goes on with a file: name it with --jsonl FILE")
+    if args.workers < 1:
+        raise UserError(f"--workers is at least 1, got {args.workers}")
+    program = AgenticIQA.from_config(config_from(args))
+    jobs = _jobs(args)
+    with contextlib.ExitStack() as stack:
+        journal = stack.enter_context(_journal(args)) if args.jsonl else None
+        todo = _unfinished(jobs, journal.rows, program.backend) if journal else jobs
+        if len(todo) < len(jobs):
+            print(f"{len(jobs) - len(todo)} of {len(jobs)} were judged before", file=sys.stderr)
+        finished: dict[Job, dict[str, Any]] = {}
+        failed: dict[Job, Failure] = {}
+        try:
+            for job, outcome in show.progress(judge_many(program, todo, args.workers), len(todo)):
+                if isinstance(outcome, Exception):
+                    failed[job] = outcome
+                    print(f"agenticiqa: {job.image}: {one_line(outcome)}", file=sys.stderr)
+                    if _concerns_all(outcome):
+                        break
+                    continue
+                finished[job] = row = to_json(outcome)
+                if journal:
+                    journal.append(row)
+                elif not args.json:
+                    show.print_result(row)
+        finally:
+            if args.json:
+                rows = [finished[job] for job in todo if job in finished]
+                print(json.dumps(rows[0] if len(jobs) == 1 and rows else rows, ensure_ascii=False, indent=2))
+    left = len(todo) - len(finished) - len(failed)
+    if left:
+        print(f"agenticiqa: stopped; {left} images were not judged", file=sys.stderr)
+    if not failed:
+        return OK
+    return USAGE if not finished and all(isinstance(e, UserError) for e in failed.values()) else SOME_FAILED
+
+
+def _concerns_all(error: Failure) -> bool:
+    """Whether the next image would end the same: the model is out of reach, or the question itself is at fault."""
+    return isinstance(error, dspy.LMError) or (isinstance(error, UserError) and not isinstance(error, ImageError))
+
+
+def _jobs(args: Namespace) -> list[Job]:
+    images = find_images(args.images)
+    if args.reference is None or not Path(args.reference).is_dir():
+        references: dict[Path, Path | None] = dict.fromkeys(images, Path(args.reference) if args.reference else None)
+    else:
+        by_stem = {path.stem: path for path in find_images([args.reference])}
+        lacking = [path.name for path in images if path.stem not in by_stem]
+        if lacking:
+            raise UserError(f"{args.reference} has no reference of the same name for {', '.join(lacking)}")
+        references = {path: by_stem[path.stem] for path in images}
+    return [Job(path, args.query, references[path], args.resize_reference) for path in images]
+
+
+def _journal(args: Namespace) -> Journal:
+    path = Path(args.jsonl)
+    if path.exists() and path.stat().st_size and not args.resume:
+        raise UserError(f"{path} already holds results: add --resume to go on with it, or name another file")
+    return Journal(path)
+
+
+def _unfinished(jobs: list[Job], rows: list[dict[str, Any]], backend: str) -> list[Job]:
+    keys = ("image_sha256", "reference", "query", "backend")
+    done = {tuple(row.get(key) for key in keys) for row in rows}
+    return [job for job in jobs if (_sha256(job.image), _text(job.reference), job.query.strip(), backend) not in done]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,196 @@
+"""From the bytes of an image file, or a PIL image, to the pixels that are measured and the bytes a model is sent.
+
+What happens to each kind of file is the table in ``agenticiqa.programs.images``, which is the door to this file.
+"""
+
+import io
+import re
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+from PIL.ExifTags import Base as ExifTag
+
+from agenticiqa.programs.errors import ImageError
+
+_MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_SIGNATURES = {
+    rb"\xff\xd8\xff": "a JPEG with a damaged header",
+    rb"\x89PNG": "a PNG with a damaged header",
+    rb"RIFF.{4}WEBP": "a WebP with a damaged header",
+    rb"II\*\0|MM\0\*": "a TIFF of a kind that Pillow does not read",
+    rb"%PDF": "a PDF document",
+    rb".{4}ftyp(hei|hev|mif|msf)": "a HEIF photo, which Pillow does not read",
+    rb".{4}ftyp": "a video",
+    rb"[^\0]*<svg": "an SVG drawing",
+}
+_TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
+_open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in threads
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What a file became: see the fields of the same names in ``images.LoadedImage``."""
+
+    data: bytes
+    mime: str
+    pixels: np.ndarray
+    notes: tuple[str, ...]
+
+
+def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoReturn:
+    """Raise ``error`` with a message of one printable line: the name of the image, then what is wrong with it."""
+    message = " ".join(f"{name}: {problem}".split())
+    raise error("".join(character if character.isprintable() else "?" for character in message))
+
+
+def open_bytes(name: str, data: bytes) -> Image.Image:
+    """Read the header only; the format is told by content. ``name`` is for messages. Raises ``ImageError``."""
+    try:
+        with _open_lock, warnings.catch_warnings(action="ignore"):
+            return Image.open(io.BytesIO(data))
+    except UnidentifiedImageError:
+        refuse(name, f"expected an image, found {_described(data)}; give a JPEG, PNG or WebP file")
+    except Image.DecompressionBombError as error:
+        refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down")
+    except Exception as error:  # decoders raise almost anything on damaged bytes
+        refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
+
+
+def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -> Decoded:
+    """Decode what ``open_bytes`` made of ``data``, or a PIL image that came as such (``data`` is None).
+
+    The header is checked before anything is decoded. Raises ``ImageError``.
+    """
+    _check_header(name, image, max_pixels)
+    profile = None if image.mode in {"CMYK", "LAB"} else image.info.get("icc_profile")  # it would not fit RGB
+    notes: list[str] = []
+    try:
+        frames = 1 if data is None else getattr(image, "n_frames", 1)
+        if frames > 1:
+            notes.append(f"It holds {frames} frames; the first one is judged.")
+        if _is_deep_colour(image):
+            notes.append("Channels of more than 8 bits were read at 8 bits.")
+        keep = data if image.format in _MIME and (frames == 1 or image.format == "MPO") else None
+        lossless = _lossless(_upright(image, bool(keep), notes), notes)
+        pixels = _measured(lossless, notes)
+    except Exception as error:  # decoders raise almost anything on damaged bytes
+        refuse(name, f"expected an intact image, found it damaged or cut short ({_words(error)}); get the file again")
+    if keep:
+        return Decoded(keep, _MIME[str(image.format)], pixels, tuple(notes))
+    return Decoded(png(lossless, profile), "image/png", pixels, tuple(notes))
+
+
+def png(image: Image.Image, profile: bytes | None = None) -> bytes:
+    """Encode without loss, and without metadata but for a colour profile."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", icc_profile=profile, exif=b"", compress_level=3)
+    return buffer.getvalue()
+
+
+def rgb(image: Image.Image) -> np.ndarray:
+    """Pixels as a read-only uint8 array of shape (height, width, 3)."""
+    pixels = np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
+    pixels.setflags(write=False)
+    return pixels
+
+
+def _described(data: bytes) -> str:
+    if not data:
+        return "an empty file"
+    head = data[:1000]
+    for pattern, kind in _SIGNATURES.items():
+        if re.match(pattern, head, re.DOTALL):
+            return kind
+    if re.fullmatch(_TEXT, head):
+        beginning = " ".join(head.decode(errors="replace").split())[:40]
+        return f"text that begins with {beginning!r}"
+    return f"{len(data)} bytes of an unknown kind"
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
+    width, height = image.size
+    if not 0 < width * height <= max_pixels:
+        refuse(name, f"expected 1 to {max_pixels} pixels, found {width}x{height} = {width * height}; scale the image")
+    if image.format in {"EPS", "WMF"}:
+        refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
+    if (image.mode in {"I", "F"} and not _is_16_bit_grey(image)) or "I;12" in str(_layout(image)):
+        refuse(name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; convert it to 8")
+
+
+def _layout(image: Image.Image) -> list[object]:
+    """How the pixels lie in the file, in the decoder's words; empty once they are decoded."""
+    return [tile.args for tile in getattr(image, "tile", [])]
+
+
+def _is_16_bit_grey(image: Image.Image) -> bool:
+    # Pillow scales the maximum that a PGM file declares to 65535, but keeps it in mode I
+    return image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM")
+
+
+def _is_deep_colour(image: Image.Image) -> bool:
+    if image.format == "PPM":  # its layout is a mode alone, or a mode and the greatest value
+        deep = any(isinstance(args, tuple) and args[-1] > 255 for args in _layout(image))
+    else:
+        deep = ";16" in str(_layout(image))
+    return deep and not _is_16_bit_grey(image)
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        return int(image.getexif().get(ExifTag.Orientation, 1))
+    except (SyntaxError, TypeError, ValueError):  # garbage in place of EXIF turns nothing
+        return 1
+
+
+def _upright(image: Image.Image, kept: bool, notes: list[str]) -> Image.Image:
+    """Decode, and turn as the EXIF orientation says."""
+    declared = _orientation(image)
+    image.load()
+    left = _orientation(image)  # Pillow turns a TIFF while decoding; a PNG may declare it after its pixels
+    turn = declared if declared in _UPRIGHT else left
+    if turn in _UPRIGHT:
+        manner = " for measuring; the bytes keep their tag." if kept else "."
+        notes.append(f"EXIF orientation {turn} was applied{manner}")
+    return image.transpose(_UPRIGHT[left]) if left in _UPRIGHT else image
+
+
+def _lossless(image: Image.Image, notes: list[str]) -> Image.Image:
+    """The same picture in mode I;16, RGBA, L or RGB, whichever loses nothing."""
+    if image.mode.startswith("I"):
+        deep = Image.fromarray(np.asarray(image).astype(np.uint16))
+        deep.info.update({key: value for key, value in image.info.items() if key == "transparency"})
+        return deep
+    if image.mode == "CMYK":
+        notes.append("CMYK was converted to RGB, without a colour profile.")
+    mode = "RGBA" if image.has_transparency_data else "L" if image.mode in {"1", "L"} else "RGB"
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _measured(image: Image.Image, notes: list[str]) -> np.ndarray:
+    """8-bit RGB from what ``_lossless`` gives."""
+    if image.mode == "I;16":
+        notes.append("16-bit grey was scaled to 8 bits for measuring (v / 257, rounded).")
+        values = np.asarray(image)
+        grey = ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
+        return rgb(Image.fromarray(np.where(values == image.info.get("transparency", -1), np.uint8(255), grey)))
+    if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
+        notes.append("Transparency was composited over white for measuring.")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return rgb(image)

@@ -1,0 +1,70 @@
+"""Every error of ours, and what it means for whoever sees it.
+
+::
+
+    AgenticIQAError
+    ├── UserError (ValueError)      the caller can mend it: one line, exit status 2, no traceback
+    │   ├── ImageError              the file is there but cannot be judged
+    │   │   └── ImageNotFound       (also a FileNotFoundError)
+    │   ├── ToolError               no such metric, not applicable, or not installed
+    │   ├── BackendError            no such backend, or its key is missing
+    │   └── StateError              a saved program that does not belong to this one
+    ├── Unanswered                  the model answered, but never usably; what was wrong each time is in it
+    └── NoScore                     neither tools nor a model gave anything that a score could be made of
+
+Two more come from elsewhere and pass through unchanged: ``agenticiqa.configs.ConfigError`` (a bad configuration
+file, the caller can mend it) and ``dspy.LMError`` (the model could not be reached: an outage, never an answer).
+"""
+
+from collections.abc import Sequence
+
+
+class AgenticIQAError(Exception):
+    """Whatever this package raises on purpose."""
+
+
+class UserError(AgenticIQAError, ValueError):
+    """A mistake in what was asked for; the message says what was expected, what came, and what to do."""
+
+
+class ImageError(UserError):
+    """The image cannot be read, or cannot be judged as asked."""
+
+
+class ImageNotFound(ImageError, FileNotFoundError):
+    """There is no file at the given path."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ToolError(UserError):
+    """A metric is unknown, does not apply to what was given, or is not installed."""
+
+
+class BackendError(UserError):
+    """A backend's name is not understood, or what it needs (a key) is missing."""
+
+
+class StateError(UserError):
+    """A saved program was made for other signatures than the ones it is loaded into."""
+
+
+class Unanswered(AgenticIQAError):
+    """A model was asked as often as allowed and never gave a usable answer.
+
+    ``reasons`` has one line per attempt, ``last_output`` the raw text of the last one, and ``last_answer`` the last one
+    as a typed output where it could be read and only a rule of the stage rejected it.
+    """
+
+    def __init__(self, stage: str, reasons: Sequence[str], last_output: str = "", last_answer: object = None) -> None:
+        self.stage = stage
+        self.reasons = list(reasons)
+        self.last_output = last_output
+        self.last_answer = last_answer
+        tried = "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(reasons, 1))
+        super().__init__(f"{stage}: no usable answer in {len(self.reasons)} attempts ({tried})")
+
+
+class NoScore(AgenticIQAError):
+    """A score was asked for, and neither a tool nor a model gave anything to make it of."""

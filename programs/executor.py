@@ -1,0 +1,283 @@
+"""The Executor: detects, analyses, selects tools and runs them, each only if the plan says so (paper, Sec. 3.2)."""
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import dspy
+
+from agenticiqa.programs.ask import Asked, Rejected
+from agenticiqa.programs.backends import Backend
+from agenticiqa.programs.errors import ToolError, Unanswered
+from agenticiqa.programs.flow import Call, Flow, Stage
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.tools.card import OVERALL, ToolCard, find_card, run_tool
+from agenticiqa.signatures.executor import (
+    Analysis,
+    AnalyzeDistortions,
+    DetectDistortions,
+    Detection,
+    Selection,
+    SelectTools,
+)
+from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, PlannerOutput, ToolCall
+
+logger = logging.getLogger(__name__)
+
+Distortions = dict[str, list[str]]
+
+
+class Executor(Stage):
+    """Gathers the evidence that a plan asks for.
+
+    ``detect``, ``analyze`` and ``select`` are modules that ask a model (in this file) or their offline twins
+    (``agenticiqa.programs.offline.executor``). Analysis runs beside the selection and execution of tools. A sub-task
+    or tool that fails is recorded in the evidence, and the rest goes on.
+    """
+
+    def __init__(
+        self, detect: dspy.Module, analyze: dspy.Module, select: dspy.Module, toolbox: Mapping[str, ToolCard]
+    ) -> None:
+        super().__init__()
+        self.detect, self.analyze, self.select = detect, analyze, select
+        self.toolbox = toolbox
+
+    def steps(
+        self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None
+    ) -> Flow[dspy.Prediction]:
+        """A prediction of ``evidence`` (ExecutorOutput) and ``retries`` (sub-task to reasons)."""
+        seen = {"image": image, "query": query, "reference": reference}
+        refuse_inapplicable_tools(plan.tools, self.toolbox, reference)
+        replies: dict[str, Any] = {}
+        failures: dict[str, str] = {}
+        found: Distortions | None = None
+        if plan.plan.distortion_detection:
+            yield from self._attempt(
+                "distortion_detection", self.detect, {**seen, "regions": plan.regions}, replies, failures
+            )
+            if "distortion_detection" in replies:
+                found = replies["distortion_detection"].distortion_set
+        wanted = found if found is not None else named_distortions(plan)
+
+        _, (selected, log) = yield [
+            self._analysis(plan, {**seen, "distortion_set": wanted}, replies, failures),
+            self._tools(plan, wanted, image, reference, replies, failures),
+        ]
+        analysis = replies.get("distortion_analysis")
+        evidence = ExecutorOutput(
+            distortion_set=found,
+            distortion_analysis=analysis.distortion_analysis if analysis else None,
+            selected_tools=selected,
+            quality_scores=_scores(selected, log) if plan.plan.tool_execution else None,
+            tool_log=log,
+            measurements=next((m for reply in replies.values() if (m := reply.get("measurements"))), None),
+            failures=failures,
+            notes=[*image.notes, *_notes(plan, replies, log)],
+        )
+        return dspy.Prediction(
+            evidence=evidence, retries={stage: reply.retries for stage, reply in replies.items() if reply.retries}
+        )
+
+    def _attempt(
+        self, stage: str, module: dspy.Module, inputs: dict[str, Any], replies: dict[str, Any], failures: dict[str, str]
+    ) -> Flow[None]:
+        """Run one sub-task; when its model gives no usable answer, record that and go on."""
+        try:
+            replies[stage] = yield Call(module, inputs)
+        except Unanswered as error:
+            failures[stage] = str(error)
+
+    def _analysis(
+        self, plan: PlannerOutput, inputs: dict[str, Any], replies: dict[str, Any], failures: dict[str, str]
+    ) -> Flow[None]:
+        if plan.plan.distortion_analysis:
+            yield from self._attempt("distortion_analysis", self.analyze, inputs, replies, failures)
+
+    def _tools(
+        self,
+        plan: PlannerOutput,
+        wanted: Distortions,
+        image: LoadedImage,
+        reference: LoadedImage | None,
+        replies: dict[str, Any],
+        failures: dict[str, str],
+    ) -> Flow[tuple[dict[str, dict[str, str]] | None, list[ToolCall]]]:
+        """Which tool for which distortion, and what each measured."""
+        selected: dict[str, dict[str, str]] | None = None
+        if plan.tools and plan.plan.tool_execution:
+            selected = _named_tools(plan.tools, wanted)
+        elif plan.plan.tool_selection:
+            cards = applicable(self.toolbox, reference)
+            inputs = {"distortion_set": wanted, "cards": cards}
+            yield from self._attempt("tool_selection", self.select, inputs, replies, failures)
+            if "tool_selection" in replies:
+                selected = _with_overall(replies["tool_selection"].selected_tools, plan.regions, cards)
+        if not plan.plan.tool_execution or selected is None:
+            return selected, []
+        measured: dict[tuple[str, str], ToolCall] = {}
+        for region, tools in selected.items():
+            for distortion, name in tools.items():
+                if (region, name) not in measured:  # one run serves every distortion that it was chosen for
+                    measured[region, name] = yield Call(
+                        run_tool,
+                        {
+                            "card": find_card(self.toolbox, name),
+                            "pixels": image.pixels,
+                            "reference": reference.pixels if reference else None,
+                            "region": region,
+                            "distortion": distortion,
+                        },
+                    )
+        return selected, list(measured.values())
+
+
+def named_distortions(plan: PlannerOutput) -> Distortions:
+    """The distortions that the question names, for each region of the scope; what is named globally holds for each."""
+    named = plan.distortions or {}
+    return {region: [*(named.get(region) or named.get(GLOBAL, []))] for region in plan.regions}
+
+
+def applicable(toolbox: Mapping[str, ToolCard], reference: LoadedImage | None) -> list[ToolCard]:
+    """The tools that fit: full-reference ones with a reference, no-reference ones without."""
+    kind = "FR" if reference is not None else "NR"
+    return [card for card in toolbox.values() if card.kind == kind]
+
+
+def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, ToolCard], reference: LoadedImage | None) -> None:
+    """Raises ToolError when a named tool is unknown, or compares with a reference that was not given."""
+    for name in names:
+        if find_card(toolbox, name).kind == "FR" and reference is None:
+            raise ToolError(f"{name} compares with a pristine reference, and none was given: give one with --reference")
+
+
+def _named_tools(names: list[str], wanted: Distortions) -> dict[str, dict[str, str]]:
+    """The tools that the question named, for each region's distortions or its quality overall."""
+    first, *more = names
+    selected: dict[str, dict[str, str]] = {}
+    for region, distortions in wanted.items():
+        selected[region] = dict.fromkeys(distortions or [OVERALL], first)
+        selected[region] |= {f"{distortion} ({name})": name for name in more for distortion in distortions or [OVERALL]}
+    return selected
+
+
+def _with_overall(
+    selected: dict[str, dict[str, str]], regions: list[str], cards: list[ToolCard]
+) -> dict[str, dict[str, str]]:
+    """The selection with, for each region, the best tool for quality as a whole added."""
+    best = next((card.name for card in cards if OVERALL in card.good_at), None)
+    return {r: {**selected.get(r, {}), **({OVERALL: best} if best else {})} for r in regions}
+
+
+def _scores(selected: dict[str, dict[str, str]] | None, log: list[ToolCall]) -> dict[str, dict[str, tuple[str, float]]]:
+    measured = {(call.region, call.tool): call.calibrated for call in log if call.calibrated is not None}
+    return {
+        region: {
+            distortion: (tool, measured[region, tool])
+            for distortion, tool in tools.items()
+            if (region, tool) in measured
+        }
+        for region, tools in (selected or {}).items()
+    }
+
+
+def _notes(plan: PlannerOutput, replies: dict[str, Any], log: list[ToolCall]) -> list[str]:
+    looked = any(reply.get("measurements") for reply in replies.values())
+    named = [region for region in plan.regions if region != GLOBAL]
+    notes = [f"{call.tool} gave no score for {call.region}: {call.error}" for call in log if call.error]
+    if named and (log or looked):
+        notes.append(f"No box was found for {', '.join(named)}: the whole image was measured.")
+    return notes
+
+
+class Detector(Stage):
+    """Asks a model which distortions each region has."""
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+        super().__init__()
+        self.ask = Asked(DetectDistortions, stage="distortion detection", backend=backend, attempts=attempts)
+
+    def steps(
+        self, image: LoadedImage, query: str, regions: list[str], reference: LoadedImage | None
+    ) -> Flow[dspy.Prediction]:
+        """A prediction of ``distortion_set`` ({region: [category]}) and ``retries``."""
+        inputs = {**_images(image, reference), "query": query, "query_scope": json.dumps(regions, ensure_ascii=False)}
+
+        def check(answer: Detection) -> None:
+            _same("regions", set(answer.by_region()), set(regions))
+
+        reply = yield Call(self.ask, {"inputs": inputs, "check": check})
+        found = reply.answer.by_region()
+        return dspy.Prediction(distortion_set={region: found[region] for region in regions}, retries=reply.retries)
+
+
+class Analyst(Stage):
+    """Asks a model how bad each distortion is."""
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+        super().__init__()
+        self.ask = Asked(AnalyzeDistortions, stage="distortion analysis", backend=backend, attempts=attempts)
+
+    def steps(
+        self, image: LoadedImage, query: str, distortion_set: Distortions, reference: LoadedImage | None
+    ) -> Flow[dspy.Prediction]:
+        """A prediction of ``distortion_analysis`` ({region: [DistortionAnalysis]}) and ``retries``."""
+        if not any(distortion_set.values()):
+            return dspy.Prediction(distortion_analysis={region: [] for region in distortion_set}, retries=[])
+        shown = json.dumps({region: names for region, names in distortion_set.items() if names}, ensure_ascii=False)
+        inputs = {**_images(image, reference), "query": query, "distortion_set": shown}
+
+        def check(answer: Analysis) -> None:
+            analysed = {(row.region, row.type) for row in answer.distortion_analysis}
+            _same("pairs of region and distortion", analysed, _pairs(distortion_set))
+
+        reply = yield Call(self.ask, {"inputs": inputs, "check": check})
+        analysis = reply.answer.by_region()
+        return dspy.Prediction(
+            distortion_analysis={region: analysis.get(region, []) for region in distortion_set}, retries=reply.retries
+        )
+
+
+class Selector(Stage):
+    """Asks a model, by text only, which tool suits which distortion."""
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+        super().__init__()
+        self.ask = Asked(SelectTools, stage="tool selection", backend=backend, attempts=attempts)
+
+    def steps(self, distortion_set: Distortions, cards: list[ToolCard]) -> Flow[dspy.Prediction]:
+        """A prediction of ``selected_tools`` ({region: {distortion: tool}}) and ``retries``."""
+        if not any(distortion_set.values()):
+            return dspy.Prediction(selected_tools={}, retries=[])
+        names = [card.name for card in cards]
+        inputs = {
+            "available_tools": "\n".join(card.line() for card in cards),
+            "distortion_set": json.dumps({r: d for r, d in distortion_set.items() if d}, ensure_ascii=False),
+        }
+
+        def check(answer: Selection) -> None:
+            chosen = {(row.region, row.distortion) for row in answer.selected_tools}
+            _same("pairs of region and distortion", chosen, _pairs(distortion_set))
+            unknown = sorted({row.tool for row in answer.selected_tools} - set(names))
+            if unknown:
+                raise Rejected(f"there is no tool {', '.join(unknown)}; the available tools are {', '.join(names)}")
+
+        reply = yield Call(self.ask, {"inputs": inputs, "check": check})
+        return dspy.Prediction(selected_tools=reply.answer.by_region(), retries=reply.retries)
+
+
+def _images(image: LoadedImage, reference: LoadedImage | None) -> dict[str, Any]:
+    return {"image": image.to_dspy(), "reference": reference.to_dspy() if reference else None}
+
+
+def _pairs(distortion_set: Distortions) -> set[tuple[str, str]]:
+    return {(region, name) for region, names in distortion_set.items() for name in names}
+
+
+def _same(what: str, got: set[Any], expected: set[Any]) -> None:
+    """Raises Rejected, naming the difference, unless the two sets are equal."""
+    missing, surplus = sorted(map(str, expected - got)), sorted(map(str, got - expected))
+    complaints = [f"these {what} are missing: {', '.join(missing)}"] if missing else []
+    complaints += [f"these {what} were not asked for: {', '.join(surplus)}"] if surplus else []
+    if complaints:
+        raise Rejected("; ".join(complaints))

@@ -1,0 +1,110 @@
+"""The stages as graph nodes: state in, update out, for whoever wires them with a graph library.
+
+Thin over the same modules as :class:`agenticiqa.programs.AgenticIQA`; no graph library is imported. A node finds its
+program under ``config["configurable"]["program"]``, and otherwise composes the one that
+``config["configurable"]["config"]`` (a file or shipped name) or the default configuration describes.
+
+The documents increment ``iteration_count`` in the summarizer and then compare it with the limit, so a graph replans at
+most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict
+
+import dspy
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import LoadedImage, load_pair
+from agenticiqa.programs.planner import earlier_plan
+from agenticiqa.programs.replan import remember
+from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
+
+MAX_REPLAN_ITERATIONS = 2
+
+
+class AgenticIQAState(TypedDict):
+    """What travels through the graph. Only the question and the image have to be there at the start."""
+
+    query: str
+    image_path: str
+    reference_path: NotRequired[str | None]
+    plan: NotRequired[PlannerOutput]
+    executor_evidence: NotRequired[ExecutorOutput]
+    summarizer_result: NotRequired[SummarizerOutput]
+    iteration_count: NotRequired[int]
+    max_replan_iterations: NotRequired[int]
+    replan_history: NotRequired[list[str]]
+    error: NotRequired[str]
+
+
+def planner_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Plan; when the summarizer asked for it, plan again with its reason. Returns ``plan``.
+
+    Raises ImageNotFound (a FileNotFoundError) for a missing image, Unanswered and ``dspy.LMError`` as the Planner does.
+    """
+    result, plan = state.get("summarizer_result"), state.get("plan")
+    again = plan is not None and result is not None and result.need_replan
+    earlier = earlier_plan(plan, str(result.replan_reason)) if again else ""  # type: ignore[arg-type, union-attr]
+    planned = _program(config).planner(**_given(state), earlier=earlier)
+    return {"plan": planned.plan}
+
+
+def executor_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Gather the evidence that the plan asks for. Returns ``executor_evidence``, or ``error`` without a plan."""
+    if "plan" not in state:
+        return {"error": "executor: the state has no plan; run the planner first"}
+    executed = _program(config).executor(**_given(state), plan=state["plan"])
+    return {"executor_evidence": executed.evidence}
+
+
+def summarizer_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Answer from the evidence, and decide whether to plan again.
+
+    Returns ``summarizer_result``, ``iteration_count`` and ``replan_history``; or ``error`` when the plan or the
+    evidence is missing or an image cannot be loaded.
+    """
+    missing = [key for key in ("plan", "executor_evidence") if state.get(key) is None]
+    if missing:
+        return {"error": f"summarizer: the state has no {' and no '.join(missing)}; run the earlier nodes first"}
+    try:
+        given = _given(state)
+    except ImageError as error:
+        return {"error": f"summarizer: {error}"}
+    program = _program(config)
+    plan, evidence, iteration = state["plan"], state["executor_evidence"], state.get("iteration_count", 0)
+    summed = program.summarizer(**given, plan=plan, evidence=evidence)
+    decided = program.replan(
+        query=state["query"],
+        plan=plan,
+        evidence=evidence,
+        result=summed.result,
+        iteration=iteration,
+        max_iterations=state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS),
+    )
+    result: SummarizerOutput = decided.result
+    history = state.get("replan_history", [])
+    if result.need_replan:
+        iteration += 1
+        history = remember(history, iteration, str(result.replan_reason))
+    return {"summarizer_result": result, "iteration_count": iteration, "replan_history": history}
+
+
+def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:
+    """The edge after the summarizer: back to the planner while it asks for it and the limit is not reached."""
+    result = state.get("summarizer_result")
+    limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
+    if result is not None and result.need_replan and state.get("iteration_count", 0) < limit:
+        return "planner"
+    return "__end__"
+
+
+def _program(config: Mapping[str, Any] | None) -> AgenticIQA:
+    settings = (config or {}).get("configurable", {})
+    program = settings.get("program")
+    return program if isinstance(program, dspy.Module) else AgenticIQA.from_config(settings.get("config"))
+
+
+def _given(state: AgenticIQAState) -> dict[str, str | LoadedImage | None]:
+    image, reference = load_pair(state["image_path"], state.get("reference_path"))
+    return {"image": image, "query": state["query"], "reference": reference}

@@ -1,0 +1,55 @@
+"""Finished rows on disk: one JSON line each, appended as it is done, so that nothing finished is ever lost."""
+
+import json
+import logging
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+logger = logging.getLogger(__name__)
+
+
+class Journal:
+    """An append-only file of JSON lines.
+
+    Opening repairs the one thing that an interrupted run can leave behind, a last line cut short: it is dropped (the
+    row was not finished) and what follows starts on a line of its own. ``rows`` are those that were there on opening.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("a+b")
+        self.rows = self._read()
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Write one finished row through to the operating system. Raises ValueError for NaN or infinity."""
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        self._file.write(f"{line}\n".encode())
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def _read(self) -> list[dict[str, Any]]:
+        self._file.seek(0)
+        rows, whole = [], 0
+        for line in self._file:
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                if line.endswith(b"\n"):
+                    raise ValueError(f"{self.path}: line {len(rows) + 1} is not JSON; move the file away") from None
+                logger.warning("%s: the last line was cut short by an interruption and is judged again", self.path)
+                self._file.truncate(whole)
+                break
+            whole += len(line)
+            if not line.endswith(b"\n"):
+                self._file.write(b"\n")
+        return rows

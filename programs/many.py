@@ -1,0 +1,59 @@
+"""One program over many images, side by side, each result handed over as it comes."""
+
+import contextvars
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import dspy
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.errors import AgenticIQAError
+
+Failure = AgenticIQAError | dspy.LMError
+
+
+@dataclass(frozen=True)
+class Job:
+    """One image to judge, with its question and, if there is one, its reference."""
+
+    image: Path
+    query: str
+    reference: Path | None = None
+    resize_reference: bool = False
+
+
+def judge_many(
+    program: AgenticIQA, jobs: Iterable[Job], workers: int
+) -> Iterator[tuple[Job, dspy.Prediction | Failure]]:
+    """Judge every job with ``workers`` threads; yields each with its result, or with the error that it ended in.
+
+    At most twice as many jobs as workers are taken ahead, so memory does not grow with their number. When the caller
+    stops (Ctrl-C among the reasons), jobs that have not begun are dropped and those under way are waited for.
+    """
+    waiting: dict[Future[dspy.Prediction | Failure], Job] = {}
+    upcoming = iter(jobs)
+    pool = ThreadPoolExecutor(workers)
+    try:
+        while True:
+            while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
+                waiting[pool.submit(contextvars.copy_context().run, _judge, program, job)] = job
+            if not waiting:
+                return
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield waiting.pop(future), future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _judge(program: AgenticIQA, job: Job) -> dspy.Prediction | Failure:
+    try:
+        # DSPy would otherwise keep every image of the run in its history and trace.
+        with dspy.context(disable_history=True, trace=None):
+            return program(
+                image=job.image, query=job.query, reference=job.reference, resize_reference=job.resize_reference
+            )
+    except (AgenticIQAError, dspy.LMError) as error:
+        return error

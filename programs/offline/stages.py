@@ -1,0 +1,140 @@
+"""The offline twins of every stage that asks a model: the same calls, answered by rules and measurements."""
+
+from collections.abc import Collection, Mapping
+
+import dspy
+
+from agenticiqa.programs.flow import Flow, Stage
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.offline.answers import answer_from_evidence
+from agenticiqa.programs.offline.levels import level_probabilities
+from agenticiqa.programs.offline.perception import Finding, perceive
+from agenticiqa.programs.offline.planner import plan_question
+from agenticiqa.programs.tools.card import OVERALL, ToolCard
+from agenticiqa.programs.tools.measures import measure
+from agenticiqa.signatures.types import DistortionAnalysis, ExecutorOutput
+
+VISIBLE = 0.5  # half a step above "none": where the word for a severity becomes "slight"
+
+
+class RulePlanner(Stage):
+    """Plans by rules over the question's words."""
+
+    def __init__(self, known_tools: Collection[str]) -> None:
+        super().__init__()
+        self.known_tools = known_tools
+
+    def steps(
+        self, image: LoadedImage, query: str, reference: LoadedImage | None, earlier: str
+    ) -> Flow[dspy.Prediction]:
+        """As ``Planner.steps``."""
+        plan = plan_question(
+            query, reference_given=reference is not None, known_tools=self.known_tools, feedback=earlier
+        )
+        return dspy.Prediction(plan=plan, retries=[])
+        yield  # a flow without calls is still a generator
+
+
+class MeasuredDetector(Stage):
+    """Reports the distortions that the measurements show, worst first; every region gets the whole image's."""
+
+    def steps(
+        self, image: LoadedImage, query: str, regions: list[str], reference: LoadedImage | None
+    ) -> Flow[dspy.Prediction]:
+        """As ``Detector.steps``."""
+        found = [name for name, finding in worst_first(perceive(image, reference)) if finding.severity >= VISIBLE]
+        return dspy.Prediction(
+            distortion_set=dict.fromkeys(regions, found), retries=[], measurements=dict(measure(image))
+        )
+        yield  # a flow without calls is still a generator
+
+
+class MeasuredAnalyst(Stage):
+    """Gives each distortion its measured severity, with the measured values as the explanation."""
+
+    def steps(
+        self, image: LoadedImage, query: str, distortion_set: dict[str, list[str]], reference: LoadedImage | None
+    ) -> Flow[dspy.Prediction]:
+        """As ``Analyst.steps``."""
+        findings: Mapping[str, Finding] = perceive(image, reference)
+        analysis = {
+            region: [
+                DistortionAnalysis(type=name, severity=findings[name].word, explanation=findings[name].explanation)
+                for name in names
+                if name in findings
+            ]
+            for region, names in distortion_set.items()
+        }
+        return dspy.Prediction(distortion_analysis=analysis, retries=[], measurements=dict(measure(image)))
+        yield  # a flow without calls is still a generator
+
+
+class TableSelector(Stage):
+    """Picks the first tool whose card says that it is good at the distortion, else the first that is good overall."""
+
+    def steps(self, distortion_set: dict[str, list[str]], cards: list[ToolCard]) -> Flow[dspy.Prediction]:
+        """As ``Selector.steps``."""
+        chosen = {
+            region: {name: card.name for name in names if (card := best_for(name, cards))}
+            for region, names in distortion_set.items()
+        }
+        return dspy.Prediction(selected_tools=chosen, retries=[])
+        yield  # a flow without calls is still a generator
+
+
+class MeasuredScorer(Stage):
+    """Probabilities over the levels from the measured severities."""
+
+    def steps(
+        self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
+    ) -> Flow[dspy.Prediction]:
+        """As ``Scorer.steps``."""
+        findings = perceive(image, reference)
+        return dspy.Prediction(
+            probabilities=level_probabilities(findings),
+            source="measurements",
+            reasoning=summary(findings),
+            retries=[],
+        )
+        yield  # a flow without calls is still a generator
+
+
+class EvidenceAnswerer(Stage):
+    """Matches the question and its options to the measured evidence; what that cannot answer stays undetermined."""
+
+    def steps(
+        self,
+        image: LoadedImage,
+        query: str,
+        evidence: ExecutorOutput,
+        options: dict[str, str],
+        reference: LoadedImage | None,
+    ) -> Flow[dspy.Prediction]:
+        """As ``Answerer.steps``."""
+        findings = perceive(image, reference)
+        expected = sum(level * share for level, share in level_probabilities(findings).items())
+        answered = answer_from_evidence(query, options, findings, evidence, expected, compared=reference is not None)
+        return dspy.Prediction(final_answer=answered.final_answer, reasoning=answered.reasoning, retries=[])
+        yield  # a flow without calls is still a generator
+
+
+def best_for(distortion: str, cards: list[ToolCard]) -> ToolCard | None:
+    """The tool of choice for a distortion among the cards given, in their order."""
+    for wanted in (distortion, OVERALL):
+        for card in cards:
+            if wanted in card.good_at:
+                return card
+    return None
+
+
+def worst_first(findings: Mapping[str, Finding]) -> list[tuple[str, Finding]]:
+    """The findings by falling severity."""
+    return sorted(findings.items(), key=lambda item: -item[1].severity)
+
+
+def summary(findings: Mapping[str, Finding]) -> str:
+    """The visible findings in words, worst first."""
+    seen = [
+        f"{name}: {f.word} ({f.explanation.rstrip('.')})" for name, f in worst_first(findings) if f.severity >= VISIBLE
+    ]
+    return f"Measured distortions: {'; '.join(seen)}." if seen else "No visible distortion was measured."

@@ -1,0 +1,164 @@
+"""The paper's rules of planning (arXiv 2509.26006, Appendix A.2): they check a model's plan, and make the offline one.
+
+Type, scope, source and tools decide the four flags; nothing about them is left to judgement. A plan made again, after
+an earlier one did not carry the answer, may switch on more than the rules do, but never a detection of what the
+question already named.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Literal
+
+from agenticiqa.signatures.types import GLOBAL, PlanFlags, PlannerOutput, unique
+from agenticiqa.signatures.vocabulary import Distortion
+
+
+def expected_flags(
+    query_type: Literal["IQA", "Other"], has_regions: bool, explicit: bool, has_tools: bool
+) -> PlanFlags:
+    """The sub-tasks that run: none for ``"Other"``; else what was named is not detected, and all is analysed.
+
+    ============  ==============  ==============  ==============
+    tool named    region named    tool_selection  tool_execution
+    ============  ==============  ==============  ==============
+    yes           yes or no       no              yes
+    no            yes             no              no
+    no            no              yes             yes
+    ============  ==============  ==============  ==============
+    """
+    assessed = query_type == "IQA"
+    return PlanFlags(
+        distortion_detection=assessed and not explicit,
+        distortion_analysis=assessed,
+        tool_selection=assessed and not has_tools and not has_regions,
+        tool_execution=assessed and (has_tools or not has_regions),
+    )
+
+
+def widened(flags: PlanFlags, explicit: bool) -> PlanFlags:
+    """The flags of a plan made again: everything, but what the question named is still not detected."""
+    return flags.model_copy(
+        update={
+            "distortion_detection": not explicit,
+            "distortion_analysis": True,
+            "tool_selection": True,
+            "tool_execution": True,
+        }
+    )
+
+
+def find_tool(name: str, known: Collection[str]) -> str | None:
+    """The known tool of that name, whatever its case, hyphens, underscores and blanks; ``None`` when there is none.
+
+    >>> find_tool("ms ssim", ["SSIM", "MS_SSIM"])
+    'MS_SSIM'
+    """
+    return {_plain(tool): tool for tool in known}.get(_plain(name))
+
+
+def violations(
+    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], again: bool = False
+) -> list[str]:
+    """What is wrong with a plan, one sentence each, addressed to whoever made it: what it is and what it must be.
+
+    ``again`` is for a plan that follows one that did not carry the answer: its flags may go beyond the rules.
+    """
+    return [*_content_violations(plan, reference_given, known_tools), *_flag_violations(plan, known_tools, again)]
+
+
+def enforce(
+    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], again: bool = False
+) -> PlannerOutput:
+    """The plan as the rules want it: ``violations`` finds nothing in it.
+
+    Reference mode and flags are set, unknown tools dropped and known ones spelled as in the toolbox, distortions of
+    regions outside the scope dropped (or moved to the region that differs in case only). A plan that calls its
+    distortions explicit but then has none is one with inferred distortions.
+    """
+    named = _within_scope(plan)
+    explicit = plan.distortion_source == "Explicit" and bool(named)
+    tools = unique(tool for name in plan.tools if (tool := find_tool(name, known_tools)))
+    table = expected_flags(plan.query_type, plan.query_scope != GLOBAL, explicit, bool(tools))
+    flags = table
+    if again:
+        most = widened(table, explicit).model_dump()
+        flags = PlanFlags(
+            **{
+                name: must or (is_on and most[name])
+                for (name, must), is_on in zip(table.model_dump().items(), plan.plan.model_dump().values(), strict=True)
+            }
+        )
+    return PlannerOutput(
+        query_type=plan.query_type,
+        query_scope=plan.query_scope,
+        distortion_source="Explicit" if explicit else "Inferred",
+        distortions=named or None,
+        reference_mode=_reference_mode(reference_given),
+        required_tool=tools or None,
+        plan=flags,
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+def _reference_mode(given: bool) -> Literal["Full-Reference", "No-Reference"]:
+    return "Full-Reference" if given else "No-Reference"
+
+
+def _content_violations(plan: PlannerOutput, reference_given: bool, known_tools: Collection[str]) -> Iterator[str]:
+    mode = _reference_mode(reference_given)
+    if plan.reference_mode != mode:
+        came = "a reference image was given" if reference_given else "no reference image was given"
+        yield f"reference_mode is {plan.reference_mode!r}, but {came}: it must be {mode!r}."
+    for name in plan.tools:
+        if not find_tool(name, known_tools):
+            tools = ", ".join(known_tools) or "none at all"
+            yield f"required_tool names {name!r}, which is unknown: the known tools are {tools}."
+    if plan.distortion_source == "Explicit" and not plan.distortions:
+        yield (
+            "distortion_source is 'Explicit', but distortions is null: "
+            "it must list the distortions that the question names, or distortion_source must be 'Inferred'."
+        )
+    for region in plan.distortions or {}:
+        if region not in (*plan.regions, GLOBAL):
+            keys = ", ".join(repr(key) for key in unique([*plan.regions, GLOBAL]))
+            yield f"distortions has the key {region!r}, which is not in query_scope: the keys must be among {keys}."
+
+
+def _flag_violations(plan: PlannerOutput, known_tools: Collection[str], again: bool) -> Iterator[str]:
+    regional, explicit = plan.query_scope != GLOBAL, plan.distortion_source == "Explicit"
+    has_tools = any(find_tool(name, known_tools) for name in plan.tools)
+    table = expected_flags(plan.query_type, regional, explicit, has_tools)
+    allowed = (widened(table, explicit) if again else table).model_dump()
+    why_detection = (
+        "the question names the distortions" if explicit else "the question names no distortion, so they must be found"
+    )
+    why_tools = (
+        "the question names the tools to run"
+        if has_tools
+        else "the question names regions and no tool"
+        if regional
+        else "the question names neither a region nor a tool"
+    )
+    reasons = {
+        "distortion_detection": why_detection,
+        "distortion_analysis": "every question about quality needs it",
+        "tool_selection": why_tools,
+        "tool_execution": why_tools,
+    }
+    for (name, must), is_on in zip(table.model_dump().items(), plan.plan.model_dump().values(), strict=True):
+        if is_on not in (must, allowed[name]):
+            why = reasons[name] if plan.query_type == "IQA" else "query_type is 'Other'"
+            yield f"plan.{name} is {str(is_on).lower()}, but must be {str(not is_on).lower()}: {why}."
+
+
+def _within_scope(plan: PlannerOutput) -> dict[str, list[Distortion]]:
+    spelling = {region.casefold(): region for region in (*plan.regions, GLOBAL)}
+    named: dict[str, list[Distortion]] = {}
+    for key, distortions in (plan.distortions or {}).items():
+        region = spelling.get(key.strip().casefold())
+        if region:
+            named[region] = list(dict.fromkeys([*named.get(region, []), *distortions]))
+    return named

@@ -1,0 +1,60 @@
+"""What a finished assessment tells: its timings and retries while it runs, its JSON when it is done."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import dspy
+
+from agenticiqa.programs.flow import Call, Flow
+from agenticiqa.programs.fusion import level_name
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.signatures.types import SummarizerOutput
+
+
+@dataclass
+class Told:
+    """What the stages told of themselves: wall time by stage, and why answers were rejected."""
+
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    retries: dict[str, list[str]] = field(default_factory=dict)
+
+    def stage(self, name: str, module: dspy.Module, inputs: dict[str, Any]) -> Flow[dspy.Prediction]:
+        """Run one stage and note its time (summed over iterations) and its retries."""
+        started = time.perf_counter()
+        prediction = yield Call(module, inputs)
+        self.timings_ms[name] = self.timings_ms.get(name, 0.0) + (time.perf_counter() - started) * 1000
+        rejected = prediction.retries
+        for part, reasons in (rejected if isinstance(rejected, dict) else {name: rejected}).items():
+            if reasons:
+                self.retries.setdefault(part, []).extend(reasons)
+        return prediction
+
+
+def to_json(result: dspy.Prediction) -> dict[str, Any]:
+    """A result as plain JSON types, with the documented keys."""
+    summary: SummarizerOutput = result.summarizer_result
+    image: LoadedImage = result.image
+    return {
+        "image": image.source,
+        "image_sha256": image.sha256,
+        "reference": result.reference.source if result.reference else None,
+        "query": result.query,
+        "query_type": result.query_type.value,
+        "final_answer": summary.final_answer,
+        "quality_score": summary.quality_score,
+        "quality_level": level_name(summary.quality_score) if summary.quality_score is not None else None,
+        "quality_reasoning": summary.quality_reasoning,
+        "quality_probs": summary.quality_probs,
+        "probability_source": summary.probability_source,
+        "plan": result.plan.model_dump(mode="json"),
+        "executor_evidence": result.executor_evidence.model_dump(mode="json"),
+        "summarizer_result": summary.model_dump(mode="json"),
+        "iteration_count": result.iteration_count,
+        "replan_history": result.replan_history,
+        "backend": result.backend,
+        "retries": result.retries,
+        "usage": result.usage,
+        "timings_ms": {stage: round(ms, 1) for stage, ms in result.timings_ms.items()},
+        "version": result.version,
+    }

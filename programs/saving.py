@@ -1,0 +1,76 @@
+"""Tuned prompts on disk: DSPy's state, under a header that says what it was made for.
+
+DSPy restores fields by position and ignores predictors that vanished, so a state for other signatures would load
+silently and wrongly. The header's fingerprint covers every predictor's name and fields, and a mismatch is refused.
+Models are left out: DSPy would write their headers and the address of their server into the file.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from agenticiqa.programs.errors import StateError
+
+PROGRAM = "AgenticIQA"
+
+
+def fingerprints(program: dspy.Module) -> dict[str, str]:
+    """For each predictor a digest of its fields: names, order, kinds and types, but not the tuned wording."""
+    return {name: _fingerprint(predictor.signature) for name, predictor in program.named_predictors()}
+
+
+def save(program: dspy.Module, path: str | os.PathLike[str], created_with: Mapping[str, Any]) -> None:
+    """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header."""
+    state = {name: {**predictor.dump_state(), "lm": None} for name, predictor in program.named_predictors()}
+    header = {
+        "program": PROGRAM,
+        "version": version("agenticiqa"),
+        "dspy": dspy.__version__,
+        "fingerprints": fingerprints(program),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created_with": dict(created_with),
+    }
+    target = Path(path)
+    draft = target.with_name(f"{target.name}.part")
+    draft.write_text(json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False), encoding="utf-8")
+    draft.replace(target)  # a crash half-way leaves the older file whole
+
+
+def load(program: dspy.Module, path: str | os.PathLike[str]) -> None:
+    """Read a state into ``program``. Raises StateError when the file is none, or was made for other signatures."""
+    try:
+        saved = json.loads(Path(path).read_text(encoding="utf-8"))
+        header, state = saved["header"], saved["state"]
+        made_for: dict[str, str] = header["fingerprints"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{path}: no saved program can be read from it ({error})") from error
+    if header.get("program") != PROGRAM:
+        raise StateError(f"{path}: saved by {header.get('program')!r}, expected {PROGRAM!r}")
+    here = fingerprints(program)
+    different = sorted(name for name in here.keys() | made_for.keys() if here.get(name) != made_for.get(name))
+    if different:
+        raise StateError(
+            f"{path}: made by version {header.get('version')} for other signatures than this program's; they differ in "
+            f"{', '.join(different)}. Use the configuration that it was tuned with, or tune again"
+        )
+    for name, predictor in program.named_predictors():
+        predictor.load_state({**state[name], "lm": None})
+
+
+def _fingerprint(signature: type[dspy.Signature]) -> str:
+    fields = [
+        (name, name in signature.output_fields, str(field.annotation)) for name, field in signature.fields.items()
+    ]
+    schemas = [
+        field.annotation.model_json_schema()
+        for field in signature.output_fields.values()
+        if hasattr(field.annotation, "model_json_schema")
+    ]
+    return hashlib.sha256(json.dumps([fields, schemas], sort_keys=True).encode()).hexdigest()[:16]

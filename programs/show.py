@@ -1,0 +1,116 @@
+"""What a person sees on a terminal: a card for each result, the table of tools, a progress bar."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+T = TypeVar("T")
+
+COLOURS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red", "Bad": "red"}
+WIDEST = 110
+
+
+def print_result(row: dict[str, Any]) -> None:
+    """One result on stdout: a card on a terminal, one JSON line otherwise."""
+    console = _console()
+    if console.is_terminal:
+        console.print(card(row))
+    else:
+        print(json.dumps(row, ensure_ascii=False), flush=True)
+
+
+def card(row: dict[str, Any]) -> Panel:
+    """A result (as its JSON) as a readable card: the answer, its reason, and the evidence."""
+    parts: list[Any] = [_answer(row), Text(row["quality_reasoning"])]
+    evidence = row["executor_evidence"]
+    analysed = [(region, item) for region, items in (evidence["distortion_analysis"] or {}).items() for item in items]
+    if analysed:
+        table = _table("distortion", "severity", "seen or measured")
+        for region, item in analysed:
+            name = item["type"] if region == "Global" else f"{item['type']} in {region}"
+            table.add_row(escape(name), item["severity"], escape(item["explanation"]))
+        parts.append(table)
+    if evidence["tool_log"]:
+        table = _table("tool", "for", "raw", "1..5")
+        for call in evidence["tool_log"]:
+            values = (
+                (f"{call['raw']:.4g}", f"{call['calibrated']:.2f}") if call["error"] is None else ("-", call["error"])
+            )
+            table.add_row(call["tool"], escape(call["distortion"]), *map(escape, values))
+        parts.append(table)
+    parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"]]
+    parts += [Text(f"planned again: {entry}", style="dim") for entry in row["replan_history"]]
+    took = sum(row["timings_ms"].values()) / 1000
+    return Panel(
+        Group(*parts),
+        title=escape(Path(row["image"]).name + (f" vs {Path(row['reference']).name}" if row["reference"] else "")),
+        subtitle=f"{escape(row['backend'])}, {took:.1f} s",
+        title_align="left",
+        subtitle_align="right",
+    )
+
+
+def print_tools(rows: list[dict[str, Any]]) -> None:
+    """The toolbox as a table on stdout."""
+    table = Table("tool", "kind", "better", "raw range", "ms", "best at", "status", title="Metrics")
+    for row in rows:
+        low, high = row["raw_range"]
+        table.add_row(
+            row["name"],
+            row["kind"],
+            row["direction"],
+            f"{low:g} .. {high:g}",
+            f"{row['cost_ms']:.0f}",
+            ", ".join(row["good_at"]) or "-",
+            escape(row["status"]),
+        )
+    _console().print(table)
+
+
+def progress(items: Iterable[T], total: int) -> Iterator[T]:
+    """The items, with a bar on stderr while they come, if that is a terminal and there is more than one."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("judging"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=total < 2 or not console.is_terminal,
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    with bar:
+        yield from bar.track(items, total=total)
+
+
+def _answer(row: dict[str, Any]) -> Text:
+    if row["quality_score"] is None:
+        return Text(str(row["final_answer"]), style="bold")
+    colour = COLOURS[row["quality_level"]]
+    score = row["quality_score"]
+    filled = round((score - 1) / 4 * 20)
+    return Text.assemble(
+        (f"{score:.2f}", f"bold {colour}"),
+        " of 5  ",
+        ("█" * filled + "░" * (20 - filled), colour),
+        f"  {row['quality_level']}",
+    )
+
+
+def _table(*columns: str) -> Table:
+    return Table(*columns, box=None, header_style="dim", padding=(0, 2, 0, 0))
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return Console(highlight=False, width=min(console.width, WIDEST)) if console.is_terminal else console

@@ -1,0 +1,219 @@
+"""The Summarizer: a score fused from tools and a model, or an answer with its reason (paper, Sec. 3.3)."""
+
+import json
+import logging
+import re
+from typing import Any
+
+import dspy
+import json_repair
+
+from agenticiqa.programs.ask import Asked, Rejected
+from agenticiqa.programs.backends import Backend
+from agenticiqa.programs.errors import NoScore, Unanswered
+from agenticiqa.programs.evidence import contradictions, format_evidence, what_is_missing
+from agenticiqa.programs.flow import Call, Flow, Stage
+from agenticiqa.programs.fusion import Probabilities, ScoreFusion, level_name
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.question import detect_query_type, parse_options
+from agenticiqa.programs.token_levels import level_probabilities_from_tokens
+from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, ScoreQuality
+from agenticiqa.signatures.types import (
+    PARSING_FAILED,
+    UNABLE,
+    ExecutorOutput,
+    PlannerOutput,
+    QueryType,
+    SummarizerOutput,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Summarizer(Stage):
+    """Answers from the evidence, in one of two modes.
+
+    Scoring mode (an IQA question that asks for a rating): ``score`` gives probabilities over the five levels, and
+    ScoreFusion makes one number of them and the tool scores. Every other question goes to ``answer``. Both are modules
+    that ask a model (in this file) or their offline twins (``agenticiqa.programs.offline.summarizer``).
+    """
+
+    def __init__(self, score: dspy.Module, answer: dspy.Module, fusion: ScoreFusion | None = None) -> None:
+        super().__init__()
+        self.score, self.answer = score, answer
+        self.fusion = fusion or ScoreFusion()
+
+    def steps(
+        self,
+        image: LoadedImage,
+        query: str,
+        plan: PlannerOutput,
+        evidence: ExecutorOutput,
+        reference: LoadedImage | None,
+    ) -> Flow[dspy.Prediction]:
+        """A prediction of ``result`` (SummarizerOutput), ``query_type`` (QueryType) and ``retries``.
+
+        Raises NoScore when a score is asked for and neither a tool nor the model gave anything to make it of.
+        """
+        kind = detect_query_type(query, plan.query_type)
+        scoring = kind is QueryType.SCORING
+        logger.info(
+            "summarizer: query type %s, %s mode, %d analysed distortions, %d tool scores, image %s, reference %s",
+            plan.query_type,
+            "scoring" if scoring else "explanation/QA",
+            sum(map(len, (evidence.distortion_analysis or {}).values())),
+            len(evidence.scores),
+            image.source,
+            reference.source if reference else None,
+        )
+        inputs: dict[str, Any] = {"image": image, "query": query, "evidence": evidence, "reference": reference}
+        if not scoring:
+            inputs["options"] = parse_options(query)
+        try:
+            reply = yield Call(self.score if scoring else self.answer, inputs)
+        except Unanswered as gave_up:
+            result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED)
+            return dspy.Prediction(result=result, query_type=kind, retries=gave_up.reasons)
+        result = self._scored(reply, evidence) if scoring else self._answered(reply, evidence)
+        return dspy.Prediction(result=result, query_type=kind, retries=reply.retries)
+
+    def _scored(self, reply: dspy.Prediction, evidence: ExecutorOutput) -> SummarizerOutput:
+        scores, p = evidence.scores, reply.probabilities
+        if not scores and reply.source == "uniform":
+            raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
+        score = self.fusion.fuse_scores(scores, p)
+        seen = sum(level * share for level, share in p.items())
+        how = f"Score {score:.2f} ({level_name(score)})"
+        if scores:
+            mean = sum(scores) / len(scores)
+            how += f", fused from the tool mean {mean:.2f} (n={len(scores)}) and a level expectation of {seen:.2f}"
+        else:
+            how += ", the level expectation alone, as no tool score came"
+        return SummarizerOutput(
+            final_answer=score,
+            quality_score=score,
+            quality_reasoning=_sentences(reply.reasoning, f"{how} (levels from {reply.source}).", *_caveats(evidence)),
+            used_evidence=_used(evidence),
+            quality_probs={str(level): share for level, share in sorted(p.items())},
+            probability_source=reply.source,
+        )
+
+    def _answered(self, reply: dspy.Prediction, evidence: ExecutorOutput) -> SummarizerOutput:
+        return SummarizerOutput(
+            final_answer=reply.final_answer,
+            quality_reasoning=_sentences(reply.reasoning, *_caveats(evidence)),
+            used_evidence=_used(evidence),
+        )
+
+
+class Scorer(Stage):
+    """Asks a model for its probabilities over the quality levels.
+
+    They come, in this order, from the log-probabilities of the token that names the level, from the ``quality_probs``
+    that it writes, from the level that its reasoning names, or they are uniform; ``source`` says which.
+    """
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3, fusion: ScoreFusion | None = None) -> None:
+        super().__init__()
+        self.ask = Asked(ScoreQuality, stage="scoring", backend=backend, attempts=attempts)
+        self.fusion = fusion or ScoreFusion()
+
+    def steps(
+        self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
+    ) -> Flow[dspy.Prediction]:
+        """A prediction of ``probabilities`` ({1..5: p}), ``source``, ``reasoning`` and ``retries``."""
+        inputs = _inputs(image, query, evidence, reference)
+        try:
+            reply = yield Call(self.ask, {"inputs": inputs})
+        except Unanswered as gave_up:
+            return self._from_the_reasoning(gave_up)
+        assessment = reply.answer
+        p: Probabilities | None = level_probabilities_from_tokens(reply.logprobs)
+        source = "logprobs" if p else "quality_probs"
+        if p is None:
+            p = self.fusion.extract_vlm_probabilities({"quality_probs": assessment.quality_probs.by_level()})
+        return dspy.Prediction(
+            probabilities=p, source=source, reasoning=assessment.quality_reasoning, retries=reply.retries
+        )
+
+    def _from_the_reasoning(self, gave_up: Unanswered) -> dspy.Prediction:
+        """What the last answer still tells when it has a reasoning but no usable probabilities; else gives up too."""
+        said = json_repair.loads(gave_up.last_output) if gave_up.last_output else None
+        said = said.get("assessment", said) if isinstance(said, dict) else None
+        reasoning = said.get("quality_reasoning") if isinstance(said, dict) else None
+        if not isinstance(reasoning, str) or not reasoning.strip():
+            raise gave_up
+        p, source = self.fusion.probabilities_and_source(reasoning)
+        return dspy.Prediction(probabilities=p, source=source, reasoning=reasoning, retries=gave_up.reasons)
+
+
+class Answerer(Stage):
+    """Asks a model for an answer: one of the letters offered, or words."""
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+        super().__init__()
+        self.ask = Asked(AnswerQuestion, stage="answering", backend=backend, attempts=attempts)
+
+    def steps(
+        self,
+        image: LoadedImage,
+        query: str,
+        evidence: ExecutorOutput,
+        options: dict[str, str],
+        reference: LoadedImage | None,
+    ) -> Flow[dspy.Prediction]:
+        """A prediction of ``final_answer`` (a letter of ``options``, or words), ``reasoning`` and ``retries``."""
+        listed = "\n".join(f"{letter}. {text}" for letter, text in options.items())
+        inputs = {**_inputs(image, query, evidence, reference), "options": listed or "none"}
+
+        def check(answer: Answer) -> None:
+            if options and letter_of(answer.final_answer, options) is None:
+                raise Rejected(
+                    f"final_answer {answer.final_answer!r} is none of the letters offered ({', '.join(options)})"
+                )
+
+        reply = yield Call(self.ask, {"inputs": inputs, "check": check})
+        said = reply.answer.final_answer
+        answer = letter_of(said, options) if options else said
+        return dspy.Prediction(final_answer=answer, reasoning=reply.answer.quality_reasoning, retries=reply.retries)
+
+
+def letter_of(answer: str, options: dict[str, str]) -> str | None:
+    """The letter that an answer means, or ``None``: "b", "(B)", "B. Blur" and the option's own text all mean B.
+
+    A letter with a text that is not its option's means nothing: it is never guessed which of the two was meant.
+    """
+    said = answer.strip()
+    by_text = {_plain(text): letter for letter, text in options.items()}
+    match = re.fullmatch(r"\(?([A-Za-z])\s*(?:[).:]\s*|$)(.*)", said, re.S)
+    if match and match[1].upper() in options:
+        letter, rest = match[1].upper(), _plain(match[2])
+        return letter if not rest or by_text.get(rest) == letter else None
+    return by_text.get(_plain(said))
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _inputs(image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None) -> dict[str, Any]:
+    return {
+        "reference": reference.to_dspy() if reference else None,
+        "image": image.to_dspy(),
+        "query": query,
+        "evidence": format_evidence(evidence),
+    }
+
+
+def _caveats(evidence: ExecutorOutput) -> list[str]:
+    """What a reader has to know about the evidence, whatever the model wrote of it."""
+    return [what_is_missing(evidence), *(f"{sentence}." for sentence in contradictions(evidence))]
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in map(str.strip, parts) if part)
+
+
+def _used(evidence: ExecutorOutput) -> dict[str, Any] | None:
+    used = evidence.model_dump(include={"distortion_analysis", "quality_scores"}, exclude_none=True)
+    return json.loads(json.dumps(used)) or None

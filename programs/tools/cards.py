@@ -1,0 +1,164 @@
+"""The toolbox: every embedded metric's card, and the dict that a program is given.
+
+The order is the order of preference: of the tools that are good at a distortion the first is chosen.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.calibration import usable
+from agenticiqa.programs.tools.card import OVERALL, ToolCard
+from agenticiqa.programs.tools.fidelity import ms_ssim, psnr, ssim
+from agenticiqa.programs.tools.gradient import fsim, gmsd
+from agenticiqa.programs.tools.haar import haarpsi
+from agenticiqa.programs.tools.information import vif
+
+FULL_REFERENCE = (
+    ToolCard(
+        name="HaarPSI",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(0.0, 1.0),
+        good_at=(OVERALL, "Blurs", "Noise", "Compression", "Sharpness", "Spatial distortions"),
+        description="Similarity of local Haar wavelet coefficients, in luma and colour.",
+        source="Reisenhofer et al. 2018, Signal Processing: Image Communication 61",
+        cost_ms=20,
+        measure=haarpsi,
+    ),
+    ToolCard(
+        name="FSIM",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(0.5, 1.0),
+        good_at=(OVERALL, "Contrast"),
+        description="Similarity of phase congruency and gradients, the features that the eye picks out first.",
+        source="Zhang et al. 2011, IEEE TIP 20(8)",
+        cost_ms=150,
+        measure=fsim,
+    ),
+    ToolCard(
+        name="GMSD",
+        kind="FR",
+        higher_is_better=False,
+        raw_range=(0.0, 0.35),
+        good_at=(),
+        description="Spread of the gradients' similarity; sees damage that is worse in some places than in others.",
+        source="Xue et al. 2014, IEEE TIP 23(2)",
+        cost_ms=5,
+        measure=gmsd,
+    ),
+    ToolCard(
+        name="VIF",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(0.0, 1.0),
+        good_at=(),
+        description="The share of the reference's visual information that is left.",
+        source="Sheikh and Bovik 2006, IEEE TIP 15(2)",
+        cost_ms=200,
+        measure=vif,
+    ),
+    ToolCard(
+        name="MS-SSIM",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(0.0, 1.0),
+        good_at=(),
+        description="Structural similarity over five scales.",
+        source="Wang et al. 2003, Asilomar",
+        cost_ms=40,
+        measure=ms_ssim,
+    ),
+    ToolCard(
+        name="SSIM",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(0.0, 1.0),
+        good_at=(),
+        description="Structural similarity of local luma patterns.",
+        source="Wang et al. 2004, IEEE TIP 13(4)",
+        cost_ms=15,
+        measure=ssim,
+    ),
+    ToolCard(
+        name="PSNR",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(10.0, 60.0),
+        good_at=("Color distortions", "Brightness change"),
+        description="Pixel error in decibels over all three channels; the one embedded metric that every change moves.",
+        source="ITU-T J.247; peak 255",
+        cost_ms=5,
+        measure=psnr,
+    ),
+)
+NO_REFERENCE: tuple[ToolCard, ...] = ()
+
+CARDS: dict[str, ToolCard] = {card.name: card for card in (*FULL_REFERENCE, *NO_REFERENCE)}
+
+
+def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, ToolCard]:
+    """The tools that a program may use: those with a monotone curve in the calibration profile.
+
+    ``pyiqa`` adds metrics of that package by name. Raises ToolError when there is no such profile or metric, or no tool
+    with a usable curve.
+    """
+    tools: dict[str, ToolCard] = {}
+    for name, card in CARDS.items():
+        curve, _ = curve_or_reason(name, profile)
+        if curve is not None:
+            tools[name] = replace(card, calibration=curve)
+    if pyiqa:
+        from agenticiqa.programs.tools.pyiqa_cards import pyiqa_card
+
+        tools |= {name: pyiqa_card(name, profile) for name in pyiqa}
+    if not tools:
+        raise ToolError(f"calibration profile {profile!r} has no usable curve for any tool")
+    return tools
+
+
+def curve_or_reason(name: str, profile: str) -> tuple[Any, str]:
+    """A tool's curve in a profile, or ``None`` and the reason why there is no usable one."""
+    try:
+        return usable(name, profile), ""
+    except ToolError as error:
+        return None, str(error)
+
+
+def listing(tools: Mapping[str, ToolCard], profile: str) -> list[dict[str, Any]]:
+    """A row for every embedded and added tool: what ``agenticiqa tools`` shows."""
+    rows = []
+    for name, card in {**CARDS, **tools}.items():
+        rows.append(
+            {
+                "name": name,
+                "kind": card.kind,
+                "direction": "higher" if card.higher_is_better else "lower",
+                "raw_range": list(card.raw_range),
+                "cost_ms": card.cost_ms,
+                "good_at": list(card.good_at),
+                "description": card.description,
+                "source": card.source,
+                "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",
+                "fitted_on": card.calibration.fitted_on if (card := tools.get(name, card)).calibration else None,
+            }
+        )
+    if all(name in CARDS for name in tools):
+        rows.append(PYIQA_ROW)
+    return rows
+
+
+PYIQA_ROW: dict[str, Any] = {
+    "name": "any pyiqa metric",
+    "kind": "FR/NR",
+    "direction": "-",
+    "raw_range": [0, 0],
+    "cost_ms": 0,
+    "good_at": [],
+    "description": "Learned metrics of IQA-PyTorch (TOPIQ, MUSIQ, LPIPS, ...), named under pyiqa: in the configuration.",
+    "source": "IQA-PyTorch, PolyForm Noncommercial licence",
+    "status": 'not added: pip install "agenticiqa[pyiqa]" (non-commercial licence), then list it under pyiqa:',
+    "fitted_on": None,
+}

@@ -1,0 +1,30 @@
+"""Fixtures every test shares: an isolated cache for DSPy, no keys, and the optional folder of labelled images."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# Read when DSPy and LiteLLM are first imported, so it has to be set before any test module imports them.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="agenticiqa-test-cache-")
+for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:
+    del os.environ[name]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real labelled images beside the checkout; tests that need it are skipped where it is missing."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no labelled images at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    """The example photos that the repository ships."""
+    return ROOT / "examples"
