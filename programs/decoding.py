@@ -172,7 +172,7 @@ def _upright(image: Image.Image, kept: bool, notes: list[str]) -> Image.Image:
 
 
 def _lossless(image: Image.Image, notes: list[str]) -> Image.Image:
-    """The same picture in mode I;16, RGBA, L or RGB, whichever loses nothing."""
+    """The same picture in mode I;16, RGBA, L or RGB, without loss where the mode it came in allows that."""
     if image.mode.startswith("I"):
         deep = Image.fromarray(np.asarray(image).astype(np.uint16))
         deep.info.update({key: value for key, value in image.info.items() if key == "transparency"})

@@ -165,7 +165,7 @@ def _local(source: str | os.PathLike[str]) -> Path:
             name[:60],
             "expected a local image, got an address; give a local file, bytes or a PIL image: download it first",
         )
-    if not name or not os.path.exists(name):
+    if not os.path.exists(name):
         refuse(name or "(empty path)", "expected an image, but there is no such file; check the path", ImageNotFound)
     return Path(name)
 

@@ -1,0 +1,614 @@
+"""Loading: the bytes sent are those of the file, the pixels are those a viewer shows, and the rest is refused."""
+
+import base64
+import dataclasses
+import hashlib
+import io
+import os
+import struct
+import warnings
+import weakref
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image, ImageCms
+
+from agenticiqa.programs import images
+from agenticiqa.programs.errors import ImageError, ImageNotFound
+from agenticiqa.programs.images import LoadedImage, find_images, load, load_pair
+
+RNG = np.random.default_rng(0)
+PHOTO = RNG.integers(0, 256, (6, 9, 3), dtype=np.uint8)
+EIGHT_WAYS = {
+    1: lambda p: p,
+    2: lambda p: p[:, ::-1],
+    3: lambda p: p[::-1, ::-1],
+    4: lambda p: p[::-1],
+    5: lambda p: p.transpose(1, 0, 2),
+    6: lambda p: np.rot90(p, -1),
+    7: lambda p: np.rot90(p, 2).transpose(1, 0, 2),
+    8: lambda p: np.rot90(p, 1),
+}
+
+
+def encoded(image: Image.Image | np.ndarray, kind: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    (Image.fromarray(image) if isinstance(image, np.ndarray) else image).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def reopened(loaded: LoadedImage) -> Image.Image:
+    return Image.open(io.BytesIO(loaded.data))
+
+
+def sent(loaded: LoadedImage) -> tuple[str, bytes]:
+    """Mime type and bytes of the data URI that DSPy puts into a request."""
+    header, content = loaded.to_dspy().url.split(",", 1)
+    return header.removeprefix("data:").removesuffix(";base64"), base64.b64decode(content, validate=True)
+
+
+def raw_png(width: int, height: int, depth: int, colour: int, rows: bytes, extra: tuple[bytes, bytes] | None) -> bytes:
+    """A PNG written by hand, for what Pillow does not write: ``rows`` are unfiltered samples."""
+    stride = len(rows) // height
+    lines = b"".join(b"\0" + rows[i : i + stride] for i in range(0, len(rows), stride)) if stride else b""
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)),
+        (b"IDAT", zlib.compress(lines)),
+    ]
+    chunks[1:1] = [extra] if extra else []
+    parts = [b"\x89PNG\r\n\x1a\n"]
+    for name, body in [*chunks, (b"IEND", b"")]:
+        parts.append(struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)))
+    return b"".join(parts)
+
+
+def exif(orientation: int) -> Image.Exif:
+    tags = Image.Exif()
+    tags[0x0112] = orientation
+    return tags
+
+
+def refusal(source: object, **options: int) -> str:
+    """The one-line message with which a source is refused."""
+    with pytest.raises(ImageError) as caught:
+        load(source, **options)  # type: ignore[arg-type]
+    message = str(caught.value)
+    assert message.isprintable(), "one line, nothing that could upset a terminal"
+    assert "expected" in message
+    assert ";" in message, "what was expected and found; what to do"
+    return message
+
+
+# --- what is sent, and what it is called ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "mime"),
+    [
+        ("JPEG", {"quality": 95}, "image/jpeg"),
+        ("JPEG", {"quality": 30, "progressive": True}, "image/jpeg"),
+        ("PNG", {}, "image/png"),
+        ("WEBP", {"quality": 90}, "image/webp"),
+        ("WEBP", {"lossless": True}, "image/webp"),
+    ],
+)
+def test_a_jpeg_png_or_webp_reaches_the_model_byte_for_byte(
+    tmp_path: Path, kind: str, options: dict[str, object], mime: str
+) -> None:
+    data = encoded(PHOTO, kind, **options)
+    path = tmp_path / "picture"
+    path.write_bytes(data)
+    loaded = load(path)
+    assert sent(loaded) == (mime, data)
+    assert loaded.data == data
+    assert loaded.sha256 == hashlib.sha256(data).hexdigest()
+    assert np.array_equal(loaded.pixels, np.asarray(Image.open(path)))
+    assert loaded.notes == ()
+
+
+@pytest.mark.parametrize("kind", ["BMP", "DIB", "TIFF", "PPM", "TGA", "JPEG2000", "PCX", "SGI", "QOI"])
+def test_other_formats_are_sent_as_a_png_of_the_same_pixels(kind: str) -> None:
+    data = encoded(PHOTO, kind, **({"irreversible": False} if kind == "JPEG2000" else {}))
+    loaded = load(data)
+    mime, content = sent(loaded)
+    assert mime == "image/png"
+    assert reopened(loaded).format == "PNG"
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(content))), PHOTO)
+    assert np.array_equal(loaded.pixels, PHOTO)
+    assert loaded.sha256 == hashlib.sha256(data).hexdigest(), "the id is that of the file, not of the PNG"
+
+
+@given(
+    pixels=st.tuples(st.integers(1, 12), st.integers(1, 12)).flatmap(lambda size: arrays(np.uint8, (*size, 3))),
+    kind=st.sampled_from(["PNG", "WEBP", "BMP", "TIFF", "PPM", "TGA"]),
+)
+def test_no_lossless_format_changes_a_pixel(pixels: np.ndarray, kind: str) -> None:
+    data = encoded(pixels, kind, **({"lossless": True} if kind == "WEBP" else {}))
+    loaded = load(data)
+    assert np.array_equal(loaded.pixels, pixels)
+    assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), pixels)
+
+
+def test_the_pixels_are_read_only_rgb_bytes_and_the_size_is_told() -> None:
+    loaded = load(encoded(PHOTO, "PNG"))
+    assert loaded.pixels.dtype == np.uint8
+    assert loaded.pixels.shape == (6, 9, 3)
+    assert (loaded.height, loaded.width, loaded.size) == (6, 9, (9, 6))
+    with pytest.raises(ValueError, match="read-only"):
+        loaded.pixels[0, 0, 0] = 1
+
+
+def test_a_loaded_image_is_its_own_key_and_is_handed_back() -> None:
+    data = encoded(PHOTO, "PNG")
+    first, second = load(data), load(data)
+    assert first != second
+    assert load(first) is first
+    kept = weakref.WeakKeyDictionary({first: "measured"})
+    assert kept[first] == "measured"
+    assert second not in kept
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.mime = "image/gif"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["photo.JPG", "bild öäü 写真.png", "wrong.tiff", "no_suffix", "two.dots.gif"])
+def test_the_content_decides_whatever_the_name(tmp_path: Path, name: str) -> None:
+    data = encoded(PHOTO, "JPEG")
+    path = tmp_path / name
+    path.write_bytes(data)
+    for source in (path, str(path)):
+        loaded = load(source)
+        assert loaded.mime == "image/jpeg"
+        assert loaded.data == data
+        assert loaded.source == str(path)
+
+
+def test_what_was_given_is_named() -> None:
+    assert load(encoded(PHOTO, "PNG")).source == "<bytes>"
+    assert load(Image.fromarray(PHOTO)).source == "<PIL image>"
+
+
+# --- kinds of pixels --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_exif_orientation_is_turned_upright(kind: str, orientation: int) -> None:
+    blocks = np.kron(PHOTO, np.ones((16, 16, 1), np.uint8))  # whole JPEG blocks of one colour survive compression
+    best: dict[str, dict[str, object]] = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}
+    options = best.get(kind, {})
+    data = encoded(blocks, kind, exif=exif(orientation), **options)
+    loaded = load(data)
+    upright = EIGHT_WAYS[orientation](blocks)
+    assert loaded.pixels.shape == upright.shape
+    assert np.abs(loaded.pixels.astype(int) - upright).max() <= (3 if kind == "JPEG" else 0)
+    assert len(loaded.notes) == (orientation > 1)
+    if orientation > 1:
+        assert f"orientation {orientation} " in loaded.notes[0]
+    if kind == "TIFF":
+        assert np.array_equal(np.asarray(reopened(loaded)), upright)
+        assert 0x0112 not in reopened(loaded).getexif(), "a reader must not turn it again"
+        assert "keep" not in "".join(loaded.notes)
+    else:
+        assert loaded.data == data
+        assert orientation == 1 or "keep their tag" in loaded.notes[0]
+
+
+@pytest.mark.parametrize("garbage", [b"Exif\0\0garbage", b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff"])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_garbage_in_place_of_exif_turns_nothing(kind: str, garbage: bytes) -> None:
+    loaded = load(encoded(PHOTO, kind, exif=garbage))
+    assert loaded.size == (9, 6)
+    assert loaded.notes == ()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
+def test_transparency_is_measured_over_white_and_sent_as_it_is(kind: str) -> None:
+    alpha = np.array([[0, 64, 128, 255]], np.uint8)
+    pixels = np.dstack([np.full((1, 4), value, np.uint8) for value in (200, 100, 0)] + [alpha])
+    data = encoded(pixels, kind, **({"lossless": True, "exact": True} if kind == "WEBP" else {}))
+    loaded = load(data)
+    weight = alpha[..., None] / 255
+    assert np.abs(loaded.pixels - (pixels[..., :3] * weight + 255 * (1 - weight))).max() <= 1
+    assert loaded.pixels[0, 0].tolist() == [255, 255, 255]
+    assert loaded.pixels[0, 3].tolist() == [200, 100, 0]
+    assert loaded.data == data
+    assert "over white" in loaded.notes[0]
+
+
+def test_an_alpha_channel_that_hides_nothing_is_not_worth_a_note() -> None:
+    loaded = load(encoded(np.dstack([PHOTO, np.full((6, 9), 255, np.uint8)]), "PNG"))
+    assert np.array_equal(loaded.pixels, PHOTO)
+    assert loaded.notes == ()
+
+
+def test_every_other_way_to_be_transparent_is_measured_over_white() -> None:
+    grey = np.array([[0, 10, 200]], np.uint8)
+    grey_alpha = encoded(
+        Image.merge("LA", [Image.fromarray(grey), Image.fromarray(np.where(grey == 10, np.uint8(0), np.uint8(255)))]),
+        "PNG",
+    )
+    colour_key = encoded(Image.fromarray(np.dstack([grey] * 3)), "PNG", transparency=(10, 10, 10))
+    palette = Image.fromarray(grey, "P")
+    palette.putpalette([value for value in range(256) for _ in range(3)])
+    for data in (
+        grey_alpha,
+        colour_key,
+        encoded(palette, "PNG", transparency=10),
+        encoded(palette, "GIF", transparency=10),
+    ):
+        loaded = load(data)
+        assert loaded.pixels[0, :, 0].tolist() == [0, 255, 200]
+        assert np.asarray(reopened(loaded).convert("RGBA"))[0, 1, 3] == 0, "what is sent keeps its transparency"
+
+
+def test_sixteen_bit_grey_is_scaled_for_measuring_and_kept_for_the_model() -> None:
+    values = np.array([[0, 128, 129, 257, 32768, 65535]], np.uint16)
+    expected = [0, 0, 1, 1, 128, 255]
+    png, tiff, jp2 = (encoded(values, kind) for kind in ("PNG", "TIFF", "JPEG2000"))
+    big_endian_tiff = encoded(Image.frombytes("I;16B", (6, 1), values.astype(">u2").tobytes()), "TIFF")
+    pgm = b"P5 6 1 65535\n" + values.astype(">u2").tobytes()
+    for data in (png, tiff, big_endian_tiff, pgm, jp2):
+        loaded = load(data)
+        assert loaded.pixels[0].tolist() == [[value] * 3 for value in expected]
+        assert "257" in loaded.notes[0]
+        assert reopened(loaded).mode == "I;16"
+        assert np.array_equal(np.asarray(reopened(loaded)), values)
+    assert load(png).data == png
+
+
+def test_a_transparent_grey_of_a_sixteen_bit_png_is_white() -> None:
+    rows = struct.pack(">3H", 0, 1000, 65535)
+    loaded = load(raw_png(3, 1, 16, 0, rows, (b"tRNS", struct.pack(">H", 1000))))
+    assert loaded.pixels[0, :, 0].tolist() == [0, 255, 255]
+
+
+def test_sixteen_bit_colour_is_measured_at_eight_bits_and_kept_for_the_model() -> None:
+    values = RNG.integers(0, 65536, (3, 4, 3), dtype=np.uint16)
+    data = raw_png(4, 3, 16, 2, values.astype(">u2").tobytes(), None)
+    ppm = b"P6 4 3 65535\n" + values.astype(">u2").tobytes()
+    for source in (data, ppm):
+        loaded = load(source)
+        assert np.abs(loaded.pixels - values / 257).max() <= 1
+        assert "8 bits" in loaded.notes[0]
+    assert load(data).data == data
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "TIFF"])
+def test_cmyk_is_measured_as_rgb(kind: str) -> None:
+    inks = np.zeros((16, 16, 4), np.uint8)
+    inks[..., 1] = 255  # magenta
+    inks[..., 3] = 51  # a fifth black
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    options = {"quality": 100} if kind == "JPEG" else {}
+    data = encoded(Image.frombytes("CMYK", (16, 16), inks.tobytes()), kind, icc_profile=profile, **options)
+    loaded = load(data)
+    assert np.abs(loaded.pixels.astype(int) - [204, 0, 204]).max() <= 3
+    assert any("CMYK" in note for note in loaded.notes)
+    if kind == "JPEG":
+        assert sent(loaded) == ("image/jpeg", data)
+    else:
+        assert reopened(loaded).mode == "RGB"
+        assert "icc_profile" not in reopened(loaded).info, "a profile for inks says nothing about RGB"
+
+
+def test_ycck_is_measured_as_rgb() -> None:
+    # Pillow inverts what it stores and marks it as CMYK (Adobe transform 0). With transform 2 the same samples are
+    # YCCK: Y, Cb and Cr then code 255 minus each stored ink, and a stored ink is inverted, so it is an amount of light.
+    y, cb, cr, k = 90, 100, 160, 220
+    samples = Image.frombytes("CMYK", (16, 16), bytes([255 - y, 255 - cb, 255 - cr, 255 - k]) * 256)
+    data = bytearray(encoded(samples, "JPEG", quality=100))
+    data[data.index(b"Adobe") + 11] = 2
+    loaded = load(bytes(data))
+    coded = [y + 1.402 * (cr - 128), y - 0.344136 * (cb - 128) - 0.714136 * (cr - 128), y + 1.772 * (cb - 128)]
+    assert loaded.data == bytes(data)
+    assert any("CMYK" in note for note in loaded.notes)
+    assert np.abs(loaded.pixels[8, 8] - (255 - np.array(coded)) * k / 255).max() <= 4
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "LA"])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_bilevel_grey_and_palette_become_rgb_without_a_note(mode: str, kind: str) -> None:
+    image = Image.fromarray(PHOTO).convert("L").convert(mode)
+    loaded = load(encoded(image, kind))
+    assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
+    assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), loaded.pixels)
+    assert loaded.notes == ()
+    assert kind == "PNG" or reopened(loaded).mode == {"1": "L", "L": "L", "P": "RGB", "LA": "RGBA"}[mode]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [(kind, mode) for kind in ("PNG", "WEBP", "BMP", "TIFF") for mode in ("RGB", "L", "1", "P", "RGBA")]
+    + [("JPEG", "RGB"), ("JPEG", "L")],
+)
+def test_one_pixel_is_an_image(kind: str, mode: str) -> None:
+    assert load(encoded(Image.new(mode, (1, 1)), kind)).pixels.shape == (1, 1, 3)
+
+
+def test_a_colour_profile_travels_with_the_png() -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    loaded = load(encoded(PHOTO, "TIFF", icc_profile=profile))
+    assert reopened(loaded).info["icc_profile"] == profile
+    assert np.array_equal(loaded.pixels, PHOTO)
+
+
+# --- several frames ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
+def test_of_several_frames_the_first_is_both_measured_and_sent(kind: str) -> None:
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "lime", "blue")]
+    options = {"lossless": True} if kind == "WEBP" else {}
+    data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
+    loaded = load(data)
+    assert np.array_equal(loaded.pixels, np.asarray(frames[0]))
+    assert loaded.mime == "image/png"
+    assert getattr(reopened(loaded), "n_frames", 1) == 1
+    assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), loaded.pixels)
+    assert "3 frames" in loaded.notes[0]
+
+
+def test_a_single_frame_gif_is_a_png_without_a_note() -> None:
+    image = Image.fromarray(PHOTO).quantize(8)
+    loaded = load(encoded(image, "GIF"))
+    assert loaded.mime == "image/png"
+    assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
+    assert loaded.notes == ()
+
+
+def test_a_jpeg_that_carries_a_second_picture_is_sent_as_it_is() -> None:
+    first, second = (Image.new("RGB", (16, 16), colour) for colour in ("red", "blue"))
+    data = encoded(first, "MPO", save_all=True, append_images=[second])
+    loaded = load(data)
+    assert sent(loaded) == ("image/jpeg", data)
+    assert np.abs(loaded.pixels.astype(int) - [255, 0, 0]).max() <= 2
+    assert "2 frames" in loaded.notes[0]
+
+
+# --- PIL images -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16"])
+def test_a_pil_image_becomes_a_png_that_looks_the_same(mode: str) -> None:
+    image = Image.fromarray(np.arange(6, dtype=np.uint16).reshape(2, 3) * 9999) if mode == "I;16" else None
+    image = image or Image.fromarray(PHOTO).convert("RGB").convert(mode)
+    loaded = load(image)
+    assert loaded.mime == "image/png"
+    assert loaded.sha256 == hashlib.sha256(loaded.data).hexdigest()
+    assert np.array_equal(load(loaded.data).pixels, loaded.pixels)
+    if mode != "I;16":
+        assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
+
+
+def test_a_pil_image_is_judged_as_a_viewer_shows_it_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "phone.png"
+    path.write_bytes(encoded(PHOTO, "PNG", exif=exif(6)))
+    image = Image.open(path)
+    loaded = load(image)
+    assert np.array_equal(loaded.pixels, load(path).pixels)
+    assert np.array_equal(load(loaded.data).pixels, loaded.pixels), "the PNG is upright and has no tag left"
+    assert image.size == (9, 6)
+    assert image.getexif()[0x0112] == 6
+
+
+def test_of_an_animated_pil_image_the_current_frame_is_judged() -> None:
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    image = Image.open(io.BytesIO(encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])))
+    image.seek(1)
+    assert load(image).pixels[0, 0].tolist() == [0, 0, 255]
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM"])
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.9])
+def test_a_file_cut_short_is_refused(kind: str, share: float) -> None:
+    noise = RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    data = encoded(noise, kind)
+    assert load(data).size == (64, 64)
+    message = refusal(data[: int(len(data) * share)])
+    assert "damaged" in message or "cannot" in message or "Pillow does not read" in message
+
+
+def test_a_damaged_png_is_refused() -> None:
+    data = bytearray(encoded(RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8), "PNG"))
+    data[len(data) // 2] ^= 0xFF
+    assert "damaged" in refusal(bytes(data))
+
+
+@given(
+    kind=st.sampled_from(["JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM"]),
+    length=st.floats(0, 1),
+    damage=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_bytes_are_either_loaded_or_refused(kind: str, length: float, damage: list[tuple[float, int]]) -> None:
+    data = bytearray(encoded(PHOTO, kind))
+    del data[1 + int(length * len(data)) :]
+    for place, value in damage:
+        data[int(place * len(data))] = value
+    try:
+        outcome = load(bytes(data), max_pixels=10**6).source
+    except ImageError as error:
+        outcome = str(error)
+    assert outcome == "<bytes>" or outcome.startswith("<bytes>: expected")
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "empty file"),
+        (b"just some words\nin two lines", "text that begins with 'just some words"),
+        (b"<!doctype html><title>404</title>", "text that begins with '<!doctype html>"),
+        (b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>', "SVG drawing"),
+        (b"%PDF-1.7\n\xe2\xe3", "PDF"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "drawing (EPS)"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0", "HEIF"),
+        (b"\0\0\0\x18ftypisom\0\0\0\0", "video"),
+        (b"\xff\xd8\xff\xe0", "JPEG with a damaged header"),
+        (b"\x89PNG\r\n\x1a\n", "damaged header"),
+        (bytes(range(32)), "32 bytes of an unknown kind"),
+    ],
+)
+def test_what_is_no_image_is_named(tmp_path: Path, data: bytes, found: str) -> None:
+    path = tmp_path / "photo.png"
+    path.write_bytes(data)
+    assert found in refusal(path)
+    assert str(path) in refusal(path)
+    assert found in refusal(data)
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_values_of_unknown_range_are_refused(mode: str) -> None:
+    image = Image.new(mode, (4, 4))
+    assert f"mode {mode}" in refusal(encoded(image, "TIFF"))
+    assert f"mode {mode}" in refusal(image)
+
+
+def test_twelve_bit_grey_is_refused() -> None:
+    tags = [(256, 2), (257, 1), (258, 12), (259, 1), (262, 1), (273, 110), (277, 1), (278, 1), (279, 3)]
+    entries = b"".join(struct.pack("<HHIHH", tag, 3, 1, value, 0) for tag, value in tags)
+    tiff = (b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + b"\0" * 4).ljust(110, b"\0") + b"\xff\xf8\x00"
+    assert "8 or 16 bits" in refusal(tiff)
+
+
+@pytest.mark.parametrize("size", [(50_000, 50_000), (12_000, 12_000), (2_000, 1_000)])
+def test_too_many_pixels_are_refused_by_the_header_alone(size: tuple[int, int]) -> None:
+    limit = Image.MAX_IMAGE_PIXELS
+    bomb = raw_png(*size, 8, 2, b"", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        message = refusal(bomb, max_pixels=1_999_999)
+    assert str(size[0] * size[1]) in message
+    assert "damaged" not in message
+    assert "1999999" in message or "178956970" in message
+    assert limit == Image.MAX_IMAGE_PIXELS
+
+
+def test_as_many_pixels_as_allowed_are_no_reason_to_refuse() -> None:
+    data = encoded(np.zeros((10, 20, 3), np.uint8), "PNG")
+    assert load(data, max_pixels=200).size == (20, 10)
+    assert "20x10 = 200" in refusal(data, max_pixels=199)
+    assert "20x10 = 200" in refusal(Image.open(io.BytesIO(data)), max_pixels=199)
+    assert "0x5" in refusal(Image.new("RGB", (0, 5)))
+
+
+@pytest.mark.parametrize(
+    "address", ["http://x.org/a.png", "HTTPS://x.org/a.png", "data:image/png;base64,AAAA", "ftp://x/a", "file:///a.png"]
+)
+def test_an_address_is_refused_and_never_fetched(address: str) -> None:
+    assert "give a local file, bytes or a PIL image: download it first" in refusal(address)
+
+
+def test_a_missing_file_is_told_by_its_path(tmp_path: Path) -> None:
+    missing = tmp_path / "nowhere.png"
+    with pytest.raises(ImageNotFound, match=r"nowhere\.png: .*no such file"):
+        load(missing)
+    for bad in ("", "a\0b", "x" * 5000):
+        with pytest.raises(ImageNotFound):
+            load(bad)
+    with pytest.raises(FileNotFoundError):
+        load(missing)
+
+
+def test_a_folder_a_pipe_and_another_type_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "folder" in refusal(tmp_path)
+    assert "pipe" in refusal(tmp_path / "pipe")
+    assert "got ndarray" in refusal(PHOTO)
+    assert "got NoneType" in refusal(None)
+
+
+def test_a_file_larger_than_any_image_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "disk.img"
+    with path.open("wb") as file:
+        file.truncate(images.MAX_FILE_BYTES + 1)
+    assert f"at most {images.MAX_FILE_BYTES} bytes, found {images.MAX_FILE_BYTES + 1}" in refusal(path)
+
+
+def test_a_file_that_the_system_will_not_read_is_refused() -> None:
+    unreadable = Path("/proc/self/mem")
+    if not unreadable.exists():
+        pytest.skip("no file here that exists and cannot be read")
+    assert "cannot be read" in refusal(unreadable)
+
+
+def test_a_name_with_control_characters_stays_on_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "two\nlines\x1b[31m.png"
+    path.write_bytes(b"")
+    assert "two lines" in refusal(path)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pair_of_one_size_is_loaded_and_none_stays_none() -> None:
+    image, reference = load_pair(encoded(PHOTO, "JPEG"), Image.fromarray(PHOTO))
+    assert reference is not None
+    assert image.size == reference.size
+    assert load_pair(image, reference) == (image, reference)
+    assert load_pair(image, None) == (image, None)
+
+
+def test_a_reference_of_another_size_is_refused_with_both_sizes_and_the_flag() -> None:
+    with pytest.raises(ImageError, match=r"9x6.*18x12.*resize_reference"):
+        load_pair(Image.fromarray(PHOTO), Image.new("RGB", (18, 12)))
+
+
+def test_on_request_the_reference_takes_the_size_of_the_image() -> None:
+    large = encoded(np.kron(PHOTO, np.ones((2, 2, 1), np.uint8)), "JPEG", quality=95)
+    image, reference = load_pair(Image.fromarray(PHOTO), large, resize_reference=True)
+    assert reference is not None
+    assert reference.size == image.size
+    expected = Image.open(io.BytesIO(large)).resize((9, 6), Image.Resampling.LANCZOS)
+    assert np.array_equal(reference.pixels, np.asarray(expected))
+    assert np.array_equal(np.asarray(reopened(reference)), reference.pixels), "what is seen is what is measured"
+    assert reference.mime == "image/png"
+    assert reference.sha256 == hashlib.sha256(large).hexdigest()
+    assert "18x12" in reference.notes[-1]
+    assert not reference.pixels.flags.writeable
+
+
+def test_orientation_counts_when_sizes_are_compared() -> None:
+    turned = encoded(np.rot90(PHOTO), "PNG", exif=exif(6))
+    image, reference = load_pair(Image.fromarray(PHOTO), turned)
+    assert reference is not None
+    assert np.array_equal(image.pixels, reference.pixels)
+
+
+# --- folders ----------------------------------------------------------------------------------------------------
+
+
+def test_files_are_taken_as_given_and_folders_are_searched_in_order(tmp_path: Path) -> None:
+    for name in ("b.JPG", "a.png", "deep/er/c.webp", "notes.txt", ".hidden.png", ".thumbs/d.png", "deep/e.tiff"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "folder.png").mkdir()
+    found = find_images([tmp_path / "notes.txt", str(tmp_path), tmp_path / ".hidden.png"])
+    names = [path.relative_to(tmp_path).as_posix() for path in found]
+    assert names == ["notes.txt", "a.png", "b.JPG", "deep/e.tiff", "deep/er/c.webp", ".hidden.png"]
+
+
+def test_a_folder_inside_a_hidden_one_is_searched_when_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "a.png").touch()
+    assert find_images([tmp_path / ".cache"]) == [tmp_path / ".cache" / "a.png"]
+
+
+def test_missing_paths_empty_folders_and_addresses_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ImageNotFound, match="gone"):
+        find_images([tmp_path / "gone"])
+    with pytest.raises(ImageNotFound):
+        find_images([""])
+    with pytest.raises(ImageError, match="found none"):
+        find_images([tmp_path])
+    with pytest.raises(ImageError, match="address"):
+        find_images(["https://x.org/a.png"])
+    assert find_images([]) == []
