@@ -17,9 +17,9 @@ class ConfigError(ValueError):
 
 
 class Section(BaseModel):
-    """The base of every section: frozen, no unknown keys."""
+    """The base of every section: frozen, no unknown keys, no NaN or infinity."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class StageConfig(Section):
@@ -76,13 +76,15 @@ class Config(Section):
     pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
 
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
-        """This configuration with every stage on ``backend``."""
-        changes = {"backend": backend, "api_base": api_base}
+        """This configuration with every stage on ``backend``. A stage's ``api_key_env`` stays with its server."""
+
+        def moved(stage: StageConfig) -> StageConfig:
+            same_server = api_base is not None and api_base == stage.api_base
+            key_env = stage.api_key_env if same_server else None
+            return stage.model_copy(update={"backend": backend, "api_base": api_base, "api_key_env": key_env})
+
         return self.model_copy(
-            update={
-                name: getattr(self, name).model_copy(update=changes)
-                for name in ("planner", "executor", "summarizer", "replan")
-            }
+            update={name: moved(getattr(self, name)) for name in ("planner", "executor", "summarizer", "replan")}
         )
 
     @property

@@ -33,6 +33,7 @@ from agenticiqa.signatures.types import PlannerOutput, SummarizerOutput
 
 logger = logging.getLogger(__name__)
 
+LONGEST_QUERY = 4000
 DEFAULT_QUERY = "Rate the perceptual quality of this image."
 
 
@@ -139,6 +140,8 @@ class AgenticIQA(dspy.Module):
     ) -> Flow[dspy.Prediction]:
         if not query.strip():
             raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
+        if len(query) > LONGEST_QUERY:
+            raise UserError(f"the question has {len(query)} characters: shorten it to {LONGEST_QUERY}")
         pair = {"image": image, "reference": reference, "resize_reference": resize_reference}
         loaded, pristine = yield Call(load_pair, pair)
         told = Told()

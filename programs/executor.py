@@ -108,7 +108,7 @@ class Executor(Stage):
         if plan.tools and plan.plan.tool_execution:
             selected = _named_tools(plan.tools, wanted)
         elif plan.plan.tool_selection:
-            cards = applicable(self.toolbox, reference)
+            cards = applicable(self.toolbox, image, reference)
             inputs = {"distortion_set": wanted, "cards": cards}
             yield from self._attempt("tool_selection", self.select, inputs, replies, failures)
             if "tool_selection" in replies:
@@ -138,10 +138,10 @@ def named_distortions(plan: PlannerOutput) -> Distortions:
     return {region: [*(named.get(region) or named.get(GLOBAL, []))] for region in plan.regions}
 
 
-def applicable(toolbox: Mapping[str, ToolCard], reference: LoadedImage | None) -> list[ToolCard]:
-    """The tools that fit: full-reference ones with a reference, no-reference ones without."""
-    kind = "FR" if reference is not None else "NR"
-    return [card for card in toolbox.values() if card.kind == kind]
+def applicable(toolbox: Mapping[str, ToolCard], image: LoadedImage, reference: LoadedImage | None) -> list[ToolCard]:
+    """The tools that fit: full-reference ones with a reference, else no-reference ones, if the image is large enough."""
+    kind, side = "FR" if reference is not None else "NR", min(image.size)
+    return [card for card in toolbox.values() if card.kind == kind and card.smallest <= side]
 
 
 def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, ToolCard], reference: LoadedImage | None) -> None:

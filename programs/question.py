@@ -36,13 +36,12 @@ _YES_NO = re.compile(
     re.I | re.X,
 )
 
+_NO_RATIO = r"(?<!compression )(?<!frame )(?<!bit )"
 _QUALITY = re.compile(r"\bquality\b", re.I)
-_RATING = re.compile(
-    r"(?<!compression )(?<!frame )(?<!bit )\brat(?:e|es|ed|ing)\b|\bscor(?:e|es|ed|ing)\b|\b(?:assess|evaluat)\w*", re.I
-)
-_RATE = re.compile(r"\b(?:rate|score|assess|evaluate|grade)\b", re.I)
+_RATING = re.compile(rf"{_NO_RATIO}\brat(?:e|es|ed|ing)\b|\bscor(?:e|es|ed|ing)\b|\b(?:assess|evaluat)\w*", re.I)
+_RATE = re.compile(rf"{_NO_RATIO}\b(?:rate|score|assess|evaluate|grade)\b", re.I)
 _HOW_GOOD = re.compile(
-    r"\bhow\s+(?:good\s+|bad\s+|high\s+|low\s+|poor\s+)?(?:is|was)\s+(?:\w+\s+){0,3}quality\b"
+    r"\bhow(?:'s|\s+(?:good\s+|bad\s+|high\s+|low\s+|poor\s+)?(?:is|was))\s+(?:\w+\s+){0,3}quality\b"
     r"|\bhow\s+(?:good|bad)\s+is\s+(?:this|the|my)\s+(?:\w+\s+)?(?:image|photo|photograph|picture|pic|shot)\b"
     r"|\bhow\s+would\s+you\s+(?:rate|score|grade)\b",
     re.I,
@@ -51,7 +50,7 @@ _REASON_FIRST = re.compile(r"^\W*(?:please\s+)?(?:why|explain)\b", re.I)
 _EXPLAIN = re.compile(r"\b(?:why|explain|describe|what)\b", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|do|does|did|has|have|can|could|how|which|who|where|when)\b"
-    r"|\b(?:tell|check|list|name|find|identify|locate|compare|discuss|comment)\b",
+    r"|\b(?:whether|tell|check|list|name|find|identify|locate|compare|discuss|comment)\b",
     re.I,
 )
 
@@ -89,8 +88,8 @@ def question_part(query: str) -> str:
     if not offer:
         return query.strip()
     before = _LEAD_IN.sub(lambda match: "" if match.end() == offer.start else match[0], query[: offer.start])
-    rest = " ".join(part for part in (before.strip(" \n\t(["), query[offer.end :].lstrip(" \n\t.:;").rstrip()) if part)
-    return rest or query.strip()
+    rest = before.rstrip(" \n\t([-*•") + " " + query[offer.end :].lstrip(" \n\t.:;")
+    return rest.strip() or query.strip()
 
 
 def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -> QueryType:

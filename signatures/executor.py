@@ -10,7 +10,10 @@ from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, Dist
 
 
 def _rows(value: Any) -> list[tuple[Any, Any]] | None:
-    """The (region, content) pairs of the documents' nested form; ``None`` when ``value`` is not of that form."""
+    """The (region, content) pairs of the documents' nested form; ``None`` when ``value`` is not of that form.
+
+    Content of a wrong form is passed on as it is, so that the validation says what is wrong with it.
+    """
     return list(value.items()) if isinstance(value, Mapping) else None
 
 
@@ -76,7 +79,13 @@ class Analysis(Strict):
     @classmethod
     def _as_records(cls, value: Any) -> Any:
         rows = _rows(value)
-        return value if rows is None else [{"region": region, **item} for region, items in rows for item in items]
+        if rows is None:
+            return value
+        return [
+            {"region": region, **item} if isinstance(item, Mapping) else item
+            for region, items in rows
+            for item in (items if isinstance(items, list) else [items])
+        ]
 
     def by_region(self) -> dict[str, list[DistortionAnalysis]]:
         """``{region: [analysis, ...]}``, the documents' form."""
@@ -129,7 +138,7 @@ class Selection(Strict):
         return [
             {"region": region, "distortion": distortion, "tool": tool}
             for region, chosen in rows
-            for distortion, tool in chosen.items()
+            for distortion, tool in (chosen.items() if isinstance(chosen, Mapping) else [(None, chosen)])
         ]
 
     def by_region(self) -> dict[str, dict[str, str]]:

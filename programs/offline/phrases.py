@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.programs.offline import words
-from agenticiqa.signatures.vocabulary import Distortion, distortions_in
+from agenticiqa.programs.offline.tokens import Token, tokenize
 
-_TOKEN = re.compile(r"[^\W_][\w'-]*|[^\w\s]")
-# Adjectives that tell regions apart ("the dark coat") as often as they find fault ("the coat is dark").
-_DESCRIPTIVE = re.compile(r"(?:dark|bright|dim|vivid|vibrant|colou?rful|colou?red|well.lit)(?:e?r|e?st)?", re.I)
 _EXCLUSION = re.compile(
     r"\b(?:ignor(?:e|es|ing)|disregard(?:ing)?|apart from|aside from|other than|besides|except(?: for)?|regardless of"
     r"|not counting|leaving aside|never mind)\s+",
@@ -26,35 +23,6 @@ _OWN = frozenset({"a", "an", "my", "our", "his", "her", "their", "your"})
 
 
 @dataclass(frozen=True)
-class Token:
-    """A word, a punctuation mark, or a whole distortion phrase (then with its category)."""
-
-    text: str
-    start: int
-    distortion: Distortion | None = None
-
-    @property
-    def lower(self) -> str:
-        """The word in lower case, without 's."""
-        return self.text.lower().removesuffix("'s").removesuffix("'")
-
-    @property
-    def is_possessive(self) -> bool:
-        """Whether it ends in 's or s'."""
-        return self.text.lower().endswith(("'s", "s'"))
-
-    @property
-    def is_name_like(self) -> bool:
-        """Whether it is a word that no list of function words has."""
-        return self.text[0].isalnum() and not self.distortion and self.text.lower() not in words.FUNCTION_WORDS
-
-    @property
-    def is_descriptive(self) -> bool:
-        """Whether it is a distortion word that may merely describe: dark, bright, colourful."""
-        return bool(self.distortion and _DESCRIPTIVE.fullmatch(self.text))
-
-
-@dataclass(frozen=True)
 class Phrase:
     """The tokens ``[start, end)``; ``name`` is a region, or ``""`` for the whole picture, or ``None`` for neither."""
 
@@ -62,20 +30,6 @@ class Phrase:
     end: int
     name: str | None
     distortions: tuple[Token, ...] = ()
-
-
-def tokenize(text: str) -> list[Token]:
-    """The words, marks and distortion phrases of a text, in order."""
-    text = text.replace("’", "'")
-    tokens: list[Token] = []
-    position = 0
-    for phrase, category in distortions_in(text):
-        found = re.compile(rf"(?<![\w-]){re.escape(phrase)}(?!\w)").search(text, position)
-        start = found.start() if found else position
-        tokens += _plain_tokens(text, position, start)
-        tokens.append(Token(phrase, start, category))
-        position = start + len(phrase)
-    return tokens + _plain_tokens(text, position, len(text))
 
 
 def phrases(text: str, tokens: Sequence[Token]) -> list[Phrase]:
@@ -88,7 +42,7 @@ def phrases(text: str, tokens: Sequence[Token]) -> list[Phrase]:
     while index < len(tokens):
         phrase = _linked_phrase(tokens, index)
         in_aside = any(start <= tokens[index].start < end for start, end in asides)
-        if phrase.name is not None and not in_aside and not _is_circumstance(tokens, index):
+        if phrase.name is not None and not in_aside and not _is_circumstance(tokens, index, phrase.end):
             found.append(phrase)
         index = max(phrase.end, index + 1)
     return found
@@ -108,10 +62,6 @@ def excluded(text: str, tokens: Sequence[Token]) -> set[int]:
             out.add(end)
             index = end + 1
     return out
-
-
-def _plain_tokens(text: str, start: int, end: int) -> list[Token]:
-    return [Token(match[0], match.start()) for match in _TOKEN.finditer(text, start, end)]
 
 
 def _linked_phrase(tokens: Sequence[Token], index: int) -> Phrase:
@@ -140,14 +90,14 @@ def _phrase(tokens: Sequence[Token], start: int) -> Phrase:
     within: list[Token] = []
     end = start + determined
     while end < len(tokens):
-        token, has_noun = tokens[end], any(map(_is_noun, name))
+        token, has_noun = tokens[end], any(t.is_noun for t in name) or _is_place(tokens, start, end)
         if token.distortion:
             if has_noun:
                 break
             within.append(token)
             name += [token] if token.is_descriptive else []
-        elif not (determined and not name and token.lower in words.DEGREES):
-            if has_noun and _ends_name(token):
+        elif not (determined and not name and token.is_degree):
+            if has_noun and token.ends_name:
                 break
             if not token.is_name_like and (has_noun or token.lower not in words.MODIFIERS):
                 break
@@ -161,10 +111,25 @@ def _phrase(tokens: Sequence[Token], start: int) -> Phrase:
     return Phrase(start, end, region, tuple(within))
 
 
+def _is_place(tokens: Sequence[Token], start: int, end: int) -> bool:
+    """Whether ``[start, end)`` is a place by itself: "on the right", "the top is"; but not "the right exposure"."""
+    if end != start + 2 or tokens[end - 1].lower not in words.PLACES:
+        return False
+    said = bool(tokens[end].distortion) or tokens[end].ends_name
+    if start and tokens[start - 1].lower in ("on", "at", "to", "from", "in"):
+        return said
+    before_noun = end + 1 < len(tokens) and tokens[end + 1].is_name_like
+    return said and tokens[end - 1].lower != "right" and not before_noun
+
+
 def _stands_alone(name: Sequence[Token], after: str) -> bool:
     """Whether a phrase names a region without an article: "sky", "Anna's face", "are penguins"."""
-    of_things = all(not _is_noun(token) or token.lower in words.THINGS for token in name)
-    return of_things or name[0].is_possessive or (after in ("are", "were") and name[-1].text.endswith("s"))
+    of_things = all(not token.is_noun or token.lower in words.THINGS for token in name)
+    return (
+        (of_things and name[-1].lower in words.THINGS)
+        or name[0].is_possessive
+        or (after in ("are", "were") and name[-1].text.endswith("s"))
+    )
 
 
 def _region(name: Sequence[Token], faulted: bool) -> str | None:
@@ -173,6 +138,7 @@ def _region(name: Sequence[Token], faulted: bool) -> str | None:
         if " ".join(token.lower for token in core[-2:]) in words.COMPOUNDS:
             break
         core.pop()
+    stripped = len(core) < len(name)
     while len(core) > 1 and core[0].lower in words.WHOLE:
         core.pop(0)
     if not core:
@@ -181,11 +147,11 @@ def _region(name: Sequence[Token], faulted: bool) -> str | None:
     if last.lower in words.WHOLE:
         return ""
     if last.lower in words.GENERIC:
-        named = len(core) > 1
-    elif len(core) < len(name):  # "a dramatic mood" has no thing in it, "the sky quality" and "the car's quality" have
+        named = any(token.tells_apart for token in core[:-1])
+    elif stripped:  # "a dramatic mood" has no thing in it, "the sky quality" and "the car's quality" have
         named = last.is_possessive or last.lower in words.THINGS
     else:
-        named = any(map(_is_noun, core)) or (last.lower in words.PLACES and not faulted)
+        named = any(token.is_noun for token in core) or (last.lower in words.PLACES and not faulted)
     if not named:
         return None
     parts = [token.text for token in core]
@@ -195,33 +161,18 @@ def _region(name: Sequence[Token], faulted: bool) -> str | None:
     return " ".join(parts)
 
 
-def _is_noun(token: Token) -> bool:
-    word = token.lower
-    describes = token.distortion or word in words.MODIFIERS or word in words.PREDICATES or _is_participle(word)
-    return not describes and word not in words.DEGREES
-
-
-def _is_participle(word: str) -> bool:
-    return (word.endswith("ing") and word not in words.ING_NOUNS) or (
-        word.endswith("ed") and word not in words.ED_NOUNS
-    )
-
-
-def _ends_name(token: Token) -> bool:
-    word = token.lower
-    adverb = word.endswith("ly") and word not in words.LY_NOUNS
-    adjective = bool(re.search(r"(?:able|ible|ful|ous|less|ish)$", word)) and word not in words.ABLE_NOUNS
-    return word in words.PREDICATES or adverb or adjective or _is_participle(word)
-
-
-def _is_circumstance(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the phrase tells for what, with what or where the picture was taken, rather than what is in it."""
+def _is_circumstance(tokens: Sequence[Token], index: int, end: int) -> bool:
+    """Whether the phrase tells who talks, or for what, with what or where the picture was taken, not what is in it."""
+    after = tokens[end].lower if end < len(tokens) else ""
     before = tokens[index - 1].lower if index else ""
     earlier = tokens[index - 2].lower if index > 1 else ""
     own = tokens[index].lower in _OWN
     return (
-        (before == "for" and (own or earlier in _ADEQUATE))
+        after in words.SPEECH
+        or tokens[index].lower == "your"
+        or (before == "for" and (own or earlier in _ADEQUATE))
         or (before == "with" and own)
+        or (before == "as" and own)
         or before in ("using", "by", "via")
         or (before in words.PREPOSITIONS and earlier in ("taken", "shot", "captured", "photographed", "took"))
     )

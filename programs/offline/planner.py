@@ -9,7 +9,7 @@ from agenticiqa.programs.offline.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.tool_names import requested_tools, tool_mentions
 from agenticiqa.programs.plan_rules import expected_flags, widened
 from agenticiqa.programs.question import parse_options, question_part
-from agenticiqa.signatures.types import GLOBAL, PlannerOutput
+from agenticiqa.signatures.types import PlannerOutput
 from agenticiqa.signatures.vocabulary import Distortion, distortions_in
 
 _AESTHETIC = re.compile(rf"\b(?:{words.AESTHETIC})\b", re.I)
@@ -41,7 +41,7 @@ def plan_question(
         flags = widened(flags, bool(scope.distortions))
     return PlannerOutput(
         query_type=query_type,
-        query_scope=scope.regions or GLOBAL,
+        query_scope=scope.regions or "Global",
         distortion_source="Explicit" if scope.distortions else "Inferred",
         distortions=scope.distortions or None,
         reference_mode="Full-Reference" if reference_given else "No-Reference",

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenticiqa.programs.offline import words
-from agenticiqa.programs.offline.phrases import Phrase, Token, excluded, phrases, tokenize
+from agenticiqa.programs.offline.phrases import Phrase, excluded, phrases
+from agenticiqa.programs.offline.tokens import Token, tokenize
 from agenticiqa.signatures.types import GLOBAL, unique
 from agenticiqa.signatures.vocabulary import Distortion
 
@@ -13,14 +14,17 @@ from agenticiqa.signatures.vocabulary import Distortion
 _IDIOMS = re.compile(
     r"\bin (?:more |great |full |further )?details?\b"
     r"|\bdetailed(?= (?:description|explanation|analysis|assessment|answer|report|feedback|review|evaluation))"
-    r"|\bwhat colou?rs?\b|\b(?:main|primary|central) focus\b|\bfocus of attention\b|\bfocus(?:es)? on\b(?! point)"
+    r"|\bwhat colou?rs?\b|\b(?:main|primary|central) focus\b|\bfocus of attention\b"
+    r"|(?:^|(?<=[.;,!?])|(?<=please)|(?<=and))\s*\bfocus on\b"
     r"|\b(?:in|by) contrast\b|\bclear (?=evidence|signs?\b|indication|that|whether|why)",
     re.I,
 )
 _BREAKS = frozenset({"and", "or", "but", "while", "whereas", "than", "nor", "plus", *",;:().?!"})
+_ASKING = frozenset({"is", "are", "was", "were", "do", "does", "did", "has", "have", "how", "why", "what", "can"})
 _ENDS = frozenset({".", "?", "!"})
 _WHICH_PART = re.compile(
-    r"\b(?:which|what)\b[^?.]*?\b(?:part|region|area|object|element|side|subject|one|of (?:these|the following))s?\b",
+    r"\b(?:which|what)\b[^?.]{0,60}?\b(?:part|region|area|object|element|side|subject|one)s?\b"
+    r"|\bwhich of (?:these|the following)\b",
     re.I,
 )
 
@@ -39,6 +43,7 @@ class _Group:
 
     regions: list[str] = field(default_factory=list)
     whole: bool = False
+    asks: bool = False
     distortions: list[Distortion] = field(default_factory=list)
 
     def is_complete(self) -> bool:
@@ -67,19 +72,19 @@ def read_scope(question: str, options: Mapping[str, str]) -> Scope:
     bound = _bound(tokens, found, aside)
     named: dict[str, list[Distortion]] = {}
     for token, region in bound.items():
-        if region:
-            named.setdefault(region, []).extend([token.distortion] if token.distortion else [])
+        if region and token.distortion:
+            named.setdefault(region, []).append(token.distortion)
     for group in _groups(tokens, found, aside | {i for i, token in enumerate(tokens) if token in bound}):
-        for region in (group.regions or [GLOBAL]) if group.distortions else ():
+        for region in group.regions or [GLOBAL]:
             named.setdefault(region, []).extend(group.distortions)
 
     regions = unique(phrase.name for phrase in found if phrase.name)
-    if not regions and options and _WHICH_PART.search(question):
-        regions = _offered_regions(options)
-        named = {region: list(named.get(GLOBAL, [])) for region in regions} or named
+    candidates = _offered_regions(options) if _WHICH_PART.search(question) and not regions else []
+    if candidates:
+        regions, named = candidates, {region: list(named.get(GLOBAL, [])) for region in candidates}
     else:
         offered = [t.distortion for text in options.values() for t in tokenize(without_idioms(text)) if t.distortion]
-        for region in (regions or [GLOBAL]) if offered else ():
+        for region in regions or [GLOBAL]:
             named.setdefault(region, []).extend(offered)
     return Scope(regions, {region: list(dict.fromkeys(names)) for region, names in named.items() if names})
 
@@ -97,11 +102,16 @@ def _bound(tokens: Sequence[Token], found: Sequence[Phrase], aside: set[int]) ->
 
 
 def _groups(tokens: Sequence[Token], found: Sequence[Phrase], skipped: set[int]) -> list[_Group]:
+    """The stretches of the question.
+
+    A new one starts where both sides name a region and a distortion, or with a clause that asks for itself.
+    """
     starts = {phrase.start: phrase for phrase in found}
     groups = [_Group()]
     segment = _Group()
-    inside = 0
+    inside = begin = 0
     for index, token in enumerate(tokens):
+        segment.asks |= index == begin and token.lower in _ASKING
         if phrase := starts.get(index):
             segment.regions += [phrase.name] if phrase.name else []
             segment.whole |= phrase.name == ""
@@ -109,10 +119,10 @@ def _groups(tokens: Sequence[Token], found: Sequence[Phrase], skipped: set[int])
         if token.distortion and index not in skipped:
             segment.distortions.append(token.distortion)
         if (token.lower in _BREAKS and index >= inside) or index + 1 == len(tokens):
-            if groups[-1].is_complete() and segment.is_complete():
+            if segment.is_complete() and (groups[-1].is_complete() or segment.asks):
                 groups.append(_Group())
             groups[-1].absorb(segment)
-            segment = _Group()
+            segment, begin = _Group(), index + 1
             if token.text in _ENDS and groups[-1].distortions:
                 groups.append(_Group())
     return groups

@@ -17,7 +17,7 @@ WELL_KNOWN: tuple[str, ...] = (
     "LIQE", "CLIP-IQA", "CLIP-IQA+", "HyperIQA", "TReS", "MUSIQ", "DBCNN", "ARNIQA", "NIMA", "BRISQUE",
     "NIQE", "IL-NIQE", "PIQE", "MANIQA", "PaQ-2-PiQ", "DeQA", "DeQA-Score", "CPBD", "VMAF",
 )  # fmt: skip
-# Names that are English words too: a tool only in capitals or before "metric".
+# Names that are English words too.
 _ENGLISH = frozenset({"unique", "tres", "dists", "mad"})
 _CUE = r"(?=['\"]?\s+(?:metric|tool|measure|index|model|algorithm)\b)"
 _UNHEARD_OF = re.compile(
@@ -26,7 +26,8 @@ _UNHEARD_OF = re.compile(
 )
 # A question about the tools themselves, or a report of what one measured, asks for no run.
 _ABOUT_TOOLS = re.compile(
-    r"\b(?:appropriate|suitable|suited)\b|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b", re.I
+    r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited)\b|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
+    re.I | re.S,
 )
 
 
@@ -43,8 +44,8 @@ class Mention:
 def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     """Every name of a tool in the text, in order; where two overlap, the longer.
 
-    Words that are also plain English ("contrast", "sharpness", "unique") are names only in front of "metric", "tool"
-    or the like, or written in a way that no English word is: with an underscore, or ``UNIQUE`` in capitals.
+    Words that are also plain English ("contrast", "blur extent", "unique") are names only in front of "metric", "tool"
+    or the like, or written as no English word is: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``.
     """
     names = sorted({*known, *WELL_KNOWN}, key=len, reverse=True)
     spelled = "|".join(r"[\s_-]*".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
@@ -69,6 +70,7 @@ def _is_meant(match: re.Match[str]) -> bool:
     name = match[0]
     if re.match(_CUE, match.string[match.end() :]):
         return True
-    if name.lower() in _ENGLISH:
-        return name.isupper() or (name != name.lower() and name != name.capitalize())
-    return "_" in name or not distortions_in(name)
+    if name.lower() not in _ENGLISH and not distortions_in(name):
+        return True
+    stands_out = name not in (name.lower(), name.capitalize()) and not match.string.isupper()
+    return stands_out or "_" in name or "-" in name

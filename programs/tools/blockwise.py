@@ -33,14 +33,6 @@ class BlockMasks:
     noisy: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    variance: Plane
-    active: NDArray[np.bool_]
-    impaired: NDArray[np.bool_]
-    noisy: NDArray[np.bool_]
-
-
 def piqe(image: RGB) -> float:
     """Perception-based Image Quality Evaluator; opinion scores were not used to make it.
 
@@ -52,16 +44,14 @@ def piqe(image: RGB) -> float:
     Source: Venkatanath et al., "Blind image quality evaluation using perception based features", NCC 2015, with the
     details as in MATLAB's piqe.
     """
-    blocks = _judge(image)
-    impaired = np.where(blocks.impaired, 1 - blocks.variance, 0)
-    noisy = np.where(blocks.noisy, blocks.variance, 0)
-    distortion = float(impaired.sum() + noisy.sum())
-    return 100 * (distortion + 1) / (int(blocks.active.sum()) + 1)
+    blocks, variance = _judge(image)
+    distortion = (1 - variance)[blocks.impaired].sum() + variance[blocks.noisy].sum()
+    return float(100 * (distortion + 1) / (np.count_nonzero(blocks.active) + 1))
 
 
 def piqe_masks(image: RGB) -> BlockMasks:
     """Where ``piqe`` sees structure, artefacts and noise. Same image as there; raises ToolError like it."""
-    blocks = _judge(image)
+    blocks, _ = _judge(image)
     height, width = image.shape[:2]
 
     def to_pixels(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -70,17 +60,18 @@ def piqe_masks(image: RGB) -> BlockMasks:
     return BlockMasks(to_pixels(blocks.active), to_pixels(blocks.impaired), to_pixels(blocks.noisy))
 
 
-def _judge(image: RGB) -> _Blocks:
-    """The verdict on each block: arrays of shape (ceil(H / 16), ceil(W / 16))."""
+def _judge(image: RGB) -> tuple[BlockMasks, Plane]:
+    """The verdict on each block, and its variance: arrays of shape (ceil(H / 16), ceil(W / 16))."""
     check_image(image, SMALLEST)
     blocks = _blocks(mscn(_full_range(grey(image)), "nearest"))
     variance = blocks.var(axis=(2, 3), ddof=1)
     active = variance > ACTIVE_VARIANCE
-    return _Blocks(variance, active, active & _has_flat_border(blocks), active & _is_noisy(blocks, np.sqrt(variance)))
+    masks = BlockMasks(active, active & _has_flat_border(blocks), active & _is_noisy(blocks, np.sqrt(variance)))
+    return masks, variance
 
 
 def _full_range(plane: Plane) -> Plane:
-    """Whole numbers, mirrored at the right and bottom to full blocks, the brightest raised to 255."""
+    """Mirrored at the right and bottom to full blocks, in whole grey levels whose brightest is 255."""
     height, width = plane.shape
     whole = np.pad(plane, ((0, -height % SIDE), (0, -width % SIDE)), mode="symmetric")
     return np.rint(255 * (whole / max(whole.max(), 1)))

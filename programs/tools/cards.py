@@ -8,12 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.blockwise import SMALLEST as PIQE_SMALLEST
+from agenticiqa.programs.tools.blockwise import piqe
 from agenticiqa.programs.tools.calibration import usable
 from agenticiqa.programs.tools.card import OVERALL, ToolCard
+from agenticiqa.programs.tools.exposure import exposure_error
 from agenticiqa.programs.tools.fidelity import ms_ssim, psnr, ssim
 from agenticiqa.programs.tools.gradient import fsim, gmsd
 from agenticiqa.programs.tools.haar import haarpsi
 from agenticiqa.programs.tools.information import vif
+from agenticiqa.programs.tools.naturalness import BRISQUE_SMALLEST, NIQE_SMALLEST, brisque, niqe
+from agenticiqa.programs.tools.spatial import blockiness, blur_extent, edge_sharpness, noise_sigma
+from agenticiqa.programs.tools.tonal import colorfulness, rms_contrast
 
 FULL_REFERENCE = (
     ToolCard(
@@ -26,6 +32,7 @@ FULL_REFERENCE = (
         source="Reisenhofer et al. 2018, Signal Processing: Image Communication 61",
         cost_ms=20,
         measure=haarpsi,
+        smallest=8,
     ),
     ToolCard(
         name="FSIM",
@@ -37,6 +44,7 @@ FULL_REFERENCE = (
         source="Zhang et al. 2011, IEEE TIP 20(8)",
         cost_ms=150,
         measure=fsim,
+        smallest=8,
     ),
     ToolCard(
         name="GMSD",
@@ -48,6 +56,7 @@ FULL_REFERENCE = (
         source="Xue et al. 2014, IEEE TIP 23(2)",
         cost_ms=5,
         measure=gmsd,
+        smallest=8,
     ),
     ToolCard(
         name="VIF",
@@ -59,6 +68,7 @@ FULL_REFERENCE = (
         source="Sheikh and Bovik 2006, IEEE TIP 15(2)",
         cost_ms=200,
         measure=vif,
+        smallest=65,
     ),
     ToolCard(
         name="MS-SSIM",
@@ -70,6 +80,7 @@ FULL_REFERENCE = (
         source="Wang et al. 2003, Asilomar",
         cost_ms=40,
         measure=ms_ssim,
+        smallest=176,
     ),
     ToolCard(
         name="SSIM",
@@ -81,6 +92,7 @@ FULL_REFERENCE = (
         source="Wang et al. 2004, IEEE TIP 13(4)",
         cost_ms=15,
         measure=ssim,
+        smallest=11,
     ),
     ToolCard(
         name="PSNR",
@@ -94,7 +106,121 @@ FULL_REFERENCE = (
         measure=psnr,
     ),
 )
-NO_REFERENCE: tuple[ToolCard, ...] = ()
+NO_REFERENCE = (
+    ToolCard(
+        name="NIQE",
+        kind="NR",
+        higher_is_better=False,
+        raw_range=(2.0, 20.0),
+        good_at=(OVERALL,),
+        description="Distance of local contrast statistics from those of pristine photographs.",
+        source="Mittal et al. 2013, IEEE SPL 20(3)",
+        cost_ms=30,
+        smallest=NIQE_SMALLEST,
+        measure=niqe,
+    ),
+    ToolCard(
+        name="BRISQUE",
+        kind="NR",
+        higher_is_better=False,
+        raw_range=(0.0, 100.0),
+        good_at=(OVERALL, "Spatial distortions"),
+        description="Deviation of local contrast statistics from those of rated images.",
+        source="Mittal et al. 2012, IEEE TIP 21(12); trained on LIVE r2",
+        cost_ms=25,
+        smallest=BRISQUE_SMALLEST,
+        measure=brisque,
+    ),
+    ToolCard(
+        name="PIQE",
+        kind="NR",
+        higher_is_better=False,
+        raw_range=(0.0, 100.0),
+        good_at=(),
+        description="Share and strength of blocks that look damaged or noisy.",
+        source="Venkatanath et al. 2015, NCC",
+        cost_ms=70,
+        smallest=PIQE_SMALLEST,
+        measure=piqe,
+    ),
+    ToolCard(
+        name="BLUR-EXTENT",
+        kind="NR",
+        higher_is_better=False,
+        raw_range=(0.0, 1.0),
+        good_at=("Blurs",),
+        description="How little the image changes when it is blurred again.",
+        source="Crete et al. 2007, SPIE 6492",
+        cost_ms=15,
+        measure=blur_extent,
+    ),
+    ToolCard(
+        name="EDGE-SHARPNESS",
+        kind="NR",
+        higher_is_better=True,
+        raw_range=(0.0, 1.0),
+        good_at=("Sharpness",),
+        description="How steep the strongest edges are.",
+        source="width of edge profiles, after Marziliano et al. 2002, ICIP",
+        cost_ms=15,
+        measure=edge_sharpness,
+    ),
+    ToolCard(
+        name="NOISE-SIGMA",
+        kind="NR",
+        higher_is_better=False,
+        raw_range=(0.0, 70.0),
+        good_at=("Noise",),
+        description="Standard deviation of the noise in grey levels.",
+        source="Immerkaer 1996, CVIU 64(2), on the smoothest blocks",
+        cost_ms=10,
+        measure=noise_sigma,
+    ),
+    ToolCard(
+        name="BLOCKINESS",
+        kind="NR",
+        higher_is_better=False,
+        raw_range=(0.0, 100.0),
+        good_at=("Compression",),
+        description="Strength of luma steps on the 8 x 8 grid of JPEG.",
+        source="Wang et al. 2000, ICIP, as a ratio",
+        cost_ms=5,
+        measure=blockiness,
+    ),
+    ToolCard(
+        name="EXPOSURE-ERROR",
+        kind="NR",
+        higher_is_better=False,
+        raw_range=(0.0, 1.0),
+        good_at=("Brightness change",),
+        description="Distance of the mean luma from that of well exposed photographs.",
+        source="mean luma against 80..160",
+        cost_ms=3,
+        measure=exposure_error,
+    ),
+    ToolCard(
+        name="COLORFULNESS",
+        kind="NR",
+        higher_is_better=True,
+        raw_range=(0.0, 150.0),
+        good_at=("Color distortions",),
+        description="Spread and strength of opponent colours.",
+        source="Hasler and Suesstrunk 2003, SPIE 5007",
+        cost_ms=5,
+        measure=colorfulness,
+    ),
+    ToolCard(
+        name="RMS-CONTRAST",
+        kind="NR",
+        higher_is_better=True,
+        raw_range=(0.0, 127.5),
+        good_at=("Contrast",),
+        description="Standard deviation of luma.",
+        source="Peli 1990, JOSA A 7(10)",
+        cost_ms=2,
+        measure=rms_contrast,
+    ),
+)
 
 CARDS: dict[str, ToolCard] = {card.name: card for card in (*FULL_REFERENCE, *NO_REFERENCE)}
 
@@ -142,7 +268,7 @@ def listing(tools: Mapping[str, ToolCard], profile: str) -> list[dict[str, Any]]
                 "description": card.description,
                 "source": card.source,
                 "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",
-                "fitted_on": card.calibration.fitted_on if (card := tools.get(name, card)).calibration else None,
+                "fitted_on": card.calibration.fitted_on if card.calibration else None,
             }
         )
     if all(name in CARDS for name in tools):
@@ -157,7 +283,7 @@ PYIQA_ROW: dict[str, Any] = {
     "raw_range": [0, 0],
     "cost_ms": 0,
     "good_at": [],
-    "description": "Learned metrics of IQA-PyTorch (TOPIQ, MUSIQ, LPIPS, ...), named under pyiqa: in the configuration.",
+    "description": "Metrics of IQA-PyTorch (TOPIQ, MUSIQ, LPIPS, ...), listed under pyiqa: in a configuration.",
     "source": "IQA-PyTorch, PolyForm Noncommercial licence",
     "status": 'not added: pip install "agenticiqa[pyiqa]" (non-commercial licence), then list it under pyiqa:',
     "fitted_on": None,

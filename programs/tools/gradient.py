@@ -32,7 +32,7 @@ def fsim(image: RGB, reference: RGB) -> float:
     Q, weighted by phase congruency, so that it counts where the eye looks for structure; the plain mean where
     neither image has any. The images are first reduced to a shorter side of about 256 pixels by block means
     (Zhang, Zhang, Mou and Zhang, "FSIM: a feature similarity index for image quality assessment", IEEE TIP 20(8),
-    2011, eq. 4-11; T1 0.85, T2 160, T3 = T4 = 200).
+    2011; T1 0.85, T2 160, T3 = T4 = 200).
 
     Raises ToolError as gmsd does.
     """

@@ -39,10 +39,11 @@ def vif(image: RGB, reference: RGB) -> float:
     """Visual information fidelity of the grey levels, in the wavelet domain.
 
     0 (nothing left) to 1 (equal); above 1 where the contrast was raised cleanly, which no other metric here rewards.
-    Not symmetric. Sheikh and Bovik, "Image information and visual quality", IEEE TIP 15(2), 2006, eq. 6-18, in the
+    Not symmetric. Sheikh and Bovik, "Image information and visual quality", IEEE TIP 15(2), 2006, in the
     authors' setting: the horizontal and vertical subbands of four pyramid levels, Gaussian scale mixtures over
     blocks of 3 x 3 coefficients, variance of the eye's noise 0.4. A reference without any detail has no information
-    to lose; the value is then the limit for vanishing detail, 1 for an image without detail and near 0 for noise.
+    to lose; the value is then the formula's limit for faint detail that is passed on with gain 1: 1 for an image
+    without detail too, towards 0 the stronger what was added to it.
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 65 pixels, which
     leave the coarsest level no block that is clear of the border.
@@ -50,8 +51,8 @@ def vif(image: RGB, reference: RGB) -> float:
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     kept = total = 0.0
     limits = []
-    for level, (band, reference_band) in enumerate(zip(_bands(grey(image)), _bands(grey(reference)), strict=True)):
-        window = 2 ** (LEVELS - level // 2) + 1
+    for index, (band, reference_band) in enumerate(zip(_bands(grey(image)), _bands(grey(reference)), strict=True)):
+        window = 2 ** (LEVELS - index // 2) + 1
         clear = -(-(window // 2) // BLOCK)
         inside = slice(clear, -clear), slice(clear, -clear)
         gain, noise = (values[inside] for values in _channel(reference_band, band, window))
@@ -76,7 +77,7 @@ def _bands(plane: Plane) -> Iterator[Plane]:
 
 
 def _channel(reference: Plane, band: Plane, window: int) -> tuple[Plane, Plane]:
-    """The distortion as gain and added noise variance about the centre of each block, by regression (eq. 9-10)."""
+    """The distortion as gain and added noise variance about the centre of each block, by regression."""
     reference, band = _whole_blocks(reference), _whole_blocks(band)
     mean, reference_mean = _local_mean(band, window), _local_mean(reference, window)
     variance = np.maximum(_local_mean(band**2, window) - mean**2, 0)
@@ -91,7 +92,7 @@ def _channel(reference: Plane, band: Plane, window: int) -> tuple[Plane, Plane]:
 
 
 def _mixture(band: Plane) -> tuple[Plane, Plane]:
-    """Gaussian scale mixture of the band's blocks: energy of each block, and the 9 variances they share (eq. 4, 16)."""
+    """Gaussian scale mixture of the band's blocks: energy of each block, and the (up to) 9 variances they share."""
     band = _whole_blocks(band)
     height, width = band.shape
     offsets = [(row, column) for row in range(BLOCK) for column in range(BLOCK)]
@@ -108,10 +109,7 @@ def _mixture(band: Plane) -> tuple[Plane, Plane]:
 
 def _information(signal: Plane, variances: Plane) -> float:
     """Bits in all blocks: the sum of log2(1 + signal x variance) over blocks and variances."""
-    product = np.ones_like(signal)
-    for variance in variances:
-        product *= 1 + signal * variance
-    return float(np.log2(product).sum())
+    return float(sum(np.log2(1 + signal * variance).sum() for variance in variances))
 
 
 def _local_mean(plane: Plane, window: int) -> Plane:

@@ -7,8 +7,9 @@ at full and at half size: 36 numbers. NIQE compares them with those of pristine 
 scores from them.
 """
 
+from collections.abc import Iterator
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +39,14 @@ def niqe(image: RGB) -> float:
     ``image`` is (H, W, 3) uint8 RGB with sides of at least 192 pixels. Gives a distance >= 0, lower is better: about
     2 to 5 for good photos, 8 to 20 for bad ones; it has no upper end. The Mahalanobis-like distance between the
     features of the image's 96 x 96 blocks and those of pristine photos. Blocks without any contrast are left out.
+    Gives what the authors' release gives, to 1e-12 where nothing in the image is flat, else to a few hundredths (see
+    ``mscn``); MATLAB's own function of this name has another model and another scale.
 
     Raises ToolError for a smaller image, or when fewer than two blocks have any contrast.
     Source: Mittal, Soundararajan, Bovik, "Making a Completely Blind Image Quality Analyzer", IEEE SPL 2013, Eq. 10.
     """
     check_image(image, NIQE_SMALLEST)
-    pristine = read_weights(resources.files(__package__) / "niqe.npz", NIQE_SHA256)
+    pristine = read_weights(Path(__file__).with_name("niqe.npz"), NIQE_SHA256)
     plane = grey(image)
     height, width = (side - side % NIQE_BLOCK for side in plane.shape)
     plane = plane[:height, :width]
@@ -64,15 +67,16 @@ def brisque(image: RGB) -> float:
     """Blind/Referenceless Image Spatial Quality Evaluator, trained by its authors on the whole of LIVE release 2.
 
     ``image`` is (H, W, 3) uint8 RGB with sides of at least 32 pixels. Gives a predicted DMOS, lower is better: 0 to
-    100 for most images. It is not clipped: the best images fall a little below 0, the worst reach about 110, and
-    an image unlike all that it was trained on tends to 153.6. Agreement with opinions on LIVE images themselves
-    is agreement on its training data.
+    100 for most photos. It is not clipped: the best fall below 0, the worst reach about 130, and an image unlike all
+    that it was trained on tends to 153.6. Agreement with opinions on LIVE release 2 is agreement on its training data.
+    Gives what the authors' release gives, to 0.01 where nothing in the image is flat, else to 3 points (see ``mscn``);
+    MATLAB's own function of this name has another model.
 
     Raises ToolError for a smaller image or one without any contrast.
     Source: Mittal, Moorthy, Bovik, "No-Reference Image Quality Assessment in the Spatial Domain", IEEE TIP 2012.
     """
     check_image(image, BRISQUE_SMALLEST)
-    model = read_weights(resources.files(__package__) / "brisque.npz", BRISQUE_SHA256)
+    model = read_weights(Path(__file__).with_name("brisque.npz"), BRISQUE_SHA256)
     plane = grey(image)
     if plane.min() == plane.max():
         raise ToolError("BRISQUE is not defined for an image without contrast")
@@ -96,7 +100,8 @@ def mscn(plane: Plane, border: str) -> Plane:
     mean = local_mean(plane)
     deviation = np.sqrt(np.abs(local_mean(plane**2) - mean**2))
     difference = plane - mean
-    # Where the image is flat the difference is rounding error, whose sign would decide how the products are counted.
+    # Where the image is flat the difference is rounding error. Its sign would decide on which side of zero the pixel
+    # counts in the fits below: the authors' release lets it, so flat regions make its values depend on the machine.
     difference[np.abs(difference) < 1e-9] = 0
     return difference / (deviation + 1)
 
@@ -128,8 +133,9 @@ def niqe_features(blocks: Values) -> Values:
 
 def brisque_features(coefficients: Plane) -> Values:
     """Shapes and variances of the fits to one plane of MSCN coefficients: (H, W) in, (18,) out."""
-    energy = np.mean(coefficients**2)
-    features = [_shape(np.mean(np.abs(coefficients)) ** 2 / energy), energy]
+    magnitude = np.mean(np.abs(coefficients), axis=(-2, -1))
+    energy = np.mean(coefficients**2, axis=(-2, -1))
+    features = [_shape(magnitude**2 / energy), energy]
     for products in _neighbour_products(coefficients):
         shape, left, right = fit_aggd(products)
         features += [shape, _mean(shape, left, right), left**2, right**2]
@@ -155,8 +161,10 @@ def fit_aggd(values: Values) -> tuple[Values, Values, Values]:
     return _shape(ratio), left, right
 
 
-def _neighbour_products(coefficients: Values) -> list[Values]:
-    return [coefficients * np.roll(coefficients, shift, axis=(-2, -1)) for shift in NEIGHBOURS]
+def _neighbour_products(coefficients: Values) -> Iterator[Values]:
+    """Each coefficient times its neighbour, wrapping round at the edges, one direction after the other."""
+    for shift in NEIGHBOURS:
+        yield coefficients * np.roll(coefficients, shift, axis=(-2, -1))
 
 
 def _blocks(plane: Plane, side: int) -> Values:

@@ -33,13 +33,14 @@ def check_image(image: np.ndarray, smallest: int = 1) -> None:
 
 def check_pair(image: np.ndarray, reference: np.ndarray, smallest: int = 1) -> None:
     """Refuse a pair that is not two images of one size (see check_image). Raises ToolError."""
-    check_image(image, smallest)
-    check_image(reference, smallest)
+    check_image(image)
+    check_image(reference)
     if image.shape != reference.shape:
         (height, width), (ref_height, ref_width) = image.shape[:2], reference.shape[:2]
         raise ToolError(
             f"expected image and reference of the same size, got {width} x {height} and {ref_width} x {ref_height}"
         )
+    check_image(image, smallest)
 
 
 def luma(rgb: RGB) -> Plane:

@@ -3,7 +3,7 @@
 import hashlib
 import io
 from functools import cache
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from agenticiqa.programs.errors import ToolError
 
 
 @cache
-def read_weights(file: Traversable, sha256: str) -> dict[str, NDArray[np.float64]]:
+def read_weights(file: Path, sha256: str) -> dict[str, NDArray[np.float64]]:
     """The arrays of an ``.npz`` file in double precision, read once.
 
     ``sha256`` is the hex digest that the whole file must have. Raises ToolError, naming the file, when it is missing

@@ -1,0 +1,259 @@
+"""A small OpenAI-compatible server on loopback, scripted by the test, that misbehaves on demand.
+
+::
+
+    with fake_server(by_stage({"plan": PLAN, "assessment": [bad_json(), ASSESSMENT]})) as server:
+        config = Config().with_backend("vllm.test", server.url)
+        ...
+        assert server.requests[0]["temperature"] == 0
+"""
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of the server; a plain string means ``Reply(content=...)``.
+
+    ``delay`` is in seconds and ends early when the server stops. ``cut`` closes the connection in mid-body.
+    ``raw_body`` is sent in place of the JSON. ``logprobs`` is the content list of the first choice's log-probabilities.
+    """
+
+    content: str | None = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    cut: bool = False
+    raw_body: bytes | None = None
+    logprobs: Sequence[Mapping[str, Any]] | None = None
+    usage: tuple[int, int] = (10, 5)
+
+
+Script = Callable[[Body], Reply | str]
+Answer = str | Reply | Mapping[str, Any] | Callable[[Body], "str | Reply | Mapping[str, Any]"]
+
+
+@dataclass
+class Server:
+    """A running server: where it is, and what reached it, in order of arrival."""
+
+    url: str
+    requests: list[Body] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    def stages(self) -> list[str]:
+        """The stage of each request."""
+        return [stage_of(request) for request in self.requests]
+
+    def of(self, stage: str) -> list[Body]:
+        """The requests of one stage."""
+        return [request for request in self.requests if stage_of(request) == stage]
+
+
+@contextmanager
+def fake_server(reply: Script | str | Reply) -> Iterator[Server]:
+    """Run a server on a free port of 127.0.0.1 for as long as the context lasts."""
+    stopping, lock = threading.Event(), threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                server.requests.append(body)
+                server.headers.append({name.lower(): value for name, value in self.headers.items()})
+                server.paths.append(self.path)
+            try:
+                answer = reply(body) if callable(reply) else reply
+            except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
+                answer = Reply(status=400, raw_body=json.dumps({"error": {"message": repr(error)}}).encode())
+            self._send(Reply(answer) if isinstance(answer, str) else answer, body)
+
+        def _send(self, answer: Reply, body: Body) -> None:
+            if answer.delay:
+                stopping.wait(answer.delay)
+            data = _wire(answer, body) if answer.raw_body is None else answer.raw_body
+            try:
+                self.send_response(answer.status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data[: len(data) // 2] if answer.cut else data)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True  # the client gave up waiting
+            if answer.cut:
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the test's output clean."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(f"http://127.0.0.1:{httpd.server_port}/v1")
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        stopping.set()
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
+
+
+def in_turn(*answers: Answer) -> Callable[[Body], Reply | str]:
+    """Each answer once, in order; the last one is repeated."""
+    lock, given = threading.Lock(), 0
+
+    def script(request: Body) -> Reply | str:
+        nonlocal given
+        with lock:
+            answer = answers[min(given, len(answers) - 1)]
+            given += 1
+        return _spoken(answer, request)
+
+    return script
+
+
+def by_stage(answers: Mapping[str, Answer | list[Answer]]) -> Callable[[Body], Reply | str]:
+    """An answer by the stage that asks, named by its output field: plan, detection, analysis, selection, assessment,
+    answer, decision. A mapping is sent as that field's JSON, a function is given the request, a list is used in turn.
+    """
+    scripts = {
+        stage: in_turn(*answer) if isinstance(answer, list) else in_turn(answer) for stage, answer in answers.items()
+    }
+
+    def script(request: Body) -> Reply | str:
+        stage = stage_of(request)
+        if stage not in scripts:
+            raise AssertionError(f"the script has no answer for {stage!r}, only for {', '.join(scripts)}")
+        return scripts[stage](request)
+
+    return script
+
+
+def stage_of(request: Body) -> str:
+    """The output field that a request asks for."""
+    asked = re.findall(r"order of fields: `(\w+)`", text_of(request["messages"][-1]))
+    return asked[-1] if asked else "unknown"
+
+
+def text_of(message_or_request: Mapping[str, Any]) -> str:
+    """All text of a message, or of every message of a request."""
+    if "messages" in message_or_request:
+        return "\n".join(text_of(message) for message in message_or_request["messages"])
+    content = message_or_request["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if part["type"] == "text")
+
+
+def images_of(request: Body) -> list[tuple[str, bytes]]:
+    """The images of a request, in order: mime type and bytes."""
+    found = []
+    for message in request["messages"]:
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            if part["type"] == "image_url":
+                head, _, data = part["image_url"]["url"].partition(";base64,")
+                found.append((head.removeprefix("data:"), base64.b64decode(data)))
+    return found
+
+
+def field_of(request: Body, name: str) -> str:
+    """The text given for one input field of the last message."""
+    found = re.search(
+        rf"\[\[ ## {name} ## \]\]\n(.*?)(?=\n\n\[\[ ## |\n\nRespond with)", text_of(request["messages"][-1]), re.S
+    )
+    assert found, f"the request has no field {name}"
+    return found[1]
+
+
+def bad_json() -> Reply:
+    """Words where a JSON object should be."""
+    return Reply("I am sorry, but the quality of this picture is hard to put in JSON")
+
+
+def wrong_types(stage: str) -> Reply:
+    """A JSON object with the right field and the wrong things in it."""
+    return Reply(json.dumps({stage: {"nothing": ["of", "the", "sort"]}}))
+
+
+def empty() -> Reply:
+    """An answer without any text."""
+    return Reply("")
+
+
+def rate_limited(retry_after: float | None = None) -> Reply:
+    """Status 429, with the time to wait where given, in seconds."""
+    headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
+    return _error(429, "slow down", headers)
+
+
+def server_error() -> Reply:
+    """Status 500."""
+    return _error(500, "something broke", {})
+
+
+def bad_key() -> Reply:
+    """Status 401."""
+    return _error(401, "no such key", {})
+
+
+def hang(seconds: float = 30.0) -> Reply:
+    """Nothing at all for a long time."""
+    return Reply("too late", delay=seconds)
+
+
+def cut_connection() -> Reply:
+    """Half a body, then the connection closes."""
+    return Reply("never read to its end", cut=True)
+
+
+def not_json_body() -> Reply:
+    """A body that is no JSON, as a proxy's error page."""
+    return Reply(raw_body=b"<html>Bad gateway</html>")
+
+
+def _error(status: int, message: str, headers: Mapping[str, str]) -> Reply:
+    body = json.dumps({"error": {"message": message, "type": "error", "code": None}}).encode()
+    return Reply(status=status, headers=headers, raw_body=body)
+
+
+def _spoken(answer: Answer, request: Body) -> Reply | str:
+    if callable(answer):
+        answer = answer(request)
+    return json.dumps({stage_of(request): answer}) if isinstance(answer, Mapping) else answer
+
+
+def _wire(answer: Reply, body: Body) -> bytes:
+    asked, told = answer.usage
+    choice: dict[str, Any] = {
+        "index": 0,
+        "message": {"role": "assistant", "content": answer.content},
+        "finish_reason": "stop",
+    }
+    if answer.logprobs is not None:
+        choice["logprobs"] = {"content": list(answer.logprobs), "refusal": None}
+    return json.dumps(
+        {
+            "id": "chatcmpl-test",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body.get("model", "test"),
+            "choices": [choice],
+            "usage": {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told},
+        }
+    ).encode()

@@ -1,0 +1,29 @@
+"""Pairs of images with the values that the metrics' official implementations give for them."""
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+
+class GoldenPair(NamedTuple):
+    name: str
+    image: NDArray[np.uint8]
+    reference: NDArray[np.uint8]
+    values: dict[str, float]
+
+
+def golden_pairs(shared_data: Path) -> list[GoldenPair]:
+    """The five pairs of ``shared_data``/golden, uint8 RGB of 384 x 512, each with its value by metric name."""
+    folder = shared_data / "golden"
+    with (folder / "official_values.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    pairs = []
+    for name in [column for column in rows[0] if column != "Method"]:
+        values = {row["Method"]: float(row[name]) for row in rows}
+        image, reference = (np.asarray(Image.open(folder / side / name).convert("RGB")) for side in ("dist", "ref"))
+        pairs.append(GoldenPair(name, image, reference, values))
+    return pairs

@@ -1,0 +1,126 @@
+"""States for the graph's nodes, and programs all of whose stages ask one scripted model or a loopback server."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
+from agenticiqa.programs.graph import AgenticIQAState
+from agenticiqa.programs.planner import Planner
+from agenticiqa.programs.replan import Replan, judge
+from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
+from support.engine import ScriptedEngine, scripted_backend
+from support.fake_server import Answer, Body, by_stage, field_of
+
+Config = dict[str, Any]
+
+RATE = "Rate the perceptual quality of this image."
+WHY = "Why does this photo look soft?"
+WORST = "Which distortion is the worst?\nA) Noise\nB) Blur\nC) Compression"
+
+# The documents' examples of what a model says.
+LOG_PROBS = {"1": -3.2, "2": -0.5, "3": -0.1, "4": -2.1, "5": -4.5}
+PLAN: dict[str, Any] = {
+    "query_type": "IQA",
+    "query_scope": ["vehicle"],
+    "distortion_source": "Explicit",
+    "distortions": {"vehicle": ["Blurs"]},
+    "reference_mode": "No-Reference",
+    "required_tool": None,
+    "plan": {
+        "distortion_detection": False,
+        "distortion_analysis": True,
+        "tool_selection": False,
+        "tool_execution": False,
+    },
+}
+ASSESSMENT: dict[str, Any] = {
+    "quality_level": "Fair",
+    "quality_probs": LOG_PROBS,
+    "quality_reasoning": "The edges are soft, as the tool says.",
+}
+ANSWER: dict[str, Any] = {"final_answer": "B", "quality_reasoning": "The edges are soft."}
+
+
+def plan(
+    query_type: str = "IQA",
+    scope: list[str] | str = "Global",
+    distortions: dict[str, list[str]] | None = None,
+    *,
+    analyse: bool = False,
+    measure: bool = False,
+) -> PlannerOutput:
+    """A plan that asks for no evidence unless told otherwise."""
+    return PlannerOutput.model_validate(
+        {
+            "query_type": query_type,
+            "query_scope": scope,
+            "distortion_source": "Explicit" if distortions else "Inferred",
+            "distortions": distortions,
+            "reference_mode": "No-Reference",
+            "required_tool": None,
+            "plan": PlanFlags(
+                distortion_detection=False, distortion_analysis=analyse, tool_selection=measure, tool_execution=measure
+            ),
+        }
+    )
+
+
+def evidence(severity: str = "moderate", score: float = 2.6, region: str = "Global") -> ExecutorOutput:
+    """An analysis of one region's blur, and what one tool measured of it."""
+    row = {"type": "Blurs", "severity": severity, "explanation": "Edges appear soft."}
+    return ExecutorOutput.model_validate(
+        {"distortion_analysis": {region: [row]}, "quality_scores": {region: {"Blurs": ["SSIM", score]}}}
+    )
+
+
+def state(
+    image: Path,
+    query: str = RATE,
+    planned: PlannerOutput | None = None,
+    found: ExecutorOutput | None = None,
+    reference: Path | None = None,
+) -> AgenticIQAState:
+    """A state that the summarizer can start from."""
+    return {
+        "query": query,
+        "image_path": str(image),
+        "reference_path": str(reference) if reference else None,
+        "plan": planned or plan(),
+        "executor_evidence": found,
+    }
+
+
+def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, ScriptedEngine]:
+    """The nodes' configuration with a program whose every stage asks one scripted model, and that model's engine."""
+    backend, engine = scripted_backend(by_stage(answers))
+    tools = toolbox()
+    program = AgenticIQA(
+        planner=Planner(tools, backend=backend),
+        executor=Executor(Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools),
+        summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
+        replan=Replan(judge(backend=backend)),
+    )
+    return {"configurable": {"program": program}}, engine
+
+
+def configured(folder: Path, settings: Mapping[str, Any]) -> Config:
+    """The nodes' configuration with a file of those settings; stages that it does not name are offline."""
+    path = folder / "backends.yaml"
+    path.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
+    return {"configurable": {"config": str(path)}}
+
+
+def sections(body: Body) -> dict[str, Any]:
+    """The evidence of a request by the first words of each section's title, its JSON parsed; empty for "none"."""
+    shown = field_of(body, "evidence")
+    blocks = [] if shown == "none" else shown.split("\n\n")
+    return {
+        title.partition(" (")[0]: json.loads(content) for title, _, content in (b.partition(":\n") for b in blocks)
+    }
