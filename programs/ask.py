@@ -5,8 +5,10 @@ the prompt: a cached bad answer is not replayed, the temperature can stay at 0, 
 exchange from the cache. An outage (``dspy.LMError``) is not an answer and is never retried here.
 """
 
+import contextvars
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
@@ -17,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.signatures.types import well_formed
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +29,12 @@ Check = Callable[[Any], None]
 MARKER = "CUSTOM-TYPE-"
 LONGEST_LOGGED = 2000
 
+# What of a call is told to the exchange; everything else is a mistake of the program and passes.
+TOLD = (AdapterParseError, dspy.LMError, RecursionError)
+
+# What DSPy reports as the text of an answer that had none, with and without log-probabilities.
+_NO_TEXT = re.compile(r"\s*(None|\{'text': (''|None).*)?\s*", re.DOTALL)
+
 
 class Rejected(Exception):
     """A stage's own assertion failed; the message tells the model what to do differently."""
@@ -34,8 +43,9 @@ class Rejected(Exception):
 class Asked(dspy.Module):
     """One typed question to a model, with retries.
 
-    Around one ``dspy.Predict``, so that an optimizer finds exactly this predictor. The signature has one output field,
-    a pydantic model. ``backend`` names the models to ask; without one, DSPy's current ``lm`` is asked.
+    Around one ``dspy.Predict``, so that an optimizer finds exactly this predictor, and in its trace the one answer that
+    was accepted. The signature has one output field, a pydantic model. ``backend`` names the models to ask; without
+    one, DSPy's current ``lm`` is asked.
 
     Returns a ``dspy.Prediction`` of ``answer`` (the validated output), ``retries`` (what was wrong with each rejected
     attempt) and ``logprobs`` (the tokens' log-probabilities, where the backend gives them). Raises Unanswered when no
@@ -63,7 +73,7 @@ class Asked(dspy.Module):
             try:
                 with dspy.context(**settings):
                     given, step = self.predict(**request), exchange.send
-            except (AdapterParseError, dspy.LMError) as error:
+            except TOLD as error:
                 given, step = error, exchange.throw
 
     async def aforward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
@@ -78,7 +88,7 @@ class Asked(dspy.Module):
             try:
                 with dspy.context(**settings):
                     given, step = await self.predict.acall(**request), exchange.send
-            except (AdapterParseError, dspy.LMError) as error:
+            except TOLD as error:
                 given, step = error, exchange.throw
 
     def _exchange(
@@ -86,10 +96,12 @@ class Asked(dspy.Module):
     ) -> Generator[tuple[dict[str, Any], dict[str, Any]], dspy.Prediction, dspy.Prediction]:
         """The conversation: yields DSPy settings and a request, is sent the prediction or thrown the error."""
         (field,) = self.predict.signature.output_fields
+        trace = opened_trace()
+        given = {name: harmless(value) for name, value in inputs.items()}
         reasons: list[str] = []
         raw, typed = "", None
         for attempt in range(1, self.attempts + 1):
-            request = {**{name: harmless(value) for name, value in inputs.items()}, **self._again(reasons)}
+            request = {**given, **self._again(reasons)}
             logger.debug("%s: attempt %d of %d: %s", self.stage, attempt, self.attempts, _shown(inputs))
             started = time.perf_counter()
             try:
@@ -99,14 +111,18 @@ class Asked(dspy.Module):
                 if check:
                     check(typed)
             except AdapterParseError as error:
-                raw, typed = error.lm_response or "", None
+                raw, typed = said(error), None
                 reasons.append(reason(error))
+            except RecursionError:  # a model that repeats an opening bracket for ever
+                raw, typed = "", None
+                reasons.append("the answer was nested too deeply")
             except Rejected as error:
                 reasons.append(str(error))
             else:
                 logger.debug("%s: answered in %.2f s: %s", self.stage, time.perf_counter() - started, _cut(raw))
-                logprobs = prediction.get("logprobs")
-                return dspy.Prediction(answer=typed, retries=reasons, logprobs=logprobs)
+                if trace is not None:
+                    trace.append((self.predict, given, dspy.Prediction(**{field: typed})))
+                return dspy.Prediction(answer=typed, retries=reasons, logprobs=prediction.get("logprobs"))
             logger.warning("%s: attempt %d of %d rejected: %s", self.stage, attempt, self.attempts, reasons[-1])
             logger.debug("%s: rejected answer: %s", self.stage, _cut(raw))
         logger.error("%s: no usable answer in %d attempts; the last one was: %s", self.stage, self.attempts, raw)
@@ -123,14 +139,15 @@ class Asked(dspy.Module):
             except dspy.LMError as error:
                 if not dspy.is_retryable_lm_error(error):
                     raise
-                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, settings["lm"].model, error)
+                why = str(error).partition("\n")[0]
+                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, settings["lm"].model, why)
         return (yield last, request)
 
     def _again(self, reasons: list[str]) -> dict[str, Any]:
         if not reasons:
             return {}
         correction = (
-            f"Attempt {len(reasons) + 1} of {self.attempts}. Your last answer was rejected: {reasons[-1]}. "
+            f"Attempt {len(reasons) + 1} of {self.attempts}. Your last answer was rejected: {reasons[-1].rstrip('.')}. "
             "Return ONLY valid JSON."
         )
         field = dspy.InputField(desc="what was wrong with your previous answer; mend exactly this")
@@ -150,7 +167,7 @@ def reason(error: AdapterParseError) -> str:
             f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}"
             for item in cause.errors(include_url=False, include_context=False, include_input=False)
         )
-    if not (error.lm_response or "").strip():
+    if not said(error):
         return "the answer was empty"
     missing = [name for name in error.signature.output_fields if name not in (error.parsed_result or {})]
     if error.parsed_result is not None and missing:
@@ -158,13 +175,29 @@ def reason(error: AdapterParseError) -> str:
     return "the answer was not a JSON object"
 
 
+def said(error: AdapterParseError) -> str:
+    """The text of an answer that could not be used; empty when there was none."""
+    text = str(error.lm_response or "")
+    return "" if _NO_TEXT.fullmatch(text) else text
+
+
+def opened_trace() -> list[Any] | None:
+    """The trace that someone opened for this run, as an optimizer does; ``None`` without one.
+
+    DSPy's process-wide trace does not count: it would keep the images of every call ever made.
+    """
+    process_wide = contextvars.Context().run(lambda: dspy.settings.trace)
+    trace: list[Any] | None = dspy.settings.trace
+    return None if trace is process_wide else trace
+
+
 def harmless(value: Any) -> Any:
-    """Text in which DSPy finds no marker of an image; every other value as it is."""
-    return value.replace(MARKER, "CUSTOM TYPE ") if isinstance(value, str) and MARKER in value else value
+    """Text in which DSPy finds no marker of an image and no half character; every other value as it is."""
+    return well_formed(value.replace(MARKER, "CUSTOM TYPE ")) if isinstance(value, str) else value
 
 
 def _as_text(output: Any) -> str:
-    return output.model_dump_json() if isinstance(output, BaseModel) else str(output)
+    return output.model_dump_json(by_alias=True) if isinstance(output, BaseModel) else str(output)
 
 
 def _shown(inputs: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ from agenticiqa.programs.replan import Replan, judge, remember
 from agenticiqa.programs.result import Told
 from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.signatures.types import PlannerOutput, SummarizerOutput
+from agenticiqa.signatures.types import PlannerOutput, SummarizerOutput, well_formed
 
 logger = logging.getLogger(__name__)
 
@@ -138,14 +138,15 @@ class AgenticIQA(dspy.Module):
     def _steps(
         self, image: ImageSource, query: str, reference: ImageSource | None, resize_reference: bool
     ) -> Flow[dspy.Prediction]:
-        if not query.strip():
+        query = well_formed(query).strip()
+        if not query:
             raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
         if len(query) > LONGEST_QUERY:
             raise UserError(f"the question has {len(query)} characters: shorten it to {LONGEST_QUERY}")
         pair = {"image": image, "reference": reference, "resize_reference": resize_reference}
         loaded, pristine = yield Call(load_pair, pair)
         told = Told()
-        given = {"image": loaded, "query": query.strip(), "reference": pristine}
+        given = {"image": loaded, "query": query, "reference": pristine}
         history: list[str] = []
         plan: PlannerOutput | None = None
         earlier = ""

@@ -14,15 +14,16 @@ TOP_LOGPROBS = 20
 
 @dataclass(frozen=True)
 class Provider:
-    """How DSPy spells a provider, and where its key is found."""
+    """How DSPy spells a provider, where its key is found, and whether it takes ``top_p`` beside a temperature."""
 
     prefix: str
     key_env: str | None
+    takes_top_p: bool = True
 
 
 PROVIDERS: dict[str, Provider] = {
     "openai": Provider("openai", "OPENAI_API_KEY"),
-    "anthropic": Provider("anthropic", "ANTHROPIC_API_KEY"),
+    "anthropic": Provider("anthropic", "ANTHROPIC_API_KEY", takes_top_p=False),
     "google": Provider("gemini", "GEMINI_API_KEY"),
     "vllm": Provider("hosted_vllm", None),
     "ollama": Provider("ollama_chat", None),
@@ -85,8 +86,8 @@ class Backend:
         return cls()
 
     def settings(self) -> list[dict[str, Any]]:
-        """DSPy settings for each model in turn. History is off: it would keep every image in memory."""
-        shared: dict[str, Any] = {"adapter": dspy.JSONAdapter(), "disable_history": True}
+        """DSPy settings for each model in turn. History and trace are off: they would keep every image in memory."""
+        shared: dict[str, Any] = {"adapter": dspy.JSONAdapter(), "disable_history": True, "trace": None}
         return [{"lm": lm, **shared} for lm in self.lms] or [shared]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Backend":
@@ -101,15 +102,18 @@ def connect(stage: StageConfig) -> Backend | None:
     """
     if stage.is_offline:
         return None
-    lms = [_lm(stage, stage.backend, stage.api_base)]
-    if stage.fallback_backend and stage.fallback_backend != "offline":
-        lms.append(_lm(stage, stage.fallback_backend, stage.fallback_api_base))
-    elif stage.fallback_backend:
+    lms = [_lm(stage, stage.backend, stage.api_base, stage.api_key_env)]
+    if stage.fallback_backend == "offline":
         raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
+    if stage.fallback_backend:
+        # The key of the first server goes to no other one.
+        same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
+        key_env = stage.api_key_env if same_server else None
+        lms.append(_lm(stage, stage.fallback_backend, stage.fallback_api_base, key_env))
     return Backend(tuple(lms))
 
 
-def _lm(stage: StageConfig, name: str, api_base: str | None) -> dspy.LM:
+def _lm(stage: StageConfig, name: str, api_base: str | None, key_env: str | None) -> dspy.LM:
     provider_name, _, model = name.partition(".")
     provider = PROVIDERS.get(provider_name)
     if provider is None or not model:
@@ -117,22 +121,27 @@ def _lm(stage: StageConfig, name: str, api_base: str | None) -> dspy.LM:
         raise BackendError(f"backend {name!r} is not understood: expected offline or one of {known}")
     if provider.key_env is None and api_base is None:
         raise BackendError(f"backend {name!r} needs the address of its server: set api_base (--api-base)")
-    options: dict[str, Any] = {"top_p": stage.top_p, "timeout": stage.timeout, "api_base": api_base}
+    options: dict[str, Any] = {"timeout": stage.timeout, "api_base": api_base}
+    if provider.takes_top_p:
+        options["top_p"] = stage.top_p
     if stage.logprobs:
         options |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-    return FORMS[stage.structured_outputs](
-        f"{provider.prefix}/{model}",
-        temperature=stage.temperature,
-        max_tokens=stage.max_tokens,
-        num_retries=stage.max_retries,
-        api_key=_key(stage, name, provider, api_base),
-        **{option: value for option, value in options.items() if value is not None},
-    )
-
-
-def _key(stage: StageConfig, name: str, provider: Provider, api_base: str | None) -> str:
     # A provider's own key never goes to a server of another address: that server's key has to be named.
-    variable = stage.api_key_env or (None if api_base else provider.key_env)
+    key = _key(name, key_env or (None if api_base else provider.key_env))
+    try:
+        return FORMS[stage.structured_outputs](
+            f"{provider.prefix}/{model}",
+            temperature=stage.temperature,
+            max_tokens=stage.max_tokens,
+            num_retries=stage.max_retries,
+            api_key=key,
+            **{option: value for option, value in options.items() if value is not None},
+        )
+    except dspy.LMError as error:  # a reasoning model with a temperature, for instance
+        raise BackendError(f"backend {name!r} does not take this configuration: {error}") from error
+
+
+def _key(name: str, variable: str | None) -> str:
     if variable is None:
         return "none"
     key = os.environ.get(variable)

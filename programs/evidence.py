@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+from agenticiqa.programs.tools.card import OVERALL
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput
 
 UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
@@ -12,22 +13,22 @@ HIGH_SCORE, LOW_SCORE = 4.0, 2.0
 
 def format_evidence(evidence: ExecutorOutput) -> str:
     """The evidence for a prompt: one titled JSON section per kind, absent kinds left out."""
-    sections: list[tuple[str, Any]] = []
+    sections: list[tuple[str, str]] = []
     if evidence.distortion_analysis:
         rows = {region: [row.model_dump() for row in rows] for region, rows in evidence.distortion_analysis.items()}
-        sections.append(("Distortion analysis", rows))
-    if evidence.quality_scores:
+        sections.append(("Distortion analysis", _json(rows)))
+    if evidence.scores:
         scores = {
             region: {distortion: [tool, round(score, 4)] for distortion, (tool, score) in row.items()}
-            for region, row in evidence.quality_scores.items()
+            for region, row in (evidence.quality_scores or {}).items()
         }
-        sections.append(("Tool scores (1-5 scale, higher is better)", scores))
-        sections.append(("Tool score mean", round(sum(evidence.scores) / len(evidence.scores), 2)))
+        sections.append(("Tool scores (1-5 scale, higher is better)", _json(scores)))
+        sections.append(("Tool score mean", f"{sum(evidence.scores) / len(evidence.scores):.2f}"))
     if evidence.notes:
-        sections.append(("Notes", evidence.notes))
+        sections.append(("Notes", _json(evidence.notes)))
     if not sections:
         return "none"
-    return "\n\n".join(f"{title}:\n{json.dumps(content, ensure_ascii=False)}" for title, content in sections)
+    return "\n\n".join(f"{title}:\n{content}" for title, content in sections)
 
 
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
@@ -50,20 +51,20 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
 
 
 def contradictions(evidence: ExecutorOutput) -> list[str]:
-    """Where the analysis and the tool scores of a region cannot both be right, one sentence each."""
+    """Where the analysis and the tool scores of a region cannot both be right, one sentence each.
+
+    A score for one distortion is held against the analysis of that distortion, an overall score against all of it.
+    """
     found = []
     for region, rows in (evidence.distortion_analysis or {}).items():
-        for distortion, (tool, score) in (evidence.quality_scores or {}).get(region, {}).items():
-            bad = [row.type for row in rows if row.severity in ("severe", "extreme")]
+        for key, (tool, score) in (evidence.quality_scores or {}).get(region, {}).items():
+            where = f"Contradictory evidence for {region}"
+            about = [row for row in rows if key.startswith((OVERALL, row.type))]
+            bad = [row.type for row in about if row.severity in ("severe", "extreme")]
             if score > HIGH_SCORE and bad:
-                found.append(
-                    f"Contradictory evidence for {region}: severe {', '.join(bad)} but {tool} scores {score:.2f}"
-                )
-            elif score < LOW_SCORE and rows and all(row.severity == "none" for row in rows):
-                found.append(
-                    f"Contradictory evidence for {region}: no visible distortion but {tool} scores {score:.2f} "
-                    f"for {distortion}"
-                )
+                found.append(f"{where}: severe {', '.join(bad)} but {tool} scores {score:.2f}")
+            elif score < LOW_SCORE and about and all(row.severity == "none" for row in about):
+                found.append(f"{where}: no distortion is visible but {tool} scores {score:.2f}")
     return found
 
 
@@ -92,6 +93,10 @@ def what_is_missing(evidence: ExecutorOutput) -> str:
 
 def _has_score(scores: dict[str, tuple[str, float]], distortion: str) -> bool:
     return any(key == distortion or key.startswith(f"{distortion} (") for key in scores)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _words(stage: str) -> str:

@@ -30,7 +30,7 @@ class AgenticIQAState(TypedDict):
     image_path: str
     reference_path: NotRequired[str | None]
     plan: NotRequired[PlannerOutput]
-    executor_evidence: NotRequired[ExecutorOutput]
+    executor_evidence: NotRequired[ExecutorOutput | None]
     summarizer_result: NotRequired[SummarizerOutput]
     iteration_count: NotRequired[int]
     max_replan_iterations: NotRequired[int]
@@ -61,10 +61,11 @@ def executor_node(state: AgenticIQAState, config: Mapping[str, Any] | None = Non
 def summarizer_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Answer from the evidence, and decide whether to plan again.
 
-    Returns ``summarizer_result``, ``iteration_count`` and ``replan_history``; or ``error`` when the plan or the
-    evidence is missing or an image cannot be loaded.
+    Evidence that is ``None`` or empty leaves the image itself to answer from. Returns ``summarizer_result``,
+    ``iteration_count`` and ``replan_history``; or ``error`` when the state has no plan, or no evidence at all since
+    the executor did not run, or when an image cannot be loaded.
     """
-    missing = [key for key in ("plan", "executor_evidence") if state.get(key) is None]
+    missing = [key for key in ("plan", "executor_evidence") if key not in state]
     if missing:
         return {"error": f"summarizer: the state has no {' and no '.join(missing)}; run the earlier nodes first"}
     try:
@@ -72,7 +73,8 @@ def summarizer_node(state: AgenticIQAState, config: Mapping[str, Any] | None = N
     except ImageError as error:
         return {"error": f"summarizer: {error}"}
     program = _program(config)
-    plan, evidence, iteration = state["plan"], state["executor_evidence"], state.get("iteration_count", 0)
+    plan, evidence = state["plan"], state["executor_evidence"] or ExecutorOutput()
+    iteration = state.get("iteration_count", 0)
     summed = program.summarizer(**given, plan=plan, evidence=evidence)
     decided = program.replan(
         query=state["query"],

@@ -2,7 +2,7 @@
 
 DSPy restores fields by position and ignores predictors that vanished, so a state for other signatures would load
 silently and wrongly. The header's fingerprint covers every predictor's name and fields, and a mismatch is refused.
-Models are left out: DSPy would write their headers and the address of their server into the file.
+Models are left out.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def fingerprints(program: dspy.Module) -> dict[str, str]:
 
 def save(program: dspy.Module, path: str | os.PathLike[str], created_with: Mapping[str, Any]) -> None:
     """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header."""
-    state = {name: {**predictor.dump_state(), "lm": None} for name, predictor in program.named_predictors()}
+    state = {name: _bare(predictor).dump_state() for name, predictor in program.named_predictors()}
     header = {
         "program": PROGRAM,
         "version": version("agenticiqa"),
@@ -38,6 +38,7 @@ def save(program: dspy.Module, path: str | os.PathLike[str], created_with: Mappi
         "created_with": dict(created_with),
     }
     target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f"{target.name}.part")
     draft.write_text(json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False), encoding="utf-8")
     draft.replace(target)  # a crash half-way leaves the older file whole
@@ -48,9 +49,9 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> None:
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
         header, state = saved["header"], saved["state"]
-        made_for: dict[str, str] = header["fingerprints"]
+        made_for: dict[str, str] = dict(header["fingerprints"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{path}: no saved program can be read from it ({error})") from error
+        raise StateError(f"{path}: no saved program can be read from it ({error!r})") from error
     if header.get("program") != PROGRAM:
         raise StateError(f"{path}: saved by {header.get('program')!r}, expected {PROGRAM!r}")
     here = fingerprints(program)
@@ -60,8 +61,22 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> None:
             f"{path}: made by version {header.get('version')} for other signatures than this program's; they differ in "
             f"{', '.join(different)}. Use the configuration that it was tuned with, or tune again"
         )
-    for name, predictor in program.named_predictors():
-        predictor.load_state({**state[name], "lm": None})
+    predictors = dict(program.named_predictors())
+    try:
+        loaded = {
+            name: _bare(predictor).load_state({**state[name], "lm": None}) for name, predictor in predictors.items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StateError(f"{path}: the state of a predictor is damaged ({error!r})") from error
+    for name, predictor in predictors.items():
+        predictor.signature, predictor.demos = loaded[name].signature, loaded[name].demos
+
+
+def _bare(predictor: dspy.Predict) -> dspy.Predict:
+    """The tuned part of a predictor without its model, which DSPy would write down with headers and address."""
+    bare = dspy.Predict(predictor.signature)
+    bare.demos = predictor.demos
+    return bare
 
 
 def _fingerprint(signature: type[dspy.Signature]) -> str:

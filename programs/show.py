@@ -17,6 +17,10 @@ T = TypeVar("T")
 
 COLOURS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red", "Bad": "red"}
 WIDEST = 110
+PYIQA = (
+    "Embedded metrics need no download. Any metric of pyiqa can be added: pip install 'agenticiqa[pyiqa]' "
+    "(its licence is non-commercial), then list it under pyiqa: in a configuration."
+)
 
 
 def print_result(row: dict[str, Any]) -> None:
@@ -61,7 +65,10 @@ def card(row: dict[str, Any]) -> Panel:
 
 def print_tools(rows: list[dict[str, Any]]) -> None:
     """The toolbox as a table on stdout."""
-    table = Table("tool", "kind", "better", "raw range", "ms", "best at", "status", title="Metrics")
+    table = Table(
+        "tool", "kind", "better", "raw range", "ms", "best at", "status", caption=escape(PYIQA), caption_justify="left"
+    )
+    table.columns[0].no_wrap = True
     for row in rows:
         low, high = row["raw_range"]
         table.add_row(

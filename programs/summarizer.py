@@ -17,7 +17,7 @@ from agenticiqa.programs.fusion import Probabilities, ScoreFusion, level_name
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.question import detect_query_type, parse_options
 from agenticiqa.programs.token_levels import level_probabilities_from_tokens
-from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, ScoreQuality
+from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality
 from agenticiqa.signatures.types import (
     PARSING_FAILED,
     UNABLE,
@@ -124,7 +124,7 @@ class Scorer(Stage):
         """A prediction of ``probabilities`` ({1..5: p}), ``source``, ``reasoning`` and ``retries``."""
         inputs = _inputs(image, query, evidence, reference)
         try:
-            reply = yield Call(self.ask, {"inputs": inputs})
+            reply = yield Call(self.ask, {"inputs": inputs, "check": refuse_plain_probabilities})
         except Unanswered as gave_up:
             return self._from_the_reasoning(gave_up)
         assessment = reply.answer
@@ -145,6 +145,13 @@ class Scorer(Stage):
             raise gave_up
         p, source = self.fusion.probabilities_and_source(reasoning)
         return dspy.Prediction(probabilities=p, source=source, reasoning=reasoning, retries=gave_up.reasons)
+
+
+def refuse_plain_probabilities(assessment: Assessment) -> None:
+    """Raises Rejected for probabilities in place of their logarithms, which a softmax would make nearly uniform."""
+    said = assessment.quality_probs.by_level().values()
+    if all(0 <= p <= 1 for p in said) and abs(sum(said) - 1) < 0.05:
+        raise Rejected("quality_probs holds probabilities; give their natural logarithms, of which none is above 0")
 
 
 class Answerer(Stage):

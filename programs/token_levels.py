@@ -44,7 +44,7 @@ def _value_token(tokens: list[Any]) -> int | None:
     for token in tokens:
         starts.append(len(text))
         text += str(_get(token, "token"))
-    field = text.find(FIELD)
+    field = text.rfind(FIELD)  # of two JSON objects the last one counts
     quote = text.find('"', field + len(FIELD)) if field >= 0 else -1
     if quote < 0 or quote + 1 >= len(text):
         return None

@@ -3,7 +3,7 @@
 import dspy
 from pydantic import Field, model_validator
 
-from agenticiqa.signatures.types import Strict
+from agenticiqa.signatures.types import Strict, well_formed
 
 
 class Decision(Strict):
@@ -14,7 +14,7 @@ class Decision(Strict):
 
     @model_validator(mode="after")
     def _reason_when_needed(self) -> "Decision":
-        self.replan_reason = self.replan_reason.strip()
+        self.replan_reason = well_formed(self.replan_reason).strip()
         if self.need_replan and not self.replan_reason:
             raise ValueError("replan_reason must say which gap the new plan has to close")
         return self

@@ -26,8 +26,13 @@ UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"
 
 
+def well_formed(text: str) -> str:
+    """The text with a question mark for each half of a character (a lone surrogate), which no file or prompt takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _stripped(text: str) -> str:
-    text = text.strip()
+    text = well_formed(text).strip()
     if not text:
         raise ValueError("must contain at least one character that is not blank")
     return text

@@ -134,7 +134,7 @@ def worst_first(findings: Mapping[str, Finding]) -> list[tuple[str, Finding]]:
 
 def summary(findings: Mapping[str, Finding]) -> str:
     """The visible findings in words, worst first."""
-    seen = [
-        f"{name}: {f.word} ({f.explanation.rstrip('.')})" for name, f in worst_first(findings) if f.severity >= VISIBLE
-    ]
-    return f"Measured distortions: {'; '.join(seen)}." if seen else "No visible distortion was measured."
+    visible = [(name, finding) for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
+    if not visible:
+        return "No visible distortion was measured."
+    return " ".join(f"{name}, {finding.word}: {finding.explanation}" for name, finding in visible)

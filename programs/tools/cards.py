@@ -10,7 +10,7 @@ from typing import Any
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.blockwise import SMALLEST as PIQE_SMALLEST
 from agenticiqa.programs.tools.blockwise import piqe
-from agenticiqa.programs.tools.calibration import usable
+from agenticiqa.programs.tools.calibration import Calibration, usable
 from agenticiqa.programs.tools.card import OVERALL, ToolCard
 from agenticiqa.programs.tools.exposure import exposure_error
 from agenticiqa.programs.tools.fidelity import ms_ssim, psnr, ssim
@@ -245,7 +245,7 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, To
     return tools
 
 
-def curve_or_reason(name: str, profile: str) -> tuple[Any, str]:
+def curve_or_reason(name: str, profile: str) -> tuple[Calibration | None, str]:
     """A tool's curve in a profile, or ``None`` and the reason why there is no usable one."""
     try:
         return usable(name, profile), ""
@@ -255,36 +255,18 @@ def curve_or_reason(name: str, profile: str) -> tuple[Any, str]:
 
 def listing(tools: Mapping[str, ToolCard], profile: str) -> list[dict[str, Any]]:
     """A row for every embedded and added tool: what ``agenticiqa tools`` shows."""
-    rows = []
-    for name, card in {**CARDS, **tools}.items():
-        rows.append(
-            {
-                "name": name,
-                "kind": card.kind,
-                "direction": "higher" if card.higher_is_better else "lower",
-                "raw_range": list(card.raw_range),
-                "cost_ms": card.cost_ms,
-                "good_at": list(card.good_at),
-                "description": card.description,
-                "source": card.source,
-                "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",
-                "fitted_on": card.calibration.fitted_on if card.calibration else None,
-            }
-        )
-    if all(name in CARDS for name in tools):
-        rows.append(PYIQA_ROW)
-    return rows
-
-
-PYIQA_ROW: dict[str, Any] = {
-    "name": "any pyiqa metric",
-    "kind": "FR/NR",
-    "direction": "-",
-    "raw_range": [0, 0],
-    "cost_ms": 0,
-    "good_at": [],
-    "description": "Metrics of IQA-PyTorch (TOPIQ, MUSIQ, LPIPS, ...), listed under pyiqa: in a configuration.",
-    "source": "IQA-PyTorch, PolyForm Noncommercial licence",
-    "status": 'not added: pip install "agenticiqa[pyiqa]" (non-commercial licence), then list it under pyiqa:',
-    "fitted_on": None,
-}
+    return [
+        {
+            "name": name,
+            "kind": card.kind,
+            "direction": "higher" if card.higher_is_better else "lower",
+            "raw_range": list(card.raw_range),
+            "cost_ms": card.cost_ms,
+            "good_at": list(card.good_at),
+            "description": card.description,
+            "source": card.source,
+            "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",
+            "fitted_on": card.calibration.fitted_on if card.calibration else None,
+        }
+        for name, card in {**CARDS, **tools}.items()
+    ]

@@ -32,7 +32,7 @@ def check_image(image: np.ndarray, smallest: int = 1) -> None:
 
 
 def check_pair(image: np.ndarray, reference: np.ndarray, smallest: int = 1) -> None:
-    """Refuse a pair that is not two images of one size (see check_image). Raises ToolError."""
+    """Refuse a pair that is not two images of one size, each as check_image wants it. Raises ToolError likewise."""
     check_image(image)
     check_image(reference)
     if image.shape != reference.shape:

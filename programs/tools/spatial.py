@@ -23,6 +23,7 @@ IMPULSE_HEIGHT = 40  # grey levels
 EDGE_CELL = 3  # pixels; an edge is looked for in windows of 3 x 3 cells
 GRID = 8  # pixels, the block of JPEG
 LARGEST_GRID_STEP = 12.0  # grey levels: a larger step is the scene's own edge
+FAINT_STEP = 0.5  # grey levels: a grid of fainter steps is hardly seen, however smooth the image is otherwise
 PROFILE_REACH = 8  # pixels to either side of an edge
 
 
@@ -159,7 +160,7 @@ def _grid_ratio(plane: Plane) -> float:
     by_column = excess.mean(axis=0)
     by_phase = np.array([by_column[phase::GRID].mean() for phase in range(GRID)])
     others = (by_phase.sum() - by_phase) / (GRID - 1)
-    return float(np.max((by_phase + 0.1) / (others + 0.1)))
+    return float(np.max((by_phase + FAINT_STEP) / (others + FAINT_STEP)))
 
 
 def _edge_profiles(plane: Plane) -> tuple[Plane, Plane]:

@@ -99,7 +99,7 @@ def test_a_flat_image_can_be_compared_with_a_detailed_one(metric: Metric) -> Non
 
 @each_metric
 def test_stripes_which_vary_in_one_direction_only_get_a_finite_value(metric: Metric) -> None:
-    stripes = np.tile(np.uint8([0, 0, 200, 200, 90]), (180, 38))[..., None].repeat(3, axis=2)
+    stripes = np.tile(np.array([0, 0, 200, 200, 90], np.uint8), (180, 38))[..., None].repeat(3, axis=2)
     turned = np.ascontiguousarray(stripes.transpose(1, 0, 2)[:180, :180])
     assert metric.measure(stripes, stripes) == pytest.approx(metric.best, abs=1e-9)
     assert metric.sign * metric.measure(turned, stripes[:, :180]) < metric.sign * metric.best

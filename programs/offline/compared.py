@@ -1,0 +1,153 @@
+"""Severities of an image beside its reference: how much its measures changed.
+
+A change of tone scales other measures along with it: a darker image has less contrast, colour and noise. Each finding
+is about the change that the others do not account for. The curves follow the five steps of synthetic ladders, so that
+a ladder's last step is "extreme"; their first points leave room for changes that nobody sees.
+"""
+
+import math
+from collections.abc import Mapping
+
+from agenticiqa.programs.offline.findings import Curve, Finding, grade, worst
+from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+Measures = Mapping[str, float]
+
+BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.44, 3.3), (0.58, 4))
+BLUR_BY_EDGES: Curve = ((0.17, 4), (0.25, 3.3), (0.33, 2.5), (0.46, 1.6), (0.67, 0.8), (0.92, 0))
+OVERSHARPENING: Curve = ((1.03, 0), (1.12, 0.8), (1.22, 1.6), (1.35, 2.5), (1.5, 3.3), (1.8, 4))
+NOISE: Curve = ((0.5, 0), (2.5, 0.7), (5.5, 1.5), (9.5, 2.3), (16, 3.1), (35, 4))
+IMPULSES: Curve = ((0.0005, 0), (0.005, 1), (0.015, 2), (0.04, 3), (0.1, 4))
+BLOCKING: Curve = ((1.1, 0), (1.7, 0.7), (2.4, 1.5), (3.6, 2.4), (5.2, 3.2), (8, 4))
+BRIGHTNESS: Curve = ((0.01, 0), (0.12, 0.8), (0.25, 1.6), (0.4, 2.5), (0.55, 3.3), (0.72, 4))
+CONTRAST_LOSS: Curve = ((0.02, 0), (0.2, 0.8), (0.4, 1.6), (0.55, 2.5), (0.7, 3.3), (0.85, 4))
+CONTRAST_GAIN: Curve = ((0.03, 0), (0.15, 0.8), (0.3, 1.6), (0.5, 2.5), (0.8, 3.3), (1.2, 4))
+COLOR_LOSS: Curve = ((0.03, 0), (0.2, 0.8), (0.4, 1.6), (0.6, 2.5), (0.8, 3.3), (1.0, 4))
+COLOR_GAIN: Curve = ((0.05, 0), (0.3, 0.8), (0.7, 1.6), (1.2, 2.5), (2.0, 3.3), (3.0, 4))
+TINT: Curve = ((1, 0), (4, 0.8), (8, 1.6), (15, 2.5), (24, 3.3), (35, 4))
+
+
+def find(now: Measures, before: Measures) -> dict[DetectableDistortion, Finding]:
+    """The findings from the measures of an image and of its reference, by name."""
+    noise = _noise(now, before)
+    return {
+        "Blurs": _blurs(now, before),
+        "Color distortions": _color(now, before),
+        "Compression": _compression(now, before),
+        "Noise": noise,
+        "Brightness change": _brightness(now, before),
+        "Sharpness": _sharpness(now, before, noise.severity),
+        "Contrast": _contrast(now, before),
+    }
+
+
+def ratio(now: float, before: float, floor: float) -> float:
+    """``now / before``, where values below ``floor`` count as the floor: it is too little to speak of a change."""
+    return max(now, floor) / max(before, floor)
+
+
+def _blurs(now: Measures, before: Measures) -> Finding:
+    more = now["blur_extent"] - before["blur_extent"]
+    edges = ratio(now["edge_sharpness"], before["edge_sharpness"], 0.1)
+    return Finding(
+        (grade(more, BLUR_BY_EXTENT) + grade(edges, BLUR_BY_EDGES)) / 2,
+        "defocus or motion blur",
+        f"Edges are {1 / edges:.2f} times as wide as in the reference, and blurring the image again would leave "
+        f"{now['blur_extent']:.0%} of its gradients (reference: {before['blur_extent']:.0%}).",
+    )
+
+
+def _sharpness(now: Measures, before: Measures, noise: float) -> Finding:
+    edges = ratio(now["edge_sharpness"], before["edge_sharpness"], 0.1)
+    measured = f"Edges are {edges:.2f} times as steep as in the reference."
+    return worst(
+        Finding(0.6 * grade(edges, BLUR_BY_EDGES), "lack of sharpness", measured),
+        # Noise makes steep steps as well.
+        Finding(grade(edges, OVERSHARPENING) * (1 - noise / 4), "oversharpening", measured),
+    )
+
+
+def _noise(now: Measures, before: Measures) -> Finding:
+    gain = max(1.0, _brightness_ratio(now, before), _contrast_ratio(now, before))
+    sigma, expected = now["noise_sigma"], gain * before["noise_sigma"]
+    isolated = now["isolated_pixels"] - before["isolated_pixels"]
+    return worst(
+        Finding(
+            grade(math.sqrt(max(sigma**2 - expected**2, 0)), NOISE),
+            "Gaussian noise",
+            f"The smoothest parts fluctuate by {sigma:.1f} of 255 grey levels (standard deviation; reference: "
+            f"{before['noise_sigma']:.1f}).",
+        ),
+        Finding(
+            grade(isolated, IMPULSES),
+            "impulse noise",
+            f"{now['isolated_pixels']:.2%} of the pixels stand out alone from all their neighbours (reference: "
+            f"{before['isolated_pixels']:.2%}).",
+        ),
+    )
+
+
+def _compression(now: Measures, before: Measures) -> Finding:
+    return Finding(
+        grade(ratio(now["blockiness"], before["blockiness"], 1.0), BLOCKING),
+        "JPEG blocking",
+        f"Steps along an 8 x 8 grid are {now['blockiness']:.1f} times as strong as elsewhere (reference: "
+        f"{before['blockiness']:.1f}).",
+    )
+
+
+def _brightness(now: Measures, before: Measures) -> Finding:
+    shift = now["mean_luma"] - before["mean_luma"]
+    room = before["mean_luma"] if shift < 0 else 255 - before["mean_luma"]
+    return Finding(
+        grade(abs(shift) / max(room, 1.0), BRIGHTNESS),
+        "underexposure" if shift < 0 else "overexposure",
+        f"The mean brightness is {now['mean_luma']:.0f} of 255 (reference: {before['mean_luma']:.0f}).",
+    )
+
+
+def _contrast(now: Measures, before: Measures) -> Finding:
+    change, light = _contrast_ratio(now, before), _brightness_ratio(now, before)
+    measured = (
+        f"Brightness varies by {now['rms_contrast']:.0f} of 255 grey levels (standard deviation; reference: "
+        f"{before['rms_contrast']:.0f})"
+    )
+    return worst(
+        Finding(grade(1 - change / min(1.0, light), CONTRAST_LOSS), "low contrast", f"{measured}."),
+        Finding(grade(change / max(1.0, light) - 1, CONTRAST_GAIN), "high contrast", f"{measured}."),
+    )
+
+
+def _color(now: Measures, before: Measures) -> Finding:
+    change, tone = ratio(now["colorfulness"], before["colorfulness"], 2.0), _contrast_ratio(now, before)
+    light = _brightness_ratio(now, before)
+    tint = _added_tint(now, before)
+    measured = (
+        f"The colourfulness is {now['colorfulness']:.0f} on Hasler and Süsstrunk's scale (reference: "
+        f"{before['colorfulness']:.0f})."
+    )
+    return worst(
+        Finding(grade(1 - change / min(1.0, tone, light), COLOR_LOSS), "desaturation", measured),
+        Finding(grade(change / max(1.0, tone, light) - 1, COLOR_GAIN), "oversaturation", measured),
+        Finding(
+            grade(tint, TINT),
+            "color cast",
+            f"All colours together are shifted by {tint:.0f} CIELAB units against the reference.",
+        ),
+    )
+
+
+def _brightness_ratio(now: Measures, before: Measures) -> float:
+    return ratio(now["mean_luma"], before["mean_luma"], 1.0)
+
+
+def _contrast_ratio(now: Measures, before: Measures) -> float:
+    return ratio(now["rms_contrast"], before["rms_contrast"], 1.0)
+
+
+def _added_tint(now: Measures, before: Measures) -> float:
+    """The shift of the mean colour in CIELAB's a*b* plane, without what merely brings it closer to grey."""
+    old = complex(before["red_tint"], before["yellow_tint"])
+    new = complex(now["red_tint"], now["yellow_tint"])
+    kept = (new * old.conjugate()).real / abs(old) ** 2 if old else 0.0
+    return abs(new - min(max(kept, 0.0), 1.0) * old)

@@ -1,0 +1,131 @@
+"""Many images side by side: each with its own outcome, none lost, none waited for in vain."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dspy
+import pytest
+
+from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, UserError
+from agenticiqa.programs.many import Job, judge_many
+
+
+class Pretend(dspy.Module):
+    """A program of which only the outcome matters here."""
+
+    def __init__(self, judge: Callable[[Path], object]) -> None:
+        super().__init__()
+        self.judge = judge
+
+    def forward(self, image: Path, query: str, reference: Path | None, resize_reference: bool) -> dspy.Prediction:
+        said = self.judge(image)
+        return dspy.Prediction(said=said, query=query, reference=reference, resize_reference=resize_reference)
+
+
+def jobs(count: int) -> list[Job]:
+    return [Job(Path(f"{number}.png"), "How good?") for number in range(count)]
+
+
+def judged(program: dspy.Module, todo: list[Job], workers: int = 3) -> dict[Job, object]:
+    return dict(judge_many(program, todo, workers))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 20])
+@pytest.mark.parametrize("workers", [1, 3, 8])
+def test_every_job_comes_back_once_with_its_own_result(count: int, workers: int) -> None:
+    todo = jobs(count)
+    seen = list(judge_many(Pretend(lambda image: image.stem), todo, workers))  # type: ignore[arg-type]
+    assert sorted(job.image.stem for job, _ in seen) == sorted(job.image.stem for job in todo)
+    assert all(not isinstance(result, Exception) and result.said == job.image.stem for job, result in seen)
+
+
+def test_a_job_is_passed_on_whole() -> None:
+    job = Job(Path("a.png"), "Sharp?", Path("r.png"), resize_reference=True)
+    (result,) = judged(Pretend(str), [job]).values()
+    assert isinstance(result, dspy.Prediction)
+    assert (result.said, result.query, result.reference, result.resize_reference) == (
+        "a.png",
+        "Sharp?",
+        Path("r.png"),
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [UserError("mend it"), ImageNotFound("gone"), NoScore("none"), Unanswered("planner", ["x"]), dspy.LMError("down")],
+)
+def test_a_failure_of_one_is_handed_over_and_the_others_go_on(error: Exception) -> None:
+    def judge(image: Path) -> str:
+        if image.stem == "1":
+            raise error
+        return "good"
+
+    outcomes = {job.image.stem: outcome for job, outcome in judged(Pretend(judge), jobs(4)).items()}
+    assert outcomes["1"] is error
+    assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
+
+
+def test_a_mistake_in_the_program_itself_is_not_taken_for_a_failure_of_the_image() -> None:
+    with pytest.raises(ZeroDivisionError):
+        judged(Pretend(lambda image: 1 / 0), jobs(3))
+
+
+def test_as_many_run_at_once_as_there_are_workers() -> None:
+    meeting = threading.Barrier(4, timeout=10)
+    assert len(judged(Pretend(lambda image: meeting.wait()), jobs(8), workers=4)) == 8
+
+
+def test_results_come_as_they_are_done_and_not_in_order() -> None:
+    released = threading.Event()
+
+    def judge(image: Path) -> bool:
+        return image.stem != "0" or released.wait(10)
+
+    outcomes = judge_many(Pretend(judge), jobs(3), 2)  # type: ignore[arg-type]
+    assert next(outcomes)[0].image.stem == "1"
+    released.set()
+    assert len(list(outcomes)) == 2
+
+
+def test_no_more_than_two_jobs_for_each_worker_are_taken_ahead() -> None:
+    taken: list[int] = []
+
+    def endless() -> Iterator[Job]:
+        for number in range(1000):
+            taken.append(number)
+            yield Job(Path(f"{number}.png"), "How good?")
+
+    outcomes = judge_many(Pretend(str), endless(), 3)  # type: ignore[arg-type]
+    for count in range(1, 20):
+        next(outcomes)
+        assert len(taken) <= count + 2 * 3
+    outcomes.close()
+
+
+def test_when_the_caller_stops_what_has_not_begun_is_dropped() -> None:
+    begun: list[str] = []
+    released = threading.Event()
+
+    def judge(image: Path) -> None:
+        begun.append(image.stem)
+        if image.stem != "0":
+            released.wait(10)
+
+    outcomes = judge_many(Pretend(judge), jobs(50), 1)  # type: ignore[arg-type]
+    next(outcomes)
+    released.set()
+    outcomes.close()
+    assert len(begun) <= 3
+
+
+def test_dspys_settings_reach_the_workers_but_nothing_is_kept_of_the_images() -> None:
+    def judge(image: Path) -> tuple[object, ...]:
+        return dspy.settings.max_errors, dspy.settings.trace, dspy.settings.disable_history
+
+    with dspy.context(max_errors=41, trace=[]):
+        (result,) = judged(Pretend(judge), jobs(1)).values()
+        assert dspy.settings.trace == []
+    assert isinstance(result, dspy.Prediction)
+    assert result.said == (41, None, True)

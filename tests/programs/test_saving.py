@@ -1,0 +1,219 @@
+"""Tuned prompts on disk: what comes back, what is refused, and what is never written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from agenticiqa.programs import saving
+from agenticiqa.programs.ask import Asked
+from agenticiqa.programs.errors import StateError
+from agenticiqa.signatures.replan import DecideReplan
+from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
+from support.engine import scripted_lm
+
+
+class Program(dspy.Module):
+    """Two predictors; the first one's signature can be another."""
+
+    def __init__(self, first: type[dspy.Signature] = AnswerQuestion) -> None:
+        super().__init__()
+        self.answer = Asked(first, stage="answering")
+        self.judge = Asked(DecideReplan, stage="replan")
+
+
+def tuned() -> Program:
+    program = Program()
+    predict = program.answer.predict
+    predict.signature = predict.signature.with_instructions("Look twice, naïvely.")
+    predict.demos = [
+        dspy.Example(
+            query="Sharp?", answer=Answer(final_answer="Yes", quality_reasoning="Crisp edges."), augmented=True
+        )
+    ]
+    return program
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "state.json"
+    saving.save(tuned(), path, {"data": "labels.csv", "seed": 3})
+    return path
+
+
+def parts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return content["header"], content["state"]
+
+
+def changed(path: Path, **header: Any) -> Path:
+    """The file with entries of its header replaced."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["header"] |= header
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_instructions_and_demonstrations_come_back(saved: Path) -> None:
+    program = Program()
+    saving.load(program, saved)
+    assert program.answer.predict.signature.instructions == "Look twice, naïvely."
+    (demo,) = program.answer.predict.demos
+    assert demo["query"] == "Sharp?"
+    assert program.judge.predict.signature.instructions == DecideReplan.instructions
+    assert program.answer.predict.signature.output_fields.keys() == AnswerQuestion.output_fields.keys()
+
+
+def test_saving_what_was_loaded_gives_the_same_state(saved: Path, tmp_path: Path) -> None:
+    program = Program()
+    saving.load(program, saved)
+    saving.save(program, tmp_path / "again.json", {})
+    assert parts(tmp_path / "again.json")[1] == parts(saved)[1]
+
+
+def test_what_was_loaded_is_what_is_asked(saved: Path) -> None:
+    lm, engine = scripted_lm(['{"answer": {"final_answer": "Yes", "quality_reasoning": "Crisp."}}'])
+    program = Program()
+    saving.load(program, saved)
+    with dspy.context(lm=lm):
+        program.answer({"image": None, "reference": None, "query": "q", "options": "none", "evidence": "none"})
+    assert "Look twice" in str(engine.requests[0].system)
+    assert "Crisp edges." in str(engine.requests[0].messages)
+
+
+def test_the_header_says_what_the_state_is_for(saved: Path) -> None:
+    header, state = parts(saved)
+    assert header["program"] == "AgenticIQA"
+    assert header["dspy"] == dspy.__version__
+    assert header["created_with"] == {"data": "labels.csv", "seed": 3}
+    assert header["created"].endswith("+00:00")
+    assert set(header["fingerprints"]) == set(state) == {"answer.predict", "judge.predict"}
+
+
+def test_the_fingerprint_covers_fields_and_types_but_not_the_tuned_wording() -> None:
+    before, after = saving.fingerprints(Program()), saving.fingerprints(tuned())
+    assert before == after
+    assert len(set(before.values())) == 2
+    fewer = AnswerQuestion.delete("options")
+    moved = fewer.append("options", dspy.InputField(), str)
+    retyped = AnswerQuestion.with_updated_fields("query", type_=int)
+    others = [saving.fingerprints(Program(first))["answer.predict"] for first in (fewer, moved, retyped, DecideReplan)]
+    assert len({before["answer.predict"], *others}) == 5
+
+
+@pytest.mark.parametrize("other", [AnswerQuestion.delete("options"), DecideReplan])
+def test_a_state_for_another_signature_is_refused_and_changes_nothing(saved: Path, other: type[dspy.Signature]) -> None:
+    program = Program(other)
+    with pytest.raises(StateError, match=r"differ in answer\.predict") as caught:
+        saving.load(program, saved)
+    assert "\n" not in str(caught.value)
+    assert program.answer.predict.signature.instructions == other.instructions
+    assert program.answer.predict.demos == []
+
+
+def test_a_state_with_a_predictor_more_or_less_is_refused(saved: Path) -> None:
+    for other in (Asked(AnswerQuestion, stage="answering"), dspy.Module()):
+        with pytest.raises(StateError, match="differ in"):
+            saving.load(other, saved)
+
+
+def test_the_state_of_another_program_is_refused(saved: Path) -> None:
+    with pytest.raises(StateError, match=r"saved by 'SomethingElse', expected 'AgenticIQA'"):
+        saving.load(Program(), changed(saved, program="SomethingElse"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "3",
+        "{}",
+        '{"header": {}, "state": {}}',
+        '{"header": [], "state": {}}',
+        '{"header": {"program": "AgenticIQA", "fingerprints": null}, "state": {}}',
+        '{"header": {"program": "AgenticIQA", "fingerprints": 7}, "state": {}}',
+    ],
+)
+def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(content)
+    with pytest.raises(StateError, match="no saved program can be read"):
+        saving.load(Program(), path)
+
+
+def test_a_file_as_dspy_itself_saves_it_is_refused(tmp_path: Path) -> None:
+    """It tells nothing of the signatures that it is for."""
+    Program().save(tmp_path / "plain.json")
+    with pytest.raises(StateError):
+        saving.load(Program(), tmp_path / "plain.json")
+
+
+def test_a_missing_file_a_folder_and_bytes_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "image.jpg").write_bytes(b"\xff\xd8\xff\xe0")
+    for path in (tmp_path / "gone.json", tmp_path, tmp_path / "image.jpg"):
+        with pytest.raises(StateError):
+            saving.load(Program(), path)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"judge.predict": None}, {"judge.predict": {}}, {"judge.predict": {"signature": 3}}, None]
+)
+def test_a_damaged_state_is_refused_and_leaves_the_program_as_it_was(
+    saved: Path, damage: dict[str, Any] | None
+) -> None:
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    content["state"] = None if damage is None else content["state"] | damage
+    saved.write_text(json.dumps(content), encoding="utf-8")
+    program = Program()
+    with pytest.raises(StateError, match="damaged"):
+        saving.load(program, saved)
+    assert program.answer.predict.signature.instructions == AnswerQuestion.instructions
+    assert program.answer.predict.demos == []
+
+
+def test_no_key_no_header_and_no_address_is_ever_written(tmp_path: Path) -> None:
+    program = tuned()
+    program.set_lm(
+        dspy.LM(
+            "openai/secret-model",
+            api_key="sk-secret",
+            api_base="http://secret.invalid/v1",
+            headers={"Authorization": "Bearer secret"},
+            extra_body={"token": "secret"},
+        )
+    )
+    saving.save(program, tmp_path / "state.json", {})
+    text = (tmp_path / "state.json").read_text(encoding="utf-8")
+    assert "secret" not in text
+    assert "http" not in text
+    assert program.answer.predict.lm is not None
+    fresh = Program()
+    saving.load(fresh, tmp_path / "state.json")
+    assert fresh.answer.predict.lm is None
+
+
+def test_loading_keeps_the_model_that_the_program_has(saved: Path) -> None:
+    lm, _ = scripted_lm(["{}"])
+    program = Program()
+    program.set_lm(lm)
+    saving.load(program, saved)
+    assert program.answer.predict.lm is lm
+
+
+def test_saving_replaces_the_older_file_whole_and_leaves_no_draft(saved: Path) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(TypeError):
+        saving.save(tuned(), saved, {"score": object()})
+    assert saved.read_bytes() == before
+    saving.save(Program(), saved, {})
+    assert parts(saved)[1]["answer.predict"]["demos"] == []
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_the_folder_is_made_when_there_is_none(tmp_path: Path) -> None:
+    saving.save(tuned(), tmp_path / "new" / "er" / "state.json", {})
+    saving.load(Program(), tmp_path / "new" / "er" / "state.json")
