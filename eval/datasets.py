@@ -17,9 +17,11 @@ class Labelled:
 
     ``mos`` is on the data set's own scale, higher is better; ``mos_std`` is on the same scale. ``content`` is the
     scene: the file name of the reference, or of the image where there is none. Images of one content are not
-    independent, so they are resampled together and never divided between training and test.
+    independent, so they are resampled together and never divided between training and test. ``name`` is the image as
+    the file spells it, which stays the same when the folder moves.
     """
 
+    name: str
     image: Path
     reference: Path | None
     mos: float
@@ -85,6 +87,7 @@ def _labelled(path: Path, line: int, row: dict[str, str]) -> Labelled:
     reference = path.parent / row["reference"] if "reference" in row else None
     mos = _number(path, line, "mos", row.get("mos", ""))
     return Labelled(
+        name=row["image"],
         image=image,
         reference=reference,
         mos=mos,

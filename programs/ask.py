@@ -6,7 +6,6 @@ exchange from the cache. An outage (``dspy.LMError``) is not an answer and is ne
 """
 
 import contextvars
-import json
 import logging
 import re
 import time
@@ -102,7 +101,8 @@ class Asked(dspy.Module):
         raw, typed = "", None
         for attempt in range(1, self.attempts + 1):
             request = {**given, **self._again(reasons)}
-            logger.debug("%s: attempt %d of %d: %s", self.stage, attempt, self.attempts, _shown(inputs))
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("%s: attempt %d of %d: %s", self.stage, attempt, self.attempts, self._prompt(request))
             started = time.perf_counter()
             try:
                 prediction = yield from self._reach(request)
@@ -142,6 +142,15 @@ class Asked(dspy.Module):
                 why = str(error).partition("\n")[0]
                 logger.warning("%s: %s is out of reach (%s); falling back", self.stage, settings["lm"].model, why)
         return (yield last, request)
+
+    def _prompt(self, request: dict[str, Any]) -> str:
+        """What is asked, in full but for the bytes of the images."""
+        given = "\n".join(
+            f"[{name}] {value if isinstance(value, (str, bool)) else type(value).__name__}"
+            for name, value in request.items()
+            if name != "signature"
+        )
+        return f"{self.predict.signature.instructions}\n{given}"
 
     def _again(self, reasons: list[str]) -> dict[str, Any]:
         if not reasons:
@@ -198,10 +207,6 @@ def harmless(value: Any) -> Any:
 
 def _as_text(output: Any) -> str:
     return output.model_dump_json(by_alias=True) if isinstance(output, BaseModel) else str(output)
-
-
-def _shown(inputs: Mapping[str, Any]) -> str:
-    return _cut(json.dumps({k: v for k, v in inputs.items() if isinstance(v, (str, bool))}, ensure_ascii=False))
 
 
 def _cut(text: str) -> str:

@@ -102,6 +102,8 @@ def connect(stage: StageConfig) -> Backend | None:
     """
     if stage.is_offline:
         return None
+    # DSPy would fetch a list of models and prices from GitHub at the first call; it ships one, too.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     lms = [_lm(stage, stage.backend, stage.api_base, stage.api_key_env)]
     if stage.fallback_backend == "offline":
         raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")

@@ -83,7 +83,7 @@ def what_is_missing(evidence: ExecutorOutput) -> str:
     lacking = [
         name
         for name, there in (
-            ("distortion analysis", any((evidence.distortion_analysis or {}).values())),
+            ("distortion analysis", bool(evidence.distortion_analysis)),
             ("tool scores", bool(evidence.scores)),
         )
         if not there

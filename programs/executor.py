@@ -139,7 +139,7 @@ def named_distortions(plan: PlannerOutput) -> Distortions:
 
 
 def applicable(toolbox: Mapping[str, ToolCard], image: LoadedImage, reference: LoadedImage | None) -> list[ToolCard]:
-    """The tools that fit: full-reference ones with a reference, else no-reference ones, if the image is large enough."""
+    """The tools that fit: full-reference ones with a reference, else no-reference ones; none that needs more pixels."""
     kind, side = "FR" if reference is not None else "NR", min(image.size)
     return [card for card in toolbox.values() if card.kind == kind and card.smallest <= side]
 

@@ -42,14 +42,7 @@ class ScoreFusion:
 
         Raises ValueError for a score that is NaN, infinite or off the scale.
         """
-        low, high = self.quality_levels[0], self.quality_levels[-1]
-        for score in tool_scores:
-            if not (math.isfinite(score) and low <= score <= high):
-                raise ValueError(f"a tool score lies in [{low}, {high}], got {score}")
-        if not tool_scores:
-            return dict.fromkeys(self.quality_levels, 1 / len(self.quality_levels))
-        mean = math.fsum(tool_scores) / len(tool_scores)
-        return softmax({level: -self.eta * (mean - level) ** 2 for level in self.quality_levels})
+        return softmax(self._closeness(tool_scores))
 
     def extract_vlm_probabilities(self, vlm_output: Mapping[str, Any] | str) -> Probabilities:
         """A model's probabilities over the levels, from its JSON answer or its text; they sum to one.
@@ -85,12 +78,10 @@ class ScoreFusion:
         values = vlm_probabilities.values()
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities are at least 0 and sum to 1, got {dict(vlm_probabilities)}")
-        weights = self.compute_perceptual_weights(tool_scores)
-        joint = {c: weights[c] * vlm_probabilities[c] for c in self.quality_levels}
-        total = math.fsum(joint.values())
-        if total == 0:
-            raise ValueError("the tool scores and the probabilities exclude each other: every level has weight zero")
-        score = math.fsum(share * c for c, share in joint.items()) / total
+        closeness = self._closeness(tool_scores)
+        # In logarithms, so that a large eta does not take every level to zero.
+        joint = softmax({c: closeness[c] + math.log(p) for c, p in vlm_probabilities.items() if p > 0})
+        score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
 
     fuse = fuse_scores
@@ -98,6 +89,17 @@ class ScoreFusion:
     def map_to_level(self, score: float) -> str:
         """The letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""
         return LETTERS[level_name(score)]
+
+    def _closeness(self, tool_scores: Sequence[float]) -> dict[int, float]:
+        """The logarithm of each level's weight, up to a constant: how near it is to the mean of the tool scores."""
+        low, high = self.quality_levels[0], self.quality_levels[-1]
+        for score in tool_scores:
+            if not (math.isfinite(score) and low <= score <= high):
+                raise ValueError(f"a tool score lies in [{low}, {high}], got {score}")
+        if not tool_scores:
+            return dict.fromkeys(self.quality_levels, 0.0)
+        mean = math.fsum(tool_scores) / len(tool_scores)
+        return {level: -self.eta * (mean - level) ** 2 for level in self.quality_levels}
 
 
 def softmax(logs: Mapping[int, float]) -> Probabilities:

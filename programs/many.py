@@ -1,17 +1,18 @@
 """One program over many images, side by side, each result handed over as it comes."""
 
 import contextvars
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import AgenticIQAError
 
-Failure = AgenticIQAError | dspy.LMError
+Failure: TypeAlias = AgenticIQAError | dspy.LMError
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Job:
 
 def judge_many(
     program: AgenticIQA, jobs: Iterable[Job], workers: int
-) -> Iterator[tuple[Job, dspy.Prediction | Failure]]:
+) -> Generator[tuple[Job, dspy.Prediction | Failure], None, None]:
     """Judge every job with ``workers`` threads; yields each with its result, or with the error that it ended in.
 
     At most twice as many jobs as workers are taken ahead, so memory does not grow with their number. When the caller

@@ -28,3 +28,11 @@ def shared_data() -> Path:
 def examples() -> Path:
     """The example photos that the repository ships."""
     return ROOT / "examples"
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache() -> None:
+    """A new cache in memory: DSPy's key leaves the server out, so tests would be given each other's answers."""
+    import dspy
+
+    dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)

@@ -1,8 +1,9 @@
 """Severities of an image by itself: how far its measures are from those of good photos.
 
-Each curve's first point is where good photos end: the outermost of the photos of the highest opinion scores in two
-sets of authentic photos, and of undistorted test photos. The others follow the five steps of synthetic ladders, so
-that a ladder's last step is "extreme", and for blur, noise and blocking also people's opinion of them.
+A curve's severity 0.5, where "none" ends, lies where good photos end: at least four in five of the best-rated photos
+of two sets of authentic photos, and undistorted test photos, stay below it in each category. Below 0.5 a curve rises
+gently, so that better stays distinguishable from good. Above, it follows the five steps of synthetic ladders, and for
+blur, noise and blocking also people's opinion of them in a set of synthetic distortions.
 """
 
 from collections.abc import Mapping
@@ -10,35 +11,36 @@ from collections.abc import Mapping
 from agenticiqa.programs.offline.findings import Curve, Finding, grade, worst
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
-BLUR_BY_EXTENT: Curve = ((0.42, 0), (0.52, 0.7), (0.62, 1.8), (0.75, 3.1), (0.87, 4))
-BLUR_BY_EDGES: Curve = ((0.12, 4), (0.17, 3.2), (0.22, 2.3), (0.30, 1.5), (0.38, 0.7), (0.48, 0))
+BLUR_BY_EXTENT: Curve = ((0.22, 0), (0.42, 0.4), (0.52, 0.8), (0.62, 1.8), (0.75, 3.1), (0.87, 4))
+BLUR_BY_EDGES: Curve = ((0.12, 4), (0.17, 3.2), (0.22, 2.3), (0.30, 1.5), (0.38, 0.8), (0.48, 0.4), (0.75, 0))
 SOFTNESS = 0.7  # of the blur that the edges show: blur is the cause, so it leads
 OVERSHARPENING: Curve = ((0.78, 0), (0.86, 1.2), (0.93, 2.4), (1.0, 3.5))
 HALO_SHARE: Curve = ((0.15, 0), (0.45, 1))  # of the above: hard edges without halos are drawn, not sharpened
 NOISE: Curve = ((2.4, 0), (4, 0.7), (7, 1.5), (12, 2.3), (20, 3.1), (40, 4))
-IMPULSES: Curve = ((0.003, 0), (0.006, 1), (0.015, 2), (0.04, 3), (0.1, 4))
-BLOCKING: Curve = ((1.8, 0), (2.4, 0.8), (3.2, 1.8), (4.4, 2.7), (6, 3.4), (9, 4))
-DARK_MEAN: Curve = ((10, 4), (22, 3), (38, 2), (55, 0.9), (75, 0))
-DARK_HIGHLIGHTS: Curve = ((45, 4), (80, 3), (115, 2), (150, 0.9), (180, 0))
-BRIGHT_MEAN: Curve = ((165, 0), (190, 1.2), (210, 2.2), (230, 3.2), (250, 4))
-BRIGHT_CLIPPED: Curve = ((0.06, 0), (0.12, 0.8), (0.25, 1.8), (0.45, 3), (0.7, 4))
-LOW_CONTRAST: Curve = ((0.12, 4), (0.26, 3.2), (0.40, 2.3), (0.55, 1.1), (0.66, 0))
+IMPULSES: Curve = ((0.003, 0), (0.007, 0.8), (0.015, 1.7), (0.03, 2.6), (0.055, 3.4), (0.08, 4))
+BLOCKING: Curve = ((1, 0), (1.4, 0.25), (1.9, 0.6), (2.4, 1.2), (3.0, 2.0), (3.8, 2.8), (5, 3.5), (7, 4))
+DARK_MEAN: Curve = ((10, 4), (20, 3), (34, 2), (48, 1), (62, 0.35), (80, 0))
+DARK_HIGHLIGHTS: Curve = ((45, 4), (70, 3), (95, 2), (125, 1), (160, 0.4), (255, 0))
+BRIGHT_MEAN: Curve = ((60, 0), (165, 0.4), (185, 0.85), (205, 1.45), (225, 2.0), (248, 3.2))
+BRIGHT_CLIPPED: Curve = ((0, 0), (0.05, 0.4), (0.1, 0.9), (0.2, 1.6), (0.35, 2.5), (0.55, 3.3), (0.8, 4))
+LOW_CONTRAST: Curve = ((0.12, 4), (0.26, 3.2), (0.40, 2.3), (0.54, 1.1), (0.62, 0.35), (0.72, 0))
 HIGH_CONTRAST: Curve = ((84, 0), (95, 1), (110, 2.2), (125, 3.2))
-DESATURATION: Curve = ((0.0, 3.5), (0.06, 2.4), (0.12, 1.3), (0.2, 0.6), (0.3, 0.4), (0.5, 0.2), (1.5, 0))
-OVERSATURATION: Curve = ((85, 0), (105, 1), (130, 2.2), (170, 4))
-COLOR_CAST: Curve = ((13, 0), (19, 1), (28, 2.2), (45, 4))
+DESATURATION: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0.9), (0.2, 0.6), (0.3, 0.4), (0.5, 0.2), (1.5, 0))
+OVERSATURATION: Curve = ((95, 0), (120, 0.9), (145, 2.0), (180, 4))
+COLOR_CAST: Curve = ((17, 0), (25, 0.6), (32, 1.5), (43, 2.7), (60, 4))
 
 
 def find(now: Mapping[str, float]) -> dict[DetectableDistortion, Finding]:
     """The findings from the measures of ``agenticiqa.programs.tools.measures``, by name."""
+    noise, compression, brightness = _noise(now), _compression(now), _brightness(now)
     return {
         "Blurs": _blurs(now),
         "Color distortions": _color(now),
-        "Compression": _compression(now),
-        "Noise": _noise(now),
-        "Brightness change": _brightness(now),
-        "Sharpness": _sharpness(now),
-        "Contrast": _contrast(now),
+        "Compression": compression,
+        "Noise": noise,
+        "Brightness change": brightness,
+        "Sharpness": _sharpness(now, worst(noise, compression, brightness).severity),
+        "Contrast": _contrast(now, brightness),
     }
 
 
@@ -54,12 +56,11 @@ def _blurs(now: Mapping[str, float]) -> Finding:
     )
 
 
-def _sharpness(now: Mapping[str, float]) -> Finding:
+def _sharpness(now: Mapping[str, float], others: float) -> Finding:
     sharpness, halos = now["edge_sharpness"], now["overshoot"]
     measured = f"The steepest step of an edge is {sharpness:.0%} of its height (usually 48% to 78%)"
-    excess = grade(sharpness, OVERSHARPENING) * grade(halos, HALO_SHARE)
-    # Strong noise makes steep steps as well.
-    excess *= 1 - grade(now["noise_sigma"], NOISE) / 4
+    # Noise, block borders and clipped highlights make steep steps too: what they account for is not sharpening.
+    excess = grade(sharpness, OVERSHARPENING) * grade(halos, HALO_SHARE) * (1 - others / 4)
     return worst(
         Finding(SOFTNESS * grade(sharpness, BLUR_BY_EDGES) if sharpness else 0.0, "lack of sharpness", f"{measured}."),
         Finding(excess, "oversharpening", f"{measured}, with halos of {halos:.0%} of it beside."),
@@ -104,19 +105,21 @@ def _brightness(now: Mapping[str, float]) -> Finding:
             max(grade(mean, BRIGHT_MEAN), grade(clipped, BRIGHT_CLIPPED)),
             "overexposure",
             f"The mean brightness is {mean:.0f} of 255 (usually 75 to 165), and {clipped:.0%} of the image is pure "
-            f"white (usually below 6%).",
+            f"white (usually below 5%).",
         ),
     )
 
 
-def _contrast(now: Mapping[str, float]) -> Finding:
+def _contrast(now: Mapping[str, float], brightness: Finding) -> Finding:
     span, rms = now["tonal_range"], now["rms_contrast"]
+    # Overexposure lifts the dark tones and clips the bright ones: what it accounts for is not a flat tone curve.
+    left = 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
     return worst(
         Finding(
-            grade(span, LOW_CONTRAST),
+            grade(span, LOW_CONTRAST) * left,
             "low contrast",
             f"The tones from the darkest to the brightest parts span {span:.0%} of what their brightness allows "
-            f"(usually over 66%).",
+            f"(usually over 62%).",
         ),
         Finding(
             grade(rms, HIGH_CONTRAST),
@@ -134,16 +137,17 @@ def _color(now: Mapping[str, float]) -> Finding:
         Finding(
             grade(per_contrast, DESATURATION),
             "desaturation",
-            f"Colours vary {per_contrast:.2f} times as much as brightness (usually over 0.36).",
+            f"Colours vary {per_contrast:.2f} times as much as brightness (usually over 0.25; a grey picture may be "
+            f"meant to be one).",
         ),
         Finding(
             grade(color, OVERSATURATION),
             "oversaturation",
-            f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale (usually below 85).",
+            f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale (usually below 95).",
         ),
         Finding(
             grade(cast, COLOR_CAST),
             "color cast",
-            f"What should be neutral is {cast:.0f} CIELAB units away from grey (usually below 13).",
+            f"What should be neutral is {cast:.0f} CIELAB units away from grey (usually below 17).",
         ),
     )

@@ -17,26 +17,32 @@ BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.4
 BLUR_BY_EDGES: Curve = ((0.17, 4), (0.25, 3.3), (0.33, 2.5), (0.46, 1.6), (0.67, 0.8), (0.92, 0))
 OVERSHARPENING: Curve = ((1.03, 0), (1.12, 0.8), (1.22, 1.6), (1.35, 2.5), (1.5, 3.3), (1.8, 4))
 NOISE: Curve = ((0.5, 0), (2.5, 0.7), (5.5, 1.5), (9.5, 2.3), (16, 3.1), (35, 4))
-IMPULSES: Curve = ((0.0005, 0), (0.005, 1), (0.015, 2), (0.04, 3), (0.1, 4))
-BLOCKING: Curve = ((1.1, 0), (1.7, 0.7), (2.4, 1.5), (3.6, 2.4), (5.2, 3.2), (8, 4))
+IMPULSES: Curve = ((0.001, 0), (0.004, 0.8), (0.012, 1.6), (0.03, 2.5), (0.055, 3.4), (0.08, 4))
+BLOCKING: Curve = ((1.08, 0), (1.4, 0.8), (1.8, 1.5), (2.4, 2.3), (3.2, 3.0), (4.5, 3.6), (6, 4))
 BRIGHTNESS: Curve = ((0.01, 0), (0.12, 0.8), (0.25, 1.6), (0.4, 2.5), (0.55, 3.3), (0.72, 4))
 CONTRAST_LOSS: Curve = ((0.02, 0), (0.2, 0.8), (0.4, 1.6), (0.55, 2.5), (0.7, 3.3), (0.85, 4))
 CONTRAST_GAIN: Curve = ((0.03, 0), (0.15, 0.8), (0.3, 1.6), (0.5, 2.5), (0.8, 3.3), (1.2, 4))
 COLOR_LOSS: Curve = ((0.03, 0), (0.2, 0.8), (0.4, 1.6), (0.6, 2.5), (0.8, 3.3), (1.0, 4))
-COLOR_GAIN: Curve = ((0.05, 0), (0.3, 0.8), (0.7, 1.6), (1.2, 2.5), (2.0, 3.3), (3.0, 4))
+COLOR_GAIN: Curve = ((0.05, 0), (0.2, 0.8), (0.45, 1.6), (0.8, 2.5), (1.3, 3.3), (2.0, 4))
 TINT: Curve = ((1, 0), (4, 0.8), (8, 1.6), (15, 2.5), (24, 3.3), (35, 4))
+
+SOFTNESS = 0.6  # of the blur that the edges show: blur is the cause, so it leads
+NOISE_PER_STEEPNESS = 5.0  # sharpening that steepens edges by 10 % raises the noise that was there by 50 %
+GREYEST = 5.0  # of colourfulness: below, a share of it that is lost means nothing
+FAINT_COLOR = 15.0  # what Hasler and Süsstrunk call slightly colourful: a gain is seen beside at least that
 
 
 def find(now: Measures, before: Measures) -> dict[DetectableDistortion, Finding]:
     """The findings from the measures of an image and of its reference, by name."""
-    noise = _noise(now, before)
+    noise, compression = _noise(now, before), _compression(now, before)
+    brightness = _brightness(now, before)
     return {
         "Blurs": _blurs(now, before),
-        "Color distortions": _color(now, before),
-        "Compression": _compression(now, before),
+        "Color distortions": _color(now, before, brightness),
+        "Compression": compression,
         "Noise": noise,
-        "Brightness change": _brightness(now, before),
-        "Sharpness": _sharpness(now, before, noise.severity),
+        "Brightness change": brightness,
+        "Sharpness": _sharpness(now, before, worst(noise, compression, brightness).severity),
         "Contrast": _contrast(now, before),
     }
 
@@ -48,7 +54,7 @@ def ratio(now: float, before: float, floor: float) -> float:
 
 def _blurs(now: Measures, before: Measures) -> Finding:
     more = now["blur_extent"] - before["blur_extent"]
-    edges = ratio(now["edge_sharpness"], before["edge_sharpness"], 0.1)
+    edges = _edge_ratio(now, before)
     return Finding(
         (grade(more, BLUR_BY_EXTENT) + grade(edges, BLUR_BY_EDGES)) / 2,
         "defocus or motion blur",
@@ -57,18 +63,19 @@ def _blurs(now: Measures, before: Measures) -> Finding:
     )
 
 
-def _sharpness(now: Measures, before: Measures, noise: float) -> Finding:
-    edges = ratio(now["edge_sharpness"], before["edge_sharpness"], 0.1)
+def _sharpness(now: Measures, before: Measures, others: float) -> Finding:
+    edges = _edge_ratio(now, before)
     measured = f"Edges are {edges:.2f} times as steep as in the reference."
     return worst(
-        Finding(0.6 * grade(edges, BLUR_BY_EDGES), "lack of sharpness", measured),
-        # Noise makes steep steps as well.
-        Finding(grade(edges, OVERSHARPENING) * (1 - noise / 4), "oversharpening", measured),
+        Finding(SOFTNESS * grade(edges, BLUR_BY_EDGES), "lack of sharpness", measured),
+        # Noise, block borders and clipped highlights make steep steps too: what they account for is not sharpening.
+        Finding(grade(edges, OVERSHARPENING) * (1 - others / 4), "oversharpening", measured),
     )
 
 
 def _noise(now: Measures, before: Measures) -> Finding:
     gain = max(1.0, _brightness_ratio(now, before), _contrast_ratio(now, before))
+    gain *= 1 + NOISE_PER_STEEPNESS * max(_edge_ratio(now, before) - 1, 0)
     sigma, expected = now["noise_sigma"], gain * before["noise_sigma"]
     isolated = now["isolated_pixels"] - before["isolated_pixels"]
     return worst(
@@ -118,23 +125,29 @@ def _contrast(now: Measures, before: Measures) -> Finding:
     )
 
 
-def _color(now: Measures, before: Measures) -> Finding:
-    change, tone = ratio(now["colorfulness"], before["colorfulness"], 2.0), _contrast_ratio(now, before)
-    light = _brightness_ratio(now, before)
-    tint = _added_tint(now, before)
+def _color(now: Measures, before: Measures, brightness: Finding) -> Finding:
+    tone = (_contrast_ratio(now, before), _brightness_ratio(now, before))
+    color, least = now["colorfulness"], before["colorfulness"] * min(1.0, *tone)
+    most = before["colorfulness"] * max(1.0, *tone)
+    tint = _added_tint(now, before, max(1.0, *tone))
+    # Clipped highlights change hue: what overexposure accounts for is not a cast.
+    left = 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
     measured = (
-        f"The colourfulness is {now['colorfulness']:.0f} on Hasler and Süsstrunk's scale (reference: "
-        f"{before['colorfulness']:.0f})."
+        f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale (reference: {before['colorfulness']:.0f})."
     )
     return worst(
-        Finding(grade(1 - change / min(1.0, tone, light), COLOR_LOSS), "desaturation", measured),
-        Finding(grade(change / max(1.0, tone, light) - 1, COLOR_GAIN), "oversaturation", measured),
+        Finding(grade((least - color) / max(least, GREYEST), COLOR_LOSS), "desaturation", measured),
+        Finding(grade((color - most) / (most + FAINT_COLOR), COLOR_GAIN), "oversaturation", measured),
         Finding(
-            grade(tint, TINT),
+            grade(tint, TINT) * left,
             "color cast",
             f"All colours together are shifted by {tint:.0f} CIELAB units against the reference.",
         ),
     )
+
+
+def _edge_ratio(now: Measures, before: Measures) -> float:
+    return ratio(now["edge_sharpness"], before["edge_sharpness"], 0.1)
 
 
 def _brightness_ratio(now: Measures, before: Measures) -> float:
@@ -145,9 +158,9 @@ def _contrast_ratio(now: Measures, before: Measures) -> float:
     return ratio(now["rms_contrast"], before["rms_contrast"], 1.0)
 
 
-def _added_tint(now: Measures, before: Measures) -> float:
-    """The shift of the mean colour in CIELAB's a*b* plane, without what merely brings it closer to grey."""
+def _added_tint(now: Measures, before: Measures, gain: float) -> float:
+    """The shift of the mean colour in CIELAB's a*b* plane that no change of its strength up to ``gain`` makes."""
     old = complex(before["red_tint"], before["yellow_tint"])
     new = complex(now["red_tint"], now["yellow_tint"])
-    kept = (new * old.conjugate()).real / abs(old) ** 2 if old else 0.0
-    return abs(new - min(max(kept, 0.0), 1.0) * old)
+    along = (new * old.conjugate()).real / abs(old) ** 2 if old else 0.0
+    return abs(new - min(max(along, 0.0), gain) * old)

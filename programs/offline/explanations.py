@@ -25,6 +25,7 @@ _LISTS = re.compile(r"\b(?:what(?:'s)?|which|why|explain|describe|list|name|iden
 _ONE = re.compile(r"\b(?:main|major|primary|principal|dominant|most|worst|biggest|largest|greatest|strongest)\b", re.I)
 _TAG = re.compile(r",?\s*(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)\s*\?\s*$", re.I)
 _DESCRIBED = re.compile(r"\b(?:describe|explain|assess|evaluate)\s+(?:\w+\s+)?(?:image|photo|picture)\b", re.I)
+_BAD = re.compile(r"\b(?:bad|poor|terrible|awful|horrible|wrong)\b", re.I)
 _ASKS_SCORE = re.compile(r"\b(?:what|how (?:high|low)|compute|calculate|run|scores?|value|measure)\b", re.I)
 _LIKE = ("like", "describe", "state", "copy", "assess", "evaluate", "explain", "detail")
 
@@ -73,7 +74,9 @@ def _list(question: str, measured: Measured, regions: Collection[str]) -> Verdic
     """The distortions that the question is about, worst first: those that it names, or all that are visible."""
     asked = read(question, [*regions, *_LIKE])
     named = [name for meaning in asked.meanings if meaning.subject != "any" for name in meaning.categories]
-    faulted = any(term.meaning.sense != "neutral" or term.meaning.subject == "quality" for term in asked.terms)
+    faulted = bool(_BAD.search(question)) or any(
+        term.meaning.sense != "neutral" or term.meaning.subject == "quality" for term in asked.terms
+    )
     if not faulted and (asked.unread or not (asked.terms or _DESCRIBED.search(question))):
         return not_understood(asked.unread)
     if any(meaning.subject == "unmeasured" for meaning in asked.meanings):

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from scipy.special import expit
 
 from agenticiqa.programs.errors import ToolError
 
@@ -46,7 +45,8 @@ def logistic5(raw: float | np.ndarray, betas: tuple[float, float, float, float, 
     """The standard five-parameter logistic of ``raw``, unclipped."""
     b1, b2, b3, b4, b5 = betas
     x = np.asarray(raw, dtype=float)
-    return b1 * (0.5 - expit(-b2 * (x - b3))) + b4 * x + b5
+    # 1/2 - 1/(1 + exp(t)) is tanh(t/2)/2, which cannot overflow
+    return b1 * 0.5 * np.tanh(0.5 * b2 * (x - b3)) + b4 * x + b5
 
 
 @lru_cache(maxsize=8)

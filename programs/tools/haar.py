@@ -1,7 +1,7 @@
 """HaarPSI, which compares two images by the coefficients of the simplest of all wavelets. Higher is better."""
 
 import numpy as np
-from scipy.ndimage import correlate1d
+import scipy
 
 from agenticiqa.programs.tools.maps import pool, shrink, similarity
 from agenticiqa.programs.tools.pixels import RGB, Plane, check_pair, yiq
@@ -40,13 +40,12 @@ def _haar(plane: Plane, scale: int, axis: int) -> Plane:
     """Coefficients of the Haar wavelet of 2^scale x 2^scale pixels that looks along ``axis``, at every pixel."""
     half = 2 ** (scale - 1)
     step, box = np.repeat([-1.0, 1.0], half), np.ones(2 * half)
-    across = correlate1d(plane, box, axis=1 - axis, mode="constant", origin=-1)
-    return correlate1d(across, step, axis=axis, mode="constant", origin=-1) / 2**scale
+    across = scipy.ndimage.correlate1d(plane, box, axis=1 - axis, mode="constant", origin=-1)
+    return scipy.ndimage.correlate1d(across, step, axis=axis, mode="constant", origin=-1) / 2**scale
 
 
 def _mean4(plane: Plane) -> Plane:
     """Mean of each pixel, its right, its lower and its lower right neighbour."""
     pair = np.array([0.5, 0.5])
-    return correlate1d(
-        correlate1d(plane, pair, axis=0, mode="constant", origin=-1), pair, axis=1, mode="constant", origin=-1
-    )
+    down = scipy.ndimage.correlate1d(plane, pair, axis=0, mode="constant", origin=-1)
+    return scipy.ndimage.correlate1d(down, pair, axis=1, mode="constant", origin=-1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.ndimage import correlate, uniform_filter
+import scipy
 
 from agenticiqa.programs.tools.pixels import RGB, Plane, check_pair, grey
 
@@ -68,12 +68,12 @@ def _bands(plane: Plane) -> Iterator[Plane]:
     """Two oriented subbands per level, finest level first; sides halve (rounded up) from level to level."""
     band_pass = np.pad(_BAND_PASS, ((0, 3), (0, 0)), mode="reflect")
     band_pass = np.pad(band_pass, ((0, 0), (0, 3)), mode="reflect", reflect_type="odd")
-    plane = correlate(plane, np.pad(_FIRST_LOW_PASS, (0, 2), mode="reflect"), mode="mirror")
+    plane = scipy.ndimage.correlate(plane, np.pad(_FIRST_LOW_PASS, (0, 2), mode="reflect"), mode="mirror")
     for level in range(LEVELS):
-        yield correlate(plane, band_pass, mode="mirror")
-        yield correlate(plane, band_pass.T, mode="mirror")
+        yield scipy.ndimage.correlate(plane, band_pass, mode="mirror")
+        yield scipy.ndimage.correlate(plane, band_pass.T, mode="mirror")
         if level < LEVELS - 1:
-            plane = correlate(plane, np.pad(_LOW_PASS, (0, 4), mode="reflect"), mode="mirror")[::2, ::2]
+            plane = scipy.ndimage.correlate(plane, np.pad(_LOW_PASS, (0, 4), mode="reflect"), mode="mirror")[::2, ::2]
 
 
 def _channel(reference: Plane, band: Plane, window: int) -> tuple[Plane, Plane]:
@@ -114,7 +114,7 @@ def _information(signal: Plane, variances: Plane) -> float:
 
 def _local_mean(plane: Plane, window: int) -> Plane:
     """Mean over a square window about the centre of each block."""
-    return uniform_filter(plane, window, mode="mirror")[BLOCK // 2 :: BLOCK, BLOCK // 2 :: BLOCK]
+    return scipy.ndimage.uniform_filter(plane, window, mode="mirror")[BLOCK // 2 :: BLOCK, BLOCK // 2 :: BLOCK]
 
 
 def _whole_blocks(plane: Plane) -> Plane:

@@ -3,8 +3,8 @@
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.ndimage import correlate1d
 
 from agenticiqa.programs.tools.pixels import Plane
 
@@ -34,8 +34,8 @@ def gradient_magnitude(plane: Plane, smoothing: Plane) -> Plane:
     difference = np.array([-1.0, 0.0, 1.0])
     parts = []
     for axis in (0, 1):
-        across = correlate1d(plane, smoothing, axis=1 - axis, mode="constant")
-        parts.append(correlate1d(across, difference, axis=axis, mode="constant"))
+        across = scipy.ndimage.correlate1d(plane, smoothing, axis=1 - axis, mode="constant")
+        parts.append(scipy.ndimage.correlate1d(across, difference, axis=axis, mode="constant"))
     return np.hypot(*parts)
 
 

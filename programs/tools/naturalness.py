@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.ndimage import correlate1d
-from scipy.special import gamma
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.pixels import RGB, Plane, check_image, gaussian, grey
@@ -95,7 +94,9 @@ def mscn(plane: Plane, border: str) -> Plane:
     window = gaussian(7, 7 / 6)
 
     def local_mean(values: Plane) -> Plane:
-        return correlate1d(correlate1d(values, window, axis=0, mode=border), window, axis=1, mode=border)
+        return scipy.ndimage.correlate1d(
+            scipy.ndimage.correlate1d(values, window, axis=0, mode=border), window, axis=1, mode=border
+        )
 
     mean = local_mean(plane)
     deviation = np.sqrt(np.abs(local_mean(plane**2) - mean**2))
@@ -114,8 +115,8 @@ def halve(plane: Plane) -> Plane:
     weights = np.where(distance <= 1, near, far)
     weights /= weights.sum()
     # An even window has no middle: origin -1 puts output 2i between inputs 2i and 2i + 1.
-    rows = correlate1d(plane, weights, axis=0, mode="reflect", origin=-1)[::2]
-    return correlate1d(rows, weights, axis=1, mode="reflect", origin=-1)[:, ::2]
+    rows = scipy.ndimage.correlate1d(plane, weights, axis=0, mode="reflect", origin=-1)[::2]
+    return scipy.ndimage.correlate1d(rows, weights, axis=1, mode="reflect", origin=-1)[:, ::2]
 
 
 def niqe_features(blocks: Values) -> Values:
@@ -177,7 +178,7 @@ def _blocks(plane: Plane, side: int) -> Values:
 def _shape_table() -> tuple[Values, Values]:
     """The shapes 0.2, 0.201, .. 10, and the ratios of moments where the nearest of them changes."""
     shapes = np.linspace(0.2, 10, 9801)
-    ratios = gamma(2 / shapes) ** 2 / (gamma(1 / shapes) * gamma(3 / shapes))
+    ratios = scipy.special.gamma(2 / shapes) ** 2 / (scipy.special.gamma(1 / shapes) * scipy.special.gamma(3 / shapes))
     return shapes, (ratios[1:] + ratios[:-1]) / 2
 
 
@@ -188,8 +189,8 @@ def _shape(ratio: Values) -> Values:
 
 
 def _scale(shape: Values) -> Values:
-    return np.sqrt(gamma(1 / shape) / gamma(3 / shape))
+    return np.sqrt(scipy.special.gamma(1 / shape) / scipy.special.gamma(3 / shape))
 
 
 def _mean(shape: Values, left: Values, right: Values) -> Values:
-    return (right - left) * _scale(shape) * gamma(2 / shape) / gamma(1 / shape)
+    return (right - left) * _scale(shape) * scipy.special.gamma(2 / shape) / scipy.special.gamma(1 / shape)

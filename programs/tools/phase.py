@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.fft import fft2, ifft2, ifftshift
 
 from agenticiqa.programs.tools.pixels import Plane
 
@@ -25,7 +25,7 @@ def phase_congruency(planes: list[Plane]) -> list[Plane]:
     (Kovesi, "Image features from phase congruency", Videre 1(3), 1999), in the setting of the FSIM paper: four
     scales from a wavelength of 6 pixels in octaves, four orientations. A flat plane has none anywhere.
     """
-    spectra = [fft2(plane) for plane in planes]
+    spectra = [scipy.fft.fft2(plane) for plane in planes]
     energies = [np.zeros(plane.shape) for plane in planes]
     amplitudes = [np.zeros(plane.shape) for plane in planes]
     for filters in _log_gabor(planes[0].shape):
@@ -34,7 +34,7 @@ def phase_congruency(planes: list[Plane]) -> list[Plane]:
         even = (pooled + np.roll(pooled[::-1, ::-1], 1, axis=(0, 1))) / 2
         noise_gain = np.square(even).sum() / np.square(filters[0]).sum()
         for spectrum, energy, amplitude in zip(spectra, energies, amplitudes, strict=True):
-            responses = ifft2(spectrum * filters)
+            responses = scipy.fft.ifft2(spectrum * filters)
             amplitude += np.abs(responses).sum(axis=0)
             energy += np.maximum(_local_energy(responses) - _noise_threshold(responses[0], noise_gain), 0)
     return [energy / (amplitude + 1e-12) for energy, amplitude in zip(energies, amplitudes, strict=True)]
@@ -74,4 +74,4 @@ def _log_gabor(shape: tuple[int, ...]) -> Iterator[Plane]:
 
 def _frequencies(side: int) -> Plane:
     """Cycles per pixel from 0, in the order of the FFT; an odd side reaches 0.5 as well, as in Kovesi's code."""
-    return ifftshift((np.arange(side) - side // 2) / (side - side % 2))
+    return scipy.fft.ifftshift((np.arange(side) - side // 2) / (side - side % 2))

@@ -3,8 +3,8 @@
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.ndimage import correlate1d
 
 from agenticiqa.programs.errors import ToolError
 
@@ -78,8 +78,8 @@ def filter_valid(plane: Plane, weights: Plane) -> Plane:
     """
     margin = len(weights) // 2
     height, width = plane.shape
-    down = correlate1d(plane, weights, axis=0)[margin : height - margin]
-    return correlate1d(down, weights, axis=1)[:, margin : width - margin]
+    down = scipy.ndimage.correlate1d(plane, weights, axis=0)[margin : height - margin]
+    return scipy.ndimage.correlate1d(down, weights, axis=1)[:, margin : width - margin]
 
 
 def _weighted(rgb: NDArray[np.uint8] | NDArray[np.float64], weights: tuple[float, float, float]) -> Plane:

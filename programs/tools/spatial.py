@@ -6,14 +6,7 @@ ToolError for anything that is not such an image.
 """
 
 import numpy as np
-from scipy.ndimage import (
-    gaussian_filter,
-    map_coordinates,
-    maximum_filter,
-    minimum_filter,
-    sobel,
-    uniform_filter1d,
-)
+import scipy
 
 from agenticiqa.programs.tools.pixels import RGB, Plane, check_image, luma
 
@@ -37,8 +30,10 @@ def blur_extent(image: RGB) -> float:
     plane = _checked_luma(image)
     extents = [0.0]
     for axis in (0, 1):
-        own = np.abs(sobel(plane, axis))[2:-1, 2:-1]
-        blurred = np.abs(sobel(uniform_filter1d(plane, BLUR_WINDOW, axis), axis))[2:-1, 2:-1]
+        own = np.abs(scipy.ndimage.sobel(plane, axis))[2:-1, 2:-1]
+        blurred = np.abs(scipy.ndimage.sobel(scipy.ndimage.uniform_filter1d(plane, BLUR_WINDOW, axis), axis))[
+            2:-1, 2:-1
+        ]
         total = own.sum()
         if total > 1e-6:
             extents.append(float(np.minimum(own, blurred).sum() / total))
@@ -70,8 +65,8 @@ def isolated_pixels(image: RGB) -> float:
     plane = _checked_luma(image)
     ring = np.ones((3, 3), bool)
     ring[1, 1] = False
-    above = plane - maximum_filter(plane, footprint=ring)
-    below = minimum_filter(plane, footprint=ring) - plane
+    above = plane - scipy.ndimage.maximum_filter(plane, footprint=ring)
+    below = scipy.ndimage.minimum_filter(plane, footprint=ring) - plane
     return float(np.mean(np.maximum(above, below) > IMPULSE_HEIGHT))
 
 
@@ -98,9 +93,11 @@ def edge_sharpness(image: RGB) -> float:
     if min(plane.shape) < 2:
         return 0.0
     step = np.maximum(np.abs(np.diff(plane, axis=1))[:-1], np.abs(np.diff(plane, axis=0))[:, :-1])
-    steepest = maximum_filter(_cells(step, np.maximum), 3)
+    steepest = scipy.ndimage.maximum_filter(_cells(step, np.maximum), 3)
     rows, columns = steepest.shape
-    height = maximum_filter(_cells(plane, np.maximum), 3) - minimum_filter(_cells(plane, np.minimum), 3)
+    height = scipy.ndimage.maximum_filter(_cells(plane, np.maximum), 3) - scipy.ndimage.minimum_filter(
+        _cells(plane, np.minimum), 3
+    )
     height = height[:rows, :columns]
     strong = height >= max(float(np.percentile(height, 80)), 2.0)
     if not strong.any():
@@ -165,10 +162,10 @@ def _grid_ratio(plane: Plane) -> float:
 
 def _edge_profiles(plane: Plane) -> tuple[Plane, Plane]:
     """Offsets in pixels, (K,), and values across the steepest edges from the dark to the bright side, (N, K)."""
-    smooth = gaussian_filter(plane, 0.7)
-    down, right = sobel(smooth, 0), sobel(smooth, 1)
+    smooth = scipy.ndimage.gaussian_filter(plane, 0.7)
+    down, right = scipy.ndimage.sobel(smooth, 0), scipy.ndimage.sobel(smooth, 1)
     slope = np.hypot(down, right)
-    ridge = (slope == maximum_filter(slope, 5)) & (slope > 0)
+    ridge = (slope == scipy.ndimage.maximum_filter(slope, 5)) & (slope > 0)
     margin = PROFILE_REACH + 2
     inside = np.zeros_like(ridge)
     inside[margin:-margin, margin:-margin] = True
@@ -181,4 +178,4 @@ def _edge_profiles(plane: Plane) -> tuple[Plane, Plane]:
         rows[:, None] + (down[rows, columns] / steepness)[:, None] * offsets,
         columns[:, None] + (right[rows, columns] / steepness)[:, None] * offsets,
     ]
-    return offsets, map_coordinates(plane, across, order=1)
+    return offsets, scipy.ndimage.map_coordinates(plane, across, order=1)

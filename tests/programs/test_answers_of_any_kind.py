@@ -28,7 +28,7 @@ json_values = st.recursive(
 
 def fields(signature: type[dspy.Signature]) -> list[str]:
     (field,) = signature.output_fields.values()
-    return list(field.annotation.model_json_schema()["properties"])  # type: ignore[union-attr]
+    return list(field.annotation.model_json_schema()["properties"])
 
 
 def ask(signature: type[dspy.Signature], said: str) -> None:
@@ -36,7 +36,7 @@ def ask(signature: type[dspy.Signature], said: str) -> None:
     (output,) = signature.output_fields.values()
     with contextlib.suppress(Unanswered):
         reply = Asked(signature, stage="any", backend=backend, attempts=1)(dict.fromkeys(signature.input_fields))
-        assert isinstance(reply.answer, output.annotation)  # type: ignore[arg-type]
+        assert isinstance(reply.answer, output.annotation)
 
 
 @pytest.mark.parametrize("signature", SIGNATURES)

@@ -135,6 +135,15 @@ def test_when_no_attempt_is_usable_the_error_has_every_reason_and_the_raw_last_o
     assert error.last_output in caplog.text
 
 
+def test_the_whole_prompt_is_logged_for_debugging_but_no_image(caplog: pytest.LogCaptureFixture) -> None:
+    backend, _ = scripted_backend(["nonsense", say(3)])
+    with caplog.at_level(logging.DEBUG, "agenticiqa"):
+        asked(backend)(about("Sharp? " + "x" * 5000, image=PIXEL))
+    for part in ("Judge the picture.", "x" * 5000, "[image] Image", "attempt 1 of 3", "Return ONLY valid JSON"):
+        assert part in caplog.text
+    assert "base64" not in caplog.text
+
+
 def test_the_number_of_attempts_is_configurable() -> None:
     backend, engine = scripted_backend(["nonsense"])
     with pytest.raises(Unanswered):

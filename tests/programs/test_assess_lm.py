@@ -54,7 +54,7 @@ LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
 ASSESSMENT = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
 ANSWER = {"final_answer": "The edges are soft.", "quality_reasoning": "The analysis says so."}
 STAND = {"need_replan": False, "replan_reason": ""}
-Script = Mapping[str, Answer | list[Answer]]
+Script = Mapping[str, Answer | list[Any]]
 
 
 def plan(scope: str = "Global", flags: Mapping[str, bool] = ALL, **changes: Any) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def pristine(photo: Path) -> Path:
 def config_for(server: Server, **changes: Any) -> Config:
     """Every stage on the server, without retries on faults; ``changes`` by stage."""
     common = {"backend": "vllm.test", "api_base": server.url, "max_retries": 0, "timeout": 5.0}
-    stages = {
+    stages: dict[str, Any] = {
         "planner": PlannerConfig(**{**common, **changes.pop("planner", {})}),
         **{name: StageConfig(**{**common, **changes.pop(name, {})}) for name in ("executor", "summarizer", "replan")},
     }
@@ -439,6 +439,14 @@ def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
     assert json.dumps(to_json(result), allow_nan=False)
 
 
+def test_a_summarizer_without_a_usable_answer_does_not_plan_again_for_a_gap_either(photo: Path) -> None:
+    with fake_server(by_stage({**SCRIPT, "analysis": bad_json(), "assessment": bad_json()})) as server:
+        result = program_for(server)(photo)
+    assert result.final_answer == UNABLE
+    assert "distortion_analysis" in result.executor_evidence.failures
+    assert (len(server.of("plan")), result.iteration_count) == (1, 0)
+
+
 def test_without_probabilities_the_level_in_the_reasoning_counts(photo: Path) -> None:
     said = {"quality_level": "Poor", "quality_reasoning": "Poor quality: soft edges."}
     with fake_server(by_stage({**SCRIPT, "assessment": said})) as server:
@@ -477,17 +485,23 @@ def test_probabilities_come_from_the_tokens_where_the_server_gives_them(photo: P
 
 @pytest.mark.parametrize("stage", ["plan", "detection", "analysis", "selection", "assessment"])
 @pytest.mark.parametrize(
-    ("fault", "error"),
-    [(server_error(), dspy.LMServerError), (hang(), dspy.LMTransportError), (cut_connection(), dspy.LMTransportError)],
+    ("fault", "error"), [(server_error(), dspy.LMServerError), (cut_connection(), dspy.LMTransportError)]
 )
 def test_an_outage_in_mid_run_surfaces_as_an_outage(
     photo: Path, stage: str, fault: Reply, error: type[Exception]
 ) -> None:
-    with fake_server(by_stage({**SCRIPT, stage: fault})) as server:
-        program = program_for(server, **{key: {"timeout": 0.3} for key in ("planner", "executor", "summarizer")})
-        with pytest.raises(error):
-            program(photo)
+    with fake_server(by_stage({**SCRIPT, stage: fault})) as server, pytest.raises(error):
+        program_for(server)(photo)
     assert len(server.of(stage)) == 1
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_server_that_hangs_surfaces_as_an_outage(photo: Path, asynchronous: bool) -> None:
+    with fake_server(by_stage({**SCRIPT, "assessment": hang()})) as server:
+        program = program_for(server, summarizer={"timeout": 0.3})
+        with pytest.raises(dspy.LMTransportError, match="timed out"):
+            asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+    assert len(server.of("assessment")) == 1
 
 
 def test_an_outage_of_the_judge_surfaces_too(photo: Path) -> None:

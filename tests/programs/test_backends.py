@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 import time
 from typing import Any, Literal
 
@@ -31,7 +32,7 @@ from support.fake_server import (
 )
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
-STAND = {"need_replan": False, "replan_reason": ""}
+STAND: dict[str, Any] = {"need_replan": False, "replan_reason": ""}
 STANDS = by_stage({"decision": STAND})
 
 
@@ -209,6 +210,19 @@ def test_a_key_in_the_environment_never_makes_the_default_send_anything(monkeypa
         ] * 4
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, "True"), ("False", "False")])
+def test_nothing_else_is_fetched_from_anywhere_unless_the_user_wants_it(
+    before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DSPy asks GitHub for a list of models, unless this variable forbids it."""
+    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
+    monkeypatch.delenv(variable) if before is None else monkeypatch.setenv(variable, before)
+    connect(StageConfig())
+    assert os.environ.get(variable) == before
+    connect(StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9/v1"))
+    assert os.environ[variable] == after
+
+
 def test_parameters_are_on_the_wire_as_configured() -> None:
     with fake_server(STANDS) as server:
         ask(to(server, temperature=0.5, top_p=0.25, max_tokens=321))
@@ -251,7 +265,7 @@ def test_the_response_format_is_what_the_configuration_says(backend: str, form: 
         assert ask(to(server, backend, structured_outputs=form)).answer == Decision(**STAND)
     sent = server.requests[0].get("response_format")
     assert (sent and sent["type"]) == expected
-    if expected == "json_schema":
+    if sent and expected == "json_schema":
         assert sent["json_schema"]["strict"] is True
         decision = sent["json_schema"]["schema"]["$defs"]["Decision"]
         assert decision["additionalProperties"] is False
@@ -317,7 +331,7 @@ def test_a_lasting_fault_surfaces_as_what_it_is(
 ) -> None:
     with fake_server(fault) as server:
         with pytest.raises(error):
-            ask(to(server, max_retries=1, timeout=0.3), attempts=3)
+            ask(to(server, max_retries=1, timeout=0.3 if fault.delay else 5.0), attempts=3)
         assert len(server.requests) == requests
 
 

@@ -93,6 +93,11 @@ def test_with_eta_zero_the_tools_have_no_say() -> None:
     assert ScoreFusion(0).fuse_scores([5.0], p) == pytest.approx(ScoreFusion(0).fuse_scores([], p))
 
 
+@pytest.mark.parametrize("eta", [1.0, 100.0, 1e6])
+def test_a_model_that_is_sure_is_believed_however_far_the_tools_are(eta: float) -> None:
+    assert ScoreFusion(eta).fuse_scores([1.0], {1: 0, 2: 0, 3: 0, 4: 0, 5: 1.0}) == pytest.approx(5)
+
+
 def test_the_papers_example_is_reached_by_a_nearly_undecided_model() -> None:
     """Fig. 6: two tools at 2.9871, the answer 2.9542; a tilt of 6.6 % per level towards the worse ones does it."""
     low, high = -1.0, 1.0

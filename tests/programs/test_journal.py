@@ -17,7 +17,7 @@ def rows_of(path: Path) -> list[dict[str, object]]:
 
 def test_what_is_appended_is_there_on_opening_again_in_order(tmp_path: Path) -> None:
     path = tmp_path / "new" / "run.jsonl"
-    rows = [{"image": "été.png", "score": 3.25}, {"image": "b\nc", "score": None}]
+    rows: list[dict[str, object]] = [{"image": "été.png", "score": 3.25}, {"image": "b\nc", "score": None}]
     with Journal(path) as journal:
         assert journal.rows == []
         for row in rows:

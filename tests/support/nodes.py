@@ -121,6 +121,4 @@ def sections(body: Body) -> dict[str, Any]:
     """The evidence of a request by the first words of each section's title, its JSON parsed; empty for "none"."""
     shown = field_of(body, "evidence")
     blocks = [] if shown == "none" else shown.split("\n\n")
-    return {
-        title.partition(" (")[0]: json.loads(content) for title, _, content in (b.partition(":\n") for b in blocks)
-    }
+    return {title.partition(" (")[0]: json.loads(content) for title, _, content in (b.partition(":\n") for b in blocks)}

@@ -1,0 +1,179 @@
+"""The configuration: where it is found, what it refuses and how it says so, and that the shipped one is offline."""
+
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agenticiqa.configs import Config, ConfigError, PlannerConfig, StageConfig, load_config
+
+STAGES = ("planner", "executor", "summarizer", "replan")
+
+
+def write(folder: Path, text: str, name: str = "mine.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(path: Path) -> str:
+    """The one line with which a file is refused."""
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_the_shipped_default_is_offline_everywhere() -> None:
+    config = load_config()
+    assert config.is_offline
+    assert all(getattr(config, stage).is_offline for stage in STAGES)
+    assert all(getattr(config, stage).fallback_backend is None for stage in STAGES)
+
+
+def test_the_shipped_default_says_only_what_the_models_defaults_say() -> None:
+    """But for the lengths and the planner's top_p, which are its own."""
+    shipped, bare = load_config(), Config()
+    loosened = {"max_tokens": 2048, "top_p": None}
+    assert shipped.model_copy(
+        update={stage: getattr(shipped, stage).model_copy(update=loosened) for stage in STAGES}
+    ) == bare.model_copy(update={stage: getattr(bare, stage).model_copy(update=loosened) for stage in STAGES})
+
+
+def test_the_shipped_default_has_no_key_and_no_address_in_it() -> None:
+    text = (resources.files("agenticiqa.configs") / "model_backends.yaml").read_text(encoding="utf-8")
+    assert {key for stage in STAGES for key in yaml.safe_load(text)[stage]} <= set(PlannerConfig.model_fields)
+    assert "http" not in text
+    assert "sk-" not in text
+
+
+def test_a_given_path_comes_before_the_variable_and_the_variable_before_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, named = write(tmp_path, "attempts: 5"), write(tmp_path, "attempts: 7", "named.yaml")
+    assert load_config().attempts == 3
+    monkeypatch.setenv("AGENTICIQA_CONFIG", str(named))
+    assert load_config().attempts == 7
+    assert load_config(given).attempts == 5
+    assert load_config(str(given)).attempts == 5
+    assert load_config("model_backends").attempts == 3
+
+
+def test_an_empty_variable_means_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTICIQA_CONFIG", "")
+    assert load_config() == load_config("model_backends")
+
+
+def test_a_variable_that_names_no_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTICIQA_CONFIG", str(tmp_path / "gone.yaml"))
+    with pytest.raises(ConfigError, match=r"gone\.yaml: no such file"):
+        load_config()
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "{}", "planner: {}"])
+def test_what_a_file_leaves_out_has_its_default(tmp_path: Path, text: str) -> None:
+    assert load_config(write(tmp_path, text)) == Config()
+
+
+def test_an_unknown_key_is_told_with_the_known_ones(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "atempts: 2"))
+    assert "unknown key 'atempts'" in message
+    assert all(known in message for known in Config.model_fields)
+
+
+def test_an_unknown_nested_key_is_told_with_its_place_and_that_sections_keys(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "planner:\n  backed: offline\nfusion:\n  etta: 1\nreplan:\n  sees_images: true"))
+    assert "unknown key 'planner.backed', known are backend," in message
+    assert "sees_images" in message.split("planner.backed")[1].split(";")[0]
+    assert "unknown key 'fusion.etta', known are eta" in message
+    assert "unknown key 'replan.sees_images', known are backend," in message
+
+
+@pytest.mark.parametrize("key", ["api_key", "headers", "token"])
+def test_a_key_of_a_provider_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:
+    message = refusal(write(tmp_path, f"planner:\n  backend: openai.gpt-4o\n  {key}: sk-secret"))
+    assert f"planner.{key}" in message
+    assert "sk-secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("planner:\n  temperature: 2.5", "planner.temperature"),
+        ("planner:\n  temperature: warm", "planner.temperature"),
+        ("planner:\n  temperature: .nan", "planner.temperature"),
+        ("executor:\n  top_p: 0", "executor.top_p"),
+        ("executor:\n  max_tokens: 0", "executor.max_tokens"),
+        ("executor:\n  timeout: -1", "executor.timeout"),
+        ("executor:\n  max_retries: -1", "executor.max_retries"),
+        ("summarizer:\n  structured_outputs: maybe", "summarizer.structured_outputs"),
+        ("summarizer: offline", "summarizer"),
+        ("planner:\n  on_failure: shrug", "planner.on_failure"),
+        ("attempts: 0", "attempts"),
+        ("attempts: 11", "attempts"),
+        ("max_replan_iterations: -1", "max_replan_iterations"),
+        ("fusion:\n  eta: -1", "fusion.eta"),
+        ("fusion:\n  eta: .inf", "fusion.eta"),
+        ("planner:\n  timeout: .inf", "planner.timeout"),
+        ("pyiqa: musiq", "pyiqa"),
+        ("- planner", "the file"),
+        ("offline", "the file"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_place(tmp_path: Path, text: str, where: str) -> None:
+    assert f" {where}: " in refusal(write(tmp_path, text))
+
+
+def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "attempts: 0\nplanner:\n  timeout: 0\nspeed: 3"))
+    assert all(part in message for part in ("attempts", "planner.timeout", "'speed'"))
+
+
+@pytest.mark.parametrize("text", ["planner: [", "a: b: c", "\t- x", "!!python/object/apply:os.system ['true']"])
+def test_what_is_not_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
+    assert "not valid YAML" in refusal(write(tmp_path, text))
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(b"\xff\xfe\x00\x81")
+    assert "cannot be read" in refusal(path)
+
+
+def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "gone.yaml")
+    assert "no such file" in refusal(tmp_path)
+
+
+def test_an_unknown_shipped_name_is_told() -> None:
+    with pytest.raises(ConfigError, match="no configuration of that name is shipped"):
+        load_config("model_backend")
+
+
+def test_with_backend_moves_every_stage_and_changes_nothing_else(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, "attempts: 4\nplanner:\n  sees_images: false\n  timeout: 9"))
+    moved = config.with_backend("vllm.qwen", "http://127.0.0.1:8000/v1")
+    assert {(getattr(moved, stage).backend, getattr(moved, stage).api_base) for stage in STAGES} == {
+        ("vllm.qwen", "http://127.0.0.1:8000/v1")
+    }
+    assert (moved.attempts, moved.planner.sees_images, moved.planner.timeout) == (4, False, 9)
+    assert config.is_offline
+    assert not moved.is_offline
+    assert moved.with_backend("offline").is_offline
+
+
+def test_with_backend_takes_no_address_and_no_key_along_to_another_server() -> None:
+    stage = PlannerConfig(backend="vllm.a", api_base="http://127.0.0.1:1/v1", api_key_env="MY_KEY")
+    config = Config(planner=stage)
+    moved = config.with_backend("openai.gpt-4o").planner
+    assert (moved.api_base, moved.api_key_env) == (None, None)
+    assert config.with_backend("vllm.b", "http://127.0.0.1:2/v1").planner.api_key_env is None
+    assert config.with_backend("vllm.b", "http://127.0.0.1:1/v1").planner.api_key_env == "MY_KEY"
+
+
+def test_a_configuration_cannot_be_changed_by_accident() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        StageConfig().backend = "openai.gpt-4o"

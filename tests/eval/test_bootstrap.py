@@ -1,0 +1,127 @@
+"""Intervals: they cover what they promise, widen with dependence, and narrow when differences are paired."""
+
+import numpy as np
+import pytest
+
+from agenticiqa.eval.bootstrap import estimate, estimate_fitted, paired_difference
+from agenticiqa.eval.metrics import krcc, plcc, srcc
+
+
+def pairs(n: int, rho: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return x, rho * x + np.sqrt(1 - rho**2) * rng.normal(size=n)
+
+
+def each(n: int) -> list[str]:
+    return [f"scene {index}" for index in range(n)]
+
+
+def test_about_95_of_100_intervals_cover_the_true_correlation() -> None:
+    rho, n, runs = 0.7, 60, 120
+    covered = 0
+    for seed in range(runs):
+        figure = estimate(plcc, *pairs(n, rho, seed), each(n), resamples=160, seed=seed)
+        covered += figure.low <= rho <= figure.high
+    assert 0.88 <= covered / runs <= 0.99
+
+
+def test_the_value_lies_in_its_interval_and_more_images_narrow_it() -> None:
+    few, many = (estimate(srcc, *pairs(n, 0.6, 3), each(n)) for n in (40, 640))
+    assert few.low < few.value < few.high
+    assert many.high - many.low < 0.5 * (few.high - few.low)
+    assert (few.n, many.n) == (40, 640)
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another_one() -> None:
+    x, y = pairs(30, 0.5, 0)
+    assert estimate(krcc, x, y, each(30), resamples=100) == estimate(krcc, x, y, each(30), resamples=100)
+    other = estimate(krcc, x, y, each(30), resamples=100, seed=2)
+    assert estimate(krcc, x, y, each(30), resamples=100).low != other.low
+
+
+def test_copies_of_a_content_add_no_certainty() -> None:
+    x, y = pairs(40, 0.6, 5)
+    once = estimate(srcc, x, y, each(40))
+    copied = estimate(srcc, np.tile(x, 8), np.tile(y, 8), each(40) * 8)
+    as_if_independent = estimate(srcc, np.tile(x, 8), np.tile(y, 8), each(320))
+    width = once.high - once.low
+    assert copied.high - copied.low == pytest.approx(width, rel=0.15)
+    assert as_if_independent.high - as_if_independent.low < 0.5 * width
+
+
+def test_equal_systems_differ_by_nothing() -> None:
+    x, y = pairs(30, 0.8, 0)
+    same = paired_difference(srcc, x, x, y, each(30))
+    assert (same.value, same.low, same.high) == (0, 0, 0)
+
+
+def test_a_better_system_is_told_from_a_worse_one_and_the_sign_says_which() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=150)
+    good, bad = y + 0.5 * rng.normal(size=150), y + 2 * rng.normal(size=150)
+    better = paired_difference(srcc, good, bad, y, each(150), resamples=200)
+    worse = paired_difference(srcc, bad, good, y, each(150), resamples=200)
+    assert better.low > 0 > worse.high
+    assert better.value == pytest.approx(-worse.value)
+    assert better.value == pytest.approx(srcc(good, y) - srcc(bad, y))
+
+
+def test_pairing_uses_what_two_systems_share() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=100)
+    first = y + rng.normal(size=100)
+    second = first + 0.05 * rng.normal(size=100)
+    paired = paired_difference(srcc, first, second, y, each(100))
+    alone = estimate(srcc, first, y, each(100))
+    assert paired.high - paired.low < 0.3 * (alone.high - alone.low)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([], []), ([1, 2], [1, 2]), ([2, 2, 2, 2], [1, 2, 3, 4])], ids=["none", "two", "constant"]
+)
+def test_an_undefined_figure_has_a_reason_instead_of_an_interval(x: list[float], y: list[float]) -> None:
+    for figure in (
+        estimate(srcc, x, y, each(len(x))),
+        estimate_fitted(x, y, each(len(x))),
+        paired_difference(srcc, x, y, y, each(len(x))),
+    ):
+        assert figure.value is figure.low is figure.high is None
+        assert figure.note
+
+
+def test_one_content_has_a_value_and_no_interval() -> None:
+    figure = estimate(srcc, [1, 2, 3, 5], [1, 2, 4, 3], ["the only scene"] * 4)
+    assert figure.value == pytest.approx(0.8)
+    assert figure.low is None
+    assert "contents" in figure.note
+
+
+def test_the_fitted_plcc_of_a_curve_is_nearly_one_with_a_narrow_interval() -> None:
+    x = np.linspace(1, 5, 80)
+    mos = 100 / (1 + np.exp(-(x - 3) / 0.3)) + np.random.default_rng(0).normal(0, 1, 80)
+    fitted, raw = estimate_fitted(x, mos, each(80)), estimate(plcc, x, mos, each(80))
+    assert fitted.low > raw.high
+    assert fitted.note == ""
+
+
+def test_four_images_are_not_fitted_and_the_raw_plcc_says_so() -> None:
+    x, y = [1.0, 2.0, 4.0, 3.0], [1.0, 3.0, 2.0, 4.0]
+    figure = estimate_fitted(x, y, each(4))
+    assert figure.value == plcc(x, y)
+    assert "raw" in figure.note
+
+
+def test_a_content_is_drawn_with_all_of_its_images() -> None:
+    contents = ["b", "a", "c", "b", "b", "c"]
+    whole = {"a": [1.0], "b": [0.0, 3.0, 4.0], "c": [2.0, 5.0]}
+    seen: list[list[float]] = []
+
+    def spy(rows: np.ndarray, _: np.ndarray) -> float:
+        seen.append(sorted(rows))
+        return 0.0
+
+    estimate(spy, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 0], contents, resamples=50)
+    possible = [sorted(whole[x] + whole[y] + whole[z]) for x in whole for y in whole for z in whole]
+    assert all(rows in possible for rows in seen)
+    assert len({tuple(rows) for rows in seen}) > 5

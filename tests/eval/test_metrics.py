@@ -1,0 +1,150 @@
+"""Correlations: SciPy's values, what a monotone map may change, and what is undefined."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import curve_fit
+
+from agenticiqa.eval.metrics import (
+    krcc,
+    logistic_fit,
+    mean_absolute_error,
+    plcc,
+    plcc_fitted,
+    srcc,
+    why_undefined,
+)
+
+# Hours of television per week against IQ, the usual worked example of rank correlation: rho = -29/165.
+IQ = [106, 100, 86, 101, 99, 103, 97, 113, 112, 110]
+HOURS = [7, 27, 2, 50, 28, 29, 20, 12, 6, 17]
+
+distinct = st.lists(st.integers(-1000, 1000), min_size=3, max_size=30, unique=True)
+
+
+def noisy_line(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(3, 1, n)
+    return x, 10 * x + rng.normal(0, 4, n)
+
+
+def test_spearman_has_the_textbook_value() -> None:
+    assert srcc(IQ, HOURS) == pytest.approx(-29 / 165)
+
+
+def test_kendall_counts_pairs() -> None:
+    assert krcc([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(4 / 6)
+
+
+def test_correlations_are_scipys_with_ties_too() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(1, 6, 80), rng.normal(size=80).round(1)
+    assert srcc(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert krcc(x, y) == pytest.approx(stats.kendalltau(x, y, variant="b").statistic)
+    assert plcc(x, y) == pytest.approx(stats.pearsonr(x, y).statistic)
+
+
+@settings(deadline=None)
+@given(distinct, st.randoms(use_true_random=False))
+def test_rank_correlations_do_not_see_a_rising_map(values: list[int], random: Random) -> None:
+    other = values.copy()
+    random.shuffle(other)
+    cubed = [value**3 + value for value in values]
+    assert srcc(cubed, other) == pytest.approx(srcc(values, other))
+    assert krcc(cubed, other) == pytest.approx(krcc(values, other))
+
+
+@settings(deadline=None)
+@given(distinct)
+def test_turning_the_scale_round_turns_every_sign(values: list[int]) -> None:
+    falling = [-value for value in values]
+    for measure in (srcc, krcc, plcc):
+        assert measure(values, values) == pytest.approx(1)
+        assert measure(falling, values) == pytest.approx(-1)
+
+
+@settings(deadline=None)
+@given(st.floats(0.5, 20), st.floats(-50, 50))
+def test_plcc_does_not_see_a_linear_map(slope: float, shift: float) -> None:
+    x, y = noisy_line(30)
+    assert plcc(slope * x + shift, y) == pytest.approx(plcc(x, y))
+
+
+def test_the_logistic_fit_straightens_a_logistic_curve() -> None:
+    x = np.linspace(1, 5, 60)
+    mos = 20 + 60 / (1 + np.exp(-(x - 3) / 0.25))
+    value, note = plcc_fitted(x, mos)
+    assert note == ""
+    assert value == pytest.approx(1, abs=1e-6)
+    assert plcc(x, mos) < 0.97
+    assert logistic_fit(x, mos) == pytest.approx(mos, abs=0.01)
+
+
+def test_the_fit_is_the_least_squares_curve_that_scipy_finds() -> None:
+    def logistic(x: np.ndarray, upper: float, lower: float, centre: float, width: float) -> np.ndarray:
+        return (upper - lower) / (1 + np.exp(-(x - centre) / abs(width))) + lower
+
+    rng = np.random.default_rng(2)
+    x = rng.uniform(1, 5, 300)
+    mos = logistic(x, 90, 15, 2.8, 0.4) + rng.normal(0, 8, 300)
+    best, _ = curve_fit(logistic, x, mos, p0=[mos.max(), mos.min(), x.mean(), x.std()])
+    assert logistic_fit(x, mos) == pytest.approx(logistic(x, *best), abs=0.01)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_line_with_any_noise_is_fitted_by_a_monotone_curve(seed: int) -> None:
+    x, mos = noisy_line(60, seed)
+    fitted = logistic_fit(x, mos)
+    assert fitted is not None
+    assert (np.diff(fitted[np.argsort(x)]) >= -1e-9).all()
+    assert np.mean((fitted - mos) ** 2) <= np.var(mos) * (1 + 1e-6)
+
+
+def test_predictions_that_fall_keep_their_minus_after_the_fit() -> None:
+    x, mos = noisy_line()
+    value, _ = plcc_fitted(-x, mos)
+    assert value == pytest.approx(-plcc_fitted(x, mos)[0], abs=1e-4)
+    assert value < -0.8
+
+
+def test_too_few_images_to_fit_give_the_raw_value_and_say_so() -> None:
+    x, mos = [1.0, 2.0, 4.0, 3.0], [10.0, 30.0, 20.0, 40.0]
+    value, note = plcc_fitted(x, mos)
+    assert value == plcc(x, mos)
+    assert "raw" in note
+
+
+@pytest.mark.parametrize(
+    ("predictions", "mos", "why"),
+    [
+        ([], [], "too few"),
+        ([1, 2], [1, 2], "too few"),
+        ([3, 3, 3, 3], [1, 2, 3, 4], "predictions"),
+        ([1, 2, 3, 4], [5, 5, 5, 5], "labels"),
+    ],
+)
+def test_what_is_undefined_is_none_with_a_reason_and_never_nan(
+    predictions: list[float], mos: list[float], why: str
+) -> None:
+    assert why in why_undefined(predictions, mos)
+    assert srcc(predictions, mos) is krcc(predictions, mos) is plcc(predictions, mos) is None
+    value, note = plcc_fitted(predictions, mos)
+    assert value is None
+    assert why in note
+
+
+@pytest.mark.parametrize("bad", [[1, 2, float("nan")], [1, 2, float("inf")], [1, 2]])
+def test_numbers_that_are_none_and_lengths_that_differ_are_refused(bad: list[float]) -> None:
+    for measure in (srcc, krcc, plcc, plcc_fitted, why_undefined, mean_absolute_error):
+        with pytest.raises(ValueError, match=r"expected as many|finite"):
+            measure(bad, [1, 2, 3])
+
+
+def test_the_mean_absolute_error_is_a_distance() -> None:
+    assert mean_absolute_error([1, 5, 3], [2, 3, 3]) == pytest.approx(1)
+    assert mean_absolute_error([], []) is None

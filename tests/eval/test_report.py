@@ -1,0 +1,132 @@
+"""A run's figures from its rows: who is measured on what, and what is counted instead of measured."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenticiqa.eval import report
+from agenticiqa.eval.metrics import srcc
+
+
+def row(number: int, score: float | None, tools: dict[str, float], **changes: Any) -> dict[str, Any]:
+    """A judged image; its opinion score is its number."""
+    log = [
+        {"tool": tool, "region": "Global", "distortion": "Overall", "calibrated": value, "error": None}
+        for tool, value in tools.items()
+    ]
+    return {
+        "name": f"{number}.png",
+        "content": f"{number}.png",
+        "mos": number,
+        "quality_score": score,
+        "quality_reasoning": "seen" if score is not None else "VLM output parsing failed",
+        "probability_source": "measurements" if score is not None else None,
+        "executor_evidence": {
+            "quality_scores": {"Global": {tool: [tool, value] for tool, value in tools.items()}},
+            "tool_log": log,
+        },
+        "retries": {},
+        "iteration_count": 0,
+        "timings_ms": {"plan": 10.0, "execute": 30.0},
+        **changes,
+    }
+
+
+def failed(number: int) -> dict[str, Any]:
+    name = f"{number}.png"
+    return {"name": name, "content": name, "mos": number, "error": "ImageError: broken: damaged or truncated"}
+
+
+def run_of_eight() -> list[dict[str, Any]]:
+    """Eight images: one failed, one unparsed; SSIM follows the labels, NIQE runs against them on three images only."""
+    rows = [row(n, 1 + n / 4, {"SSIM": 1 + n / 3, **({"NIQE": 4.5 - n} if n < 3 else {})}) for n in range(6)]
+    rows[3]["quality_score"] = 1.0  # our one mistake
+    rows[4]["retries"] = {"scoring": ["no JSON", "no JSON again"]}
+    rows[5] |= {"iteration_count": 1, "probability_source": "logprobs"}
+    return [*rows, row(6, None, {"SSIM": 3.0}), failed(7)]
+
+
+def by_name(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {system["name"]: system for system in summary["systems"]}
+
+
+def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> None:
+    systems = by_name(report.summarise(run_of_eight(), resamples=20))
+    assert {name: system["n"] for name, system in systems.items()} == {
+        "AgenticIQA": 6,
+        "tool mean": 7,
+        "SSIM": 7,
+        "NIQE": 3,
+    }
+    assert systems["NIQE"]["srcc"]["value"] == pytest.approx(-1)
+    ours = [1, 1.25, 1.5, 1, 2, 2.25]
+    assert systems["AgenticIQA"]["srcc"]["value"] == pytest.approx(srcc(ours, range(6)))
+
+
+def test_what_has_no_score_is_counted_by_reason_and_never_filled_in() -> None:
+    summary = report.summarise(run_of_eight(), resamples=20)
+    assert (summary["images"], summary["scored"], summary["unscored"]) == (8, 6, 2)
+    assert summary["unscored_reasons"] == {"VLM output parsing failed": 1, "ImageError": 1}
+
+
+def test_the_tool_mean_is_the_mean_of_the_calibrated_scores() -> None:
+    rows = [row(n, 3.0, {"SSIM": 1 + n / 2, "GMSD": 5 - n**2 / 4}) for n in range(4)]
+    mean = by_name(report.summarise(rows, resamples=20))["tool mean"]
+    assert mean["srcc"]["value"] == pytest.approx(srcc([3 + n / 4 - n**2 / 8 for n in range(4)], range(4)))
+
+
+def test_the_best_single_tool_has_to_have_measured_half_of_the_images() -> None:
+    rows = run_of_eight()
+    for number in (0, 1, 2):
+        rows[number]["executor_evidence"]["tool_log"][1]["calibrated"] = 1 + number  # NIQE perfect, on 3 of 8
+        rows[number]["executor_evidence"]["tool_log"][0]["calibrated"] = 3.0 - number / 10
+    summary = report.summarise(rows, resamples=20)
+    systems = by_name(summary)
+    assert systems["NIQE"]["srcc"]["value"] == pytest.approx(1)
+    assert systems["SSIM"]["srcc"]["value"] < 1
+    assert summary["best_tool"] == "SSIM"
+    assert any("SSIM" in told and "on these very images" in told for told in report.sentences(named(summary)))
+
+
+def test_differences_are_taken_on_shared_images() -> None:
+    summary = report.summarise(run_of_eight(), resamples=20)
+    difference = summary["srcc_differences"]["tool mean"]
+    ours, tools = [1, 1.25, 1.5, 1, 2, 2.25], [2.75, 29 / 12, 25 / 12, 2, 7 / 3, 8 / 3]
+    assert difference["n"] == 6
+    assert difference["value"] == pytest.approx(srcc(ours, range(6)) - srcc(tools, range(6)))
+
+
+def test_the_conduct_of_the_run_is_counted() -> None:
+    summary = report.summarise(run_of_eight(), resamples=20)
+    assert summary["probability_sources"] == {"measurements": 5, "logprobs": 1}
+    assert (summary["images_with_retries"], summary["rejected_answers"]) == (1, {"scoring": 2})
+    assert summary["replanned"] == 1
+    assert summary["ms_per_image"] == {"median": 40, "mean": 40}
+
+
+def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = named(report.summarise([failed(1), failed(2)], resamples=20))
+    report.write(summary, tmp_path)
+    report.show(summary)
+    assert "0 of 2 images scored, 2 unscored (ImageError 2)" in capsys.readouterr().out
+    assert summary["best_tool"] is None
+
+
+def test_equal_scores_have_no_correlation_and_the_report_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    report.show(named(report.summarise([row(n, 3.0, {}) for n in range(5)], resamples=20)))
+    assert "AgenticIQA: the predictions are all the same (SRCC, KRCC, PLCC raw, PLCC fitted)" in capsys.readouterr().out
+
+
+def test_the_report_is_kept_as_json_and_as_markdown(tmp_path: Path) -> None:
+    summary = named(report.summarise(run_of_eight(), resamples=20))
+    report.write(summary, tmp_path)
+    assert json.loads((tmp_path / "report.json").read_text()) == summary
+    text = (tmp_path / "report.md").read_text()
+    assert "| AgenticIQA | 6 |" in text
+    assert "| SSIM (best single tool) | 7 |" in text
+
+
+def named(summary: dict[str, Any]) -> dict[str, Any]:
+    return {**summary, "data": "labels.csv", "split": None, "backend": "offline"}

@@ -1,0 +1,142 @@
+"""The architecture document has no scenarios: what its interfaces promise, the edge of the graph and ScoreFusion."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenticiqa.programs.evidence import gaps
+from agenticiqa.programs.fusion import ScoreFusion
+from agenticiqa.programs.graph import (
+    AgenticIQAState,
+    decide_next_node,
+    executor_node,
+    planner_node,
+    summarizer_node,
+)
+from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
+from support.fake_server import field_of, stage_of
+from support.nodes import ASSESSMENT, LOG_PROBS, PLAN, RATE, evidence, plan, scripted, state
+
+LEVELS = range(1, 6)
+
+
+@pytest.mark.parametrize(
+    ("need_replan", "count", "limit", "goes_to"),
+    [
+        (None, 0, 2, "__end__"),
+        (False, 0, 2, "__end__"),
+        (True, None, None, "planner"),
+        (True, 1, None, "planner"),
+        (True, 2, None, "__end__"),
+        (True, 3, None, "__end__"),
+        (True, 2, 3, "planner"),
+        (True, 0, 0, "__end__"),
+    ],
+)
+def test_the_edge_goes_back_to_the_planner_only_when_asked_and_below_the_limit(
+    photo: Path, need_replan: bool | None, count: int | None, limit: int | None, goes_to: str
+) -> None:
+    """No result, no wish for a new plan, or the limit reached (two by default): each of these ends the graph."""
+    given = state(photo)
+    if need_replan is not None:
+        given["summarizer_result"] = SummarizerOutput(
+            final_answer="B", quality_reasoning="Soft.", need_replan=need_replan, replan_reason="The sky."
+        )
+    if count is not None:
+        given["iteration_count"] = count
+    if limit is not None:
+        given["max_replan_iterations"] = limit
+    assert decide_next_node(given) == goes_to
+
+
+@pytest.mark.parametrize(("limit", "plans"), [(0, 1), (1, 1), (2, 2), (4, 4)])
+def test_the_nodes_in_a_loop_end_at_the_limit_and_each_new_plan_is_told_why(
+    photo: Path, limit: int, plans: int
+) -> None:
+    """Evidence that never suffices is planned anew until the limit, and the planner is shown the reason each time."""
+    # The analysis is never usable, so that the gap stays.
+    config, engine = scripted({"plan": PLAN, "analysis": "no idea", "assessment": ASSESSMENT})
+    given: AgenticIQAState = {"query": RATE, "image_path": str(photo), "max_replan_iterations": limit}
+    for _ in range(plans + 1):
+        for node in (planner_node, executor_node, summarizer_node):
+            merged: Any = {**given, **node(given, config)}
+            given = merged
+        if decide_next_node(given) == "__end__":
+            break
+    asked = [field_of(body, "earlier_plan") for body in engine.bodies if stage_of(body) == "plan"]
+    assert len(asked) == plans
+    assert asked[0] == "none"
+    assert all("Distortion analysis failed" in reason for reason in asked[1:])
+    assert given["iteration_count"] == len(given["replan_history"]) == min(limit, plans)
+    assert 1 <= given["summarizer_result"].quality_score <= 5  # type: ignore[operator]
+
+
+def test_what_was_not_planned_is_never_missing() -> None:
+    """Regions without analysis and missing scores are gaps of a plan that asked for them, and of no other."""
+    everything = plan(scope=["sky", "sea"], distortions={"sky": ["Noise"]}, analyse=True, measure=True)
+    assert [gap for gap in gaps(everything, ExecutorOutput()) if "analysis" in gap and "sky" in gap and "sea" in gap]
+    assert [gap for gap in gaps(everything, ExecutorOutput()) if "scores" in gap and "sky: Noise" in gap]
+    assert gaps(plan(scope=["sky", "sea"]), ExecutorOutput()) == []
+    assert gaps(plan(analyse=True, measure=True), evidence()) == []
+
+
+def test_fusion_has_eta_one_and_five_levels_unless_told_otherwise() -> None:
+    """The defaults are the paper's; both can be given."""
+    fusion = ScoreFusion()
+    assert (fusion.eta, list(fusion.quality_levels)) == (1.0, [*LEVELS])
+    assert list(ScoreFusion(eta=0.5, quality_levels=[1, 2, 3]).compute_perceptual_weights([2.0])) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("scores", [[1.0], [2.6], [2.6, 4.2, 5.0]])
+def test_perceptual_weights_are_a_normalised_bell_around_the_tools_mean(eta: float, scores: list[float]) -> None:
+    """Each weight is exp(-eta (mean - c)^2) over the sum of all."""
+    mean = sum(scores) / len(scores)
+    bell = {c: math.exp(-eta * (mean - c) ** 2) for c in LEVELS}
+    expected = {c: weight / sum(bell.values()) for c, weight in bell.items()}
+    assert ScoreFusion(eta).compute_perceptual_weights(scores) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "said", [{"quality_probs": LOG_PROBS}, {"quality_reasoning": "Fair quality."}, "Fair quality.", "No idea.", {}]
+)
+def test_probabilities_are_a_distribution_whatever_the_model_says(said: dict[str, Any] | str) -> None:
+    """Numbers, a level in words, or nothing of either: there are five probabilities and they sum to one."""
+    p = ScoreFusion().extract_vlm_probabilities(said)
+    assert list(p) == [*LEVELS]
+    assert math.isclose(sum(p.values()), 1)
+    assert (max(p, key=lambda level: p[level]) == 3) is ("Fair" in str(said) or "quality_probs" in said)
+
+
+@pytest.mark.parametrize("scores", [[1.0], [2.9871, 2.9871], [1.5, 4.5], [5.0]])
+def test_the_fused_score_is_the_weighted_mean_of_the_levels(scores: list[float]) -> None:
+    """The product of weight and probability, normalised, is what the levels are averaged with; fuse is the same."""
+    fusion = ScoreFusion()
+    p = fusion.extract_vlm_probabilities({"quality_probs": LOG_PROBS})
+    weights = fusion.compute_perceptual_weights(scores)
+    joint = {c: weights[c] * p[c] for c in LEVELS}
+    expected = sum(c * share for c, share in joint.items()) / sum(joint.values())
+    assert math.isclose(fusion.fuse_scores(scores, p), expected)
+    assert fusion.fuse(scores, p) == fusion.fuse_scores(scores, p)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_sure_model_and_agreeing_tools_give_their_level_and_its_letter(level: int) -> None:
+    """When tools and model say the same level the score is that level, and its letter runs from E (1) to A (5)."""
+    fusion = ScoreFusion()
+    sure = {c: float(c == level) for c in LEVELS}
+    assert fusion.fuse_scores([float(level)], sure) == level
+    assert fusion.map_to_level(float(level)) == "EDCBA"[level - 1]
+
+
+@pytest.mark.parametrize(
+    ("score", "letter"), [(1.49, "E"), (1.5, "D"), (2.73, "C"), (3.49, "C"), (4.5, "A"), (5.0, "A")]
+)
+def test_a_score_between_levels_has_the_letter_of_the_nearest(score: float, letter: str) -> None:
+    """Half-way counts for the better level; what is off the scale has none."""
+    assert ScoreFusion().map_to_level(score) == letter
+    for off in (0.9, 5.1):
+        with pytest.raises(ValueError, match="score lies in"):
+            ScoreFusion().map_to_level(off)

@@ -1,0 +1,225 @@
+"""The scenarios of the document planner-core."""
+
+import json
+import logging
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from agenticiqa.configs import load_config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends import connect
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.graph import AgenticIQAState, planner_node
+from agenticiqa.signatures.types import PlannerOutput
+from support.fake_server import bad_json, by_stage, fake_server, field_of, images_of, server_error, text_of
+from support.nodes import PLAN, Config, configured, scripted
+
+BLURRY = "Is the vehicle blurry?"
+ALL_ON = dict.fromkeys(PLAN["plan"], True)
+OPEN: dict[str, Any] = {
+    **PLAN,
+    "query_scope": "Global",
+    "distortion_source": "Inferred",
+    "distortions": None,
+    "plan": ALL_ON,
+}
+
+
+def ask(photo: Path, query: str, config: Config | None = None, reference: Path | None = None) -> PlannerOutput:
+    """The plan that the node makes; without a configuration it is the offline planner's."""
+    given: AgenticIQAState = {"query": query, "image_path": str(photo)}
+    if reference:
+        given["reference_path"] = str(reference)
+    plan = planner_node(given, config)["plan"]
+    assert isinstance(plan, PlannerOutput)
+    return plan
+
+
+def test_valid_plan_json_structure(photo: Path) -> None:
+    """The documents' question gets the documents' plan, field for field, from a model and offline."""
+    config, _ = scripted({"plan": PLAN})
+    for plan in (ask(photo, BLURRY, config), ask(photo, BLURRY)):
+        assert json.loads(plan.model_dump_json()) == PLAN
+        assert list(plan.model_dump()) == list(PLAN)
+        assert list(plan.plan.model_dump()) == list(PLAN["plan"])
+
+
+def test_explicit_distortion_handling(photo: Path) -> None:
+    """A distortion that the question names is listed and not detected; a model that would detect it is told."""
+    said = {**OPEN, "distortion_source": "Explicit", "distortions": {"Global": ["noisy"]}}
+    right = {**said, "plan": {**ALL_ON, "distortion_detection": False}}
+    config, engine = scripted({"plan": [said, right]})
+    for plan in (ask(photo, "Is this image noisy?", config), ask(photo, "Is this image noisy?")):
+        assert plan.distortion_source == "Explicit"
+        assert plan.distortions == {"Global": ["Noise"]}
+        assert plan.plan.distortion_detection is False
+    assert "distortion_detection" in field_of(engine.bodies[1], "correction")
+
+
+def test_inferred_distortion_handling(photo: Path) -> None:
+    """An open question has its distortions detected; a model that would not is told."""
+    wrong = {**OPEN, "plan": {**ALL_ON, "distortion_detection": False}}
+    config, engine = scripted({"plan": [wrong, OPEN]})
+    for plan in (ask(photo, "What's wrong with this image?", config), ask(photo, "What's wrong with this image?")):
+        assert plan.distortion_source == "Inferred"
+        assert plan.distortions is None
+        assert plan.plan.distortion_detection is True
+    assert "distortion_detection" in field_of(engine.bodies[1], "correction")
+
+
+def test_reference_mode_determination(photo: Path, reference: Path) -> None:
+    """The mode follows from whether a reference came, and a model that says otherwise is told."""
+    full, none = ({**OPEN, "reference_mode": mode} for mode in ("Full-Reference", "No-Reference"))
+    for given, wrong, right in ((reference, none, full), (None, full, none)):
+        config, engine = scripted({"plan": [wrong, right]})
+        for plan in (ask(photo, "How is the quality?", config, given), ask(photo, "How is the quality?", None, given)):
+            assert plan.reference_mode == right["reference_mode"]
+        assert "reference_mode" in field_of(engine.bodies[1], "correction")
+
+
+def test_query_scope_identification(photo: Path) -> None:
+    """Objects that the question names are a list; a question about the whole image has the scope "Global"."""
+    car = {**PLAN, "query_scope": ["car"], "distortions": {"car": ["Blurs"]}}
+    config, _ = scripted({"plan": [car, OPEN]})
+    for given in (config, None):
+        assert ask(photo, "Is the car blurry?", given).query_scope == ["car"]
+        assert ask(photo, "How is the image quality?", given).query_scope == "Global"
+
+
+def test_prompt_template_structure(photo: Path) -> None:
+    """The request has question, image and every field of a plan with its values, sampled as the shipped file says."""
+    with fake_server(by_stage({"plan": PLAN})) as server:
+        program = AgenticIQA.from_config(load_config("model_backends").with_backend("vllm.test", server.url))
+        ask(photo, BLURRY, {"configurable": {"program": program}})
+        (body,) = server.requests
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.0, 0.1, 2048)
+    told = text_of(body["messages"][0])
+    assert "You plan an image quality assessment" in told
+    for name in (*PLAN, *PLAN["plan"]):
+        assert rf"\"{name}\"" in told
+    for value in ("IQA", "Other", "Global", "Explicit", "Inferred", "Full-Reference", "No-Reference"):
+        assert f'"{value}"' in told
+    assert field_of(body, "query") == BLURRY
+    assert [data for _, data in images_of(body)] == [photo.read_bytes()]
+
+
+def test_prompt_with_reference_image(photo: Path, reference: Path, tmp_path: Path) -> None:
+    """Both images are in the request, each under its name, and the names are explained."""
+    with fake_server(by_stage({"plan": {**PLAN, "reference_mode": "Full-Reference"}})) as server:
+        config = configured(tmp_path, {"planner": {"backend": "vllm.test", "api_base": server.url}})
+        ask(photo, BLURRY, config, reference)
+        (body,) = server.requests
+    assert [data for _, data in images_of(body)] == [reference.read_bytes(), photo.read_bytes()]
+    parts = body["messages"][-1]["content"]
+    labels = [before["text"].split()[-3] for before, part in pairwise(parts) if part["type"] == "image_url"]
+    assert labels == ["reference", "image"]
+    told = text_of(body["messages"][0])
+    assert "the pristine reference image" in told
+    assert "possibly distorted" in told
+    assert field_of(body, "reference_given") == "True"
+
+
+def test_successful_json_parsing(photo: Path) -> None:
+    """A plan that fits the schema becomes a PlannerOutput at the first attempt."""
+    config, engine = scripted({"plan": PLAN})
+    assert ask(photo, BLURRY, config) == PlannerOutput.model_validate(PLAN)
+    assert len(engine.requests) == 1
+
+
+def test_malformed_json_handling(photo: Path) -> None:
+    """What is no JSON is asked for again more strictly, and after the third time the error tells each fault."""
+    whole = json.dumps({"plan": PLAN})
+    config, engine = scripted({"plan": [bad_json(), whole]})
+    assert ask(photo, BLURRY, config).query_scope == ["vehicle"]
+    assert "Return ONLY valid JSON" in field_of(engine.bodies[1], "correction")
+
+    config, _ = scripted({"plan": whole.removesuffix("}")})
+    assert ask(photo, BLURRY, config).query_scope == ["vehicle"]
+
+    config, engine = scripted({"plan": [bad_json(), "", '{"plan": {"query_type": "IQA"']})
+    with pytest.raises(Unanswered, match="planner: no usable answer in 3 attempts") as caught:
+        ask(photo, BLURRY, config)
+    assert len(engine.requests) == 3
+    for fault in ("not a JSON object", "empty", "query_scope: Field required"):
+        assert fault in str(caught.value)
+
+
+def test_schema_validation_failure(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Wrong types are told field by field, to the log and to the model, which then mends them."""
+    wrong = {**PLAN, "query_type": "Maybe", "query_scope": 3, "plan": {**PLAN["plan"], "tool_selection": "no"}}
+    config, engine = scripted({"plan": [wrong, PLAN]})
+    assert ask(photo, BLURRY, config) == PlannerOutput.model_validate(PLAN)
+    logged = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    for told in (field_of(engine.bodies[1], "correction"), "\n".join(logged)):
+        for field in ("query_type", "query_scope", "plan.tool_selection"):
+            assert f"{field}: Input should be" in told
+
+
+def test_planner_node_execution(photo: Path, reference: Path) -> None:
+    """The node sends the question with the images of the paths in its state, and gives back the plan alone."""
+    for given in (None, reference):
+        mode = "Full-Reference" if given else "No-Reference"
+        config, engine = scripted({"plan": {**PLAN, "reference_mode": mode}})
+        update = planner_node(
+            {"query": BLURRY, "image_path": str(photo), "reference_path": str(given) if given else None}, config
+        )
+        assert update == {"plan": PlannerOutput.model_validate({**PLAN, "reference_mode": mode})}
+        (body,) = engine.bodies
+        assert field_of(body, "query") == BLURRY
+        assert [data for _, data in images_of(body)] == [path.read_bytes() for path in (given, photo) if path]
+
+
+def test_planner_node_error_handling(
+    photo: Path, tmp_path: Path, slept: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A missing file is a FileNotFoundError that names it; a failing server is tried three times more, ever later."""
+    config, engine = scripted({"plan": PLAN})
+    with pytest.raises(FileNotFoundError, match=r"gone\.png"):
+        ask(tmp_path / "gone.png", BLURRY, config)
+    assert engine.requests == []
+
+    with fake_server(server_error()) as server:
+        section = {"backend": "vllm.test", "api_base": server.url}
+        with caplog.at_level(logging.INFO, "agenticiqa"), pytest.raises(dspy.LMError, match="something broke"):
+            ask(photo, BLURRY, configured(tmp_path, {"planner": section}))
+        assert len(server.requests) == 4
+    assert slept == [1, 2, 4]
+    assert "something broke" in caplog.text
+
+
+def test_configuration_loading(photo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file's planner section gives the provider's model, and its settings are what is sent."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    section = {"backend": "openai.gpt-4o", "temperature": 0.25, "max_tokens": 333, "top_p": 0.5}
+    (path,) = configured(tmp_path, {"planner": section})["configurable"].values()
+    backend = connect(load_config(path).planner)
+    assert backend is not None
+    assert backend.lms[0].model == "openai/gpt-4o"
+
+    with fake_server(by_stage({"plan": PLAN})) as server:
+        own = {**section, "api_base": server.url, "api_key_env": "OPENAI_API_KEY"}
+        ask(photo, BLURRY, configured(tmp_path, {"planner": own}))
+        (body,) = server.requests
+    assert (body["model"], body["temperature"], body["top_p"]) == ("gpt-4o", 0.25, 0.5)
+    assert body["max_completion_tokens"] == 333
+
+
+def test_fallback_model_configuration(
+    photo: Path, tmp_path: Path, slept: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the first model's retries are spent the second one plans, and the log says so; without a second it fails."""
+    with fake_server(server_error()) as first, fake_server(by_stage({"plan": PLAN})) as second:
+        alone = {"backend": "vllm.first", "api_base": first.url, "max_retries": 2}
+        both = {**alone, "fallback_backend": "vllm.second", "fallback_api_base": second.url}
+        assert ask(photo, BLURRY, configured(tmp_path, {"planner": both})) == PlannerOutput.model_validate(PLAN)
+        assert ([body["model"] for body in first.requests], len(second.requests)) == (["first"] * 3, 1)
+        assert second.requests[0]["model"] == "second"
+        (line,) = [record.getMessage() for record in caplog.records if "falling back" in record.getMessage()]
+        assert "hosted_vllm/first" in line
+        with pytest.raises(dspy.LMError):
+            ask(photo, BLURRY, configured(tmp_path, {"planner": alone}))
+        assert len(second.requests) == 1
