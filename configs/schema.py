@@ -76,12 +76,16 @@ class Config(Section):
     pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
 
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
-        """This configuration with every stage on ``backend``. A stage's ``api_key_env`` stays with its server."""
+        """This configuration with every stage on ``backend`` and without a fallback, so that nothing goes elsewhere.
+
+        A stage's ``api_key_env`` stays with its server.
+        """
 
         def moved(stage: StageConfig) -> StageConfig:
             same_server = api_base is not None and api_base == stage.api_base
             key_env = stage.api_key_env if same_server else None
-            return stage.model_copy(update={"backend": backend, "api_base": api_base, "api_key_env": key_env})
+            changes = {"backend": backend, "api_base": api_base, "api_key_env": key_env}
+            return stage.model_copy(update={**changes, "fallback_backend": None, "fallback_api_base": None})
 
         return self.model_copy(
             update={name: moved(getattr(self, name)) for name in ("planner", "executor", "summarizer", "replan")}

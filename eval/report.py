@@ -14,6 +14,7 @@ from rich.table import Table
 
 from agenticiqa.eval.bootstrap import RESAMPLES, estimate, estimate_fitted, paired_difference
 from agenticiqa.eval.metrics import krcc, plcc, srcc
+from agenticiqa.signatures.types import ExecutorOutput
 
 Row = Mapping[str, Any]
 Predictions = dict[int, float]  # by the number of the row
@@ -121,7 +122,7 @@ def _predictions(rows: Sequence[Row]) -> dict[str, Predictions]:
         if row.get("quality_score") is not None:
             ours[index] = row["quality_score"]
         evidence = row.get("executor_evidence") or {}
-        scores = [score for region in (evidence.get("quality_scores") or {}).values() for _, score in region.values()]
+        scores = ExecutorOutput(quality_scores=evidence.get("quality_scores")).overall_scores
         if scores:
             mean[index] = statistics.fmean(scores)
         by_tool: dict[str, list[float]] = {}

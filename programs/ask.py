@@ -111,10 +111,10 @@ class Asked(dspy.Module):
                 if check:
                     check(typed)
             except AdapterParseError as error:
-                raw, typed = said(error), None
+                raw = said(error)
                 reasons.append(reason(error))
             except RecursionError:  # a model that repeats an opening bracket for ever
-                raw, typed = "", None
+                raw = ""
                 reasons.append("the answer was nested too deeply")
             except Rejected as error:
                 reasons.append(str(error))

@@ -53,8 +53,8 @@ class StateError(UserError):
 class Unanswered(AgenticIQAError):
     """A model was asked as often as allowed and never gave a usable answer.
 
-    ``reasons`` has one line per attempt, ``last_output`` the raw text of the last one, and ``last_answer`` the last one
-    as a typed output where it could be read and only a rule of the stage rejected it.
+    ``reasons`` has one line per attempt, ``last_output`` the raw text of the last one, and ``last_answer`` the last
+    one that could be read as a typed output and that only a rule of the stage rejected.
     """
 
     def __init__(self, stage: str, reasons: Sequence[str], last_output: str = "", last_answer: object = None) -> None:

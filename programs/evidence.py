@@ -4,8 +4,7 @@ import json
 import re
 from typing import Any
 
-from agenticiqa.programs.tools.card import OVERALL
-from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput
+from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
 
 UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
@@ -17,13 +16,14 @@ def format_evidence(evidence: ExecutorOutput) -> str:
     if evidence.distortion_analysis:
         rows = {region: [row.model_dump() for row in rows] for region, rows in evidence.distortion_analysis.items()}
         sections.append(("Distortion analysis", _json(rows)))
-    if evidence.scores:
+    rated = evidence.overall_scores
+    if rated:
         scores = {
             region: {distortion: [tool, round(score, 4)] for distortion, (tool, score) in row.items()}
             for region, row in (evidence.quality_scores or {}).items()
         }
         sections.append(("Tool scores (1-5 scale, higher is better)", _json(scores)))
-        sections.append(("Tool score mean", f"{sum(evidence.scores) / len(evidence.scores):.2f}"))
+        sections.append(("Tool score mean", f"{sum(rated) / len(rated):.2f}"))
     if evidence.notes:
         sections.append(("Notes", _json(evidence.notes)))
     if not sections:

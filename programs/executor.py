@@ -12,7 +12,7 @@ from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.tools.card import OVERALL, ToolCard, find_card, run_tool
+from agenticiqa.programs.tools.card import ToolCard, find_card, run_tool
 from agenticiqa.signatures.executor import (
     Analysis,
     AnalyzeDistortions,
@@ -21,11 +21,12 @@ from agenticiqa.signatures.executor import (
     Selection,
     SelectTools,
 )
-from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, PlannerOutput, ToolCall
+from agenticiqa.signatures.types import GLOBAL, OVERALL, ExecutorOutput, PlannerOutput, ToolCall
+from agenticiqa.signatures.vocabulary import Distortion
 
 logger = logging.getLogger(__name__)
 
-Distortions = dict[str, list[str]]
+Distortions = dict[str, list[Distortion]]
 
 
 class Executor(Stage):
@@ -156,8 +157,9 @@ def _named_tools(names: list[str], wanted: Distortions) -> dict[str, dict[str, s
     first, *more = names
     selected: dict[str, dict[str, str]] = {}
     for region, distortions in wanted.items():
-        selected[region] = dict.fromkeys(distortions or [OVERALL], first)
-        selected[region] |= {f"{distortion} ({name})": name for name in more for distortion in distortions or [OVERALL]}
+        subjects: list[str] = [*distortions] or [OVERALL]
+        selected[region] = dict.fromkeys(subjects, first)
+        selected[region] |= {f"{subject} ({name})": name for name in more for subject in subjects}
     return selected
 
 

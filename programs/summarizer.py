@@ -19,6 +19,7 @@ from agenticiqa.programs.question import detect_query_type, parse_options
 from agenticiqa.programs.token_levels import level_probabilities_from_tokens
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality
 from agenticiqa.signatures.types import (
+    LEVEL_KEYS,
     PARSING_FAILED,
     UNABLE,
     ExecutorOutput,
@@ -78,7 +79,7 @@ class Summarizer(Stage):
         return dspy.Prediction(result=result, query_type=kind, retries=reply.retries)
 
     def _scored(self, reply: dspy.Prediction, evidence: ExecutorOutput) -> SummarizerOutput:
-        scores, p = evidence.scores, reply.probabilities
+        scores, p = evidence.overall_scores, reply.probabilities
         if not scores and reply.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
         score = self.fusion.fuse_scores(scores, p)
@@ -94,7 +95,7 @@ class Summarizer(Stage):
             quality_score=score,
             quality_reasoning=_sentences(reply.reasoning, f"{how} (levels from {reply.source}).", *_caveats(evidence)),
             used_evidence=_used(evidence),
-            quality_probs={str(level): share for level, share in sorted(p.items())},
+            quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=reply.source,
         )
 

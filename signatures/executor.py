@@ -7,6 +7,7 @@ import dspy
 from pydantic import Field, field_validator
 
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Strict, Text
+from agenticiqa.signatures.vocabulary import Distortion
 
 
 def _rows(value: Any) -> list[tuple[Any, Any]] | None:
@@ -35,9 +36,9 @@ class Detection(Strict):
         rows = _rows(value)
         return value if rows is None else [{"region": region, "distortions": names} for region, names in rows]
 
-    def by_region(self) -> dict[str, list[str]]:
+    def by_region(self) -> dict[str, list[Distortion]]:
         """``{region: [category, ...]}``, each category once."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[Distortion]] = {}
         for record in self.distortion_set:
             found.setdefault(record.region, []).extend(record.distortions)
         return {region: [*dict.fromkeys(names)] for region, names in found.items()}

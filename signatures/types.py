@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -22,6 +22,7 @@ from agenticiqa.signatures.vocabulary import (
 logger = logging.getLogger(__name__)
 
 GLOBAL = "Global"
+OVERALL = "Overall"
 UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"
 
@@ -46,6 +47,8 @@ def _folded_severity(value: Any) -> Any:
     return (fold_severity(value) or value) if isinstance(value, str) else value
 
 
+LevelKey = Literal["1", "2", "3", "4", "5"]
+LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
 DistortionName = Annotated[Distortion, BeforeValidator(_folded_distortion)]
 DetectableName = Annotated[DetectableDistortion, BeforeValidator(_folded_distortion)]
@@ -135,7 +138,7 @@ class PlannerOutput(Strict):
     @field_validator("required_tool")
     @classmethod
     def _one_tool_is_a_name(cls, value: str | list[str] | None) -> str | list[str] | None:
-        names = unique([value] if isinstance(value, str) else value or [])
+        names = unique(name for name in ([value] if isinstance(value, str) else value or []) if name.strip())
         return None if not names else names[0] if len(names) == 1 else names
 
     @property
@@ -227,6 +230,18 @@ class ExecutorOutput(Strict):
         """Every calibrated tool score, in order."""
         return [score for scores in (self.quality_scores or {}).values() for _, score in scores.values()]
 
+    @property
+    def overall_scores(self) -> list[float]:
+        """The scores that a rating is made of: of each region those for its quality overall, or all if it has none.
+
+        A tool for one distortion says nothing about the others, so its score explains the rating, but is no part of it.
+        """
+        rated: list[float] = []
+        for scores in (self.quality_scores or {}).values():
+            overall = [score for key, (_, score) in scores.items() if key.startswith(OVERALL)]
+            rated += overall or [score for _, score in scores.values()]
+        return rated
+
     def is_empty(self) -> bool:
         """Whether there is neither an analysis nor a score in it."""
         return not any(self.distortion_analysis.values() if self.distortion_analysis else ()) and not self.scores
@@ -264,7 +279,7 @@ class SummarizerOutput(Strict):
     replan_reason: str | None = None
     used_evidence: dict[str, Any] | None = None
     quality_score: float | None = Field(default=None, ge=1, le=5)
-    quality_probs: dict[Literal["1", "2", "3", "4", "5"], float] | None = None
+    quality_probs: dict[LevelKey, float] | None = None
     probability_source: Literal["logprobs", "quality_probs", "reasoning", "uniform", "measurements"] | None = None
 
     @field_validator("final_answer")
@@ -278,7 +293,7 @@ class SummarizerOutput(Strict):
 
     @model_validator(mode="after")
     def _fields_agree(self) -> "SummarizerOutput":
-        if isinstance(self.final_answer, float) and self.quality_score not in (None, self.final_answer):
+        if self.quality_score is not None and self.quality_score != self.final_answer:
             raise ValueError(f"quality_score {self.quality_score} differs from final_answer {self.final_answer}")
         if self.need_replan and not self.replan_reason:
             logger.warning("need_replan is set without a reason")

@@ -129,7 +129,8 @@ def _color(now: Measures, before: Measures, brightness: Finding) -> Finding:
     tone = (_contrast_ratio(now, before), _brightness_ratio(now, before))
     color, least = now["colorfulness"], before["colorfulness"] * min(1.0, *tone)
     most = before["colorfulness"] * max(1.0, *tone)
-    tint = _added_tint(now, before, max(1.0, *tone))
+    # A stronger tone or saturation strengthens the tint that was there as well.
+    tint = _added_tint(now, before, max(1.0, *tone, ratio(color, before["colorfulness"], GREYEST)))
     # Clipped highlights change hue: what overexposure accounts for is not a cast.
     left = 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
     measured = (

@@ -10,6 +10,11 @@ from agenticiqa.signatures.vocabulary import SEVERITIES, Severity
 Curve = Sequence[tuple[float, float]]
 
 
+def severity_word(severity: float) -> Severity:
+    """The nearest word for a severity in 0..4, the worse one half-way."""
+    return SEVERITIES[int(severity + 0.5)]
+
+
 @dataclass(frozen=True)
 class Finding:
     """How bad one category of distortion is, of which kind, and what was measured.
@@ -25,7 +30,7 @@ class Finding:
     @property
     def word(self) -> Severity:
         """The severity's nearest word."""
-        return SEVERITIES[round(self.severity)]
+        return severity_word(self.severity)
 
 
 def grade(value: float, curve: Curve) -> float:

@@ -14,25 +14,25 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 LEVELS = (1, 2, 3, 4, 5)
 
-# Fitted on 2026-11-22 by non-negative least squares to the mean opinions, put on 1..5, of 300 images of CLIVE and 1,200
+# Fitted on 2026-11-21 by non-negative least squares to the mean opinions, put on 1..5, of 300 images of CLIVE and 1,200
 # of BIQ2021 (their split=train here), the two sets with equal weight in all and each with a level of its own for
-# undistorted images (3.89 and 4.51; PRISTINE is the mean). Authentic photos hardly say what noise or low contrast cost,
-# so the weights are drawn towards 0.7, at which one extreme distortion alone leads from 4.2 to 1.4, as strongly as by
+# undistorted images (3.85 and 4.47; PRISTINE is the mean). Authentic photos hardly say what noise or low contrast cost,
+# so the weights are drawn towards 0.7, at which one extreme distortion alone leads from 4.16 to 1.36, as strongly as by
 # 100 images with severity 1. SPREAD is the standard deviation of what is left.
-PRISTINE = 4.2
+PRISTINE = 4.16
 WEIGHTS: dict[DetectableDistortion, float] = {
     "Blurs": 0.41,
-    "Color distortions": 0.37,
-    "Compression": 0.39,
+    "Color distortions": 0.23,
+    "Compression": 0.38,
     "Noise": 0.66,
-    "Brightness change": 0.28,
+    "Brightness change": 0.27,
     "Sharpness": 0.49,
     "Contrast": 0.17,
 }
 SPREAD = 0.66
 
 
-def expected_level(findings: Mapping[str, Finding]) -> float:
+def expected_level(findings: Mapping[DetectableDistortion, Finding]) -> float:
     """The level that the severities speak for, 1 (bad) to 5 (excellent); ``PRISTINE`` when all of them are 0.
 
     ``findings`` has one per category of WEIGHTS; a category that is missing counts as undistorted.
@@ -41,7 +41,7 @@ def expected_level(findings: Mapping[str, Finding]) -> float:
     return max(PRISTINE - loss, 1.0)
 
 
-def level_probabilities(findings: Mapping[str, Finding]) -> dict[int, float]:
+def level_probabilities(findings: Mapping[DetectableDistortion, Finding]) -> dict[int, float]:
     """The probability of each level 1..5, summing to one."""
     opinion = NormalDist(expected_level(findings), SPREAD)
     below = [0.0, *(opinion.cdf(level + 0.5) for level in LEVELS[:-1]), 1.0]

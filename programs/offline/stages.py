@@ -7,14 +7,17 @@ import dspy
 from agenticiqa.programs.flow import Flow, Stage
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.answers import answer_from_evidence
-from agenticiqa.programs.offline.levels import level_probabilities
+from agenticiqa.programs.offline.levels import expected_level, level_probabilities
+from agenticiqa.programs.offline.measured import VISIBLE
 from agenticiqa.programs.offline.perception import Finding, perceive
 from agenticiqa.programs.offline.planner import plan_question
-from agenticiqa.programs.tools.card import OVERALL, ToolCard
+from agenticiqa.programs.tools.card import ToolCard
 from agenticiqa.programs.tools.measures import measure
-from agenticiqa.signatures.types import DistortionAnalysis, ExecutorOutput
+from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, ExecutorOutput
+from agenticiqa.signatures.vocabulary import DetectableDistortion, Distortion
 
-VISIBLE = 0.5  # half a step above "none": where the word for a severity becomes "slight"
+Distortions = dict[str, list[Distortion]]
+Findings = Mapping[DetectableDistortion, Finding]
 
 
 class RulePlanner(Stage):
@@ -53,15 +56,15 @@ class MeasuredAnalyst(Stage):
     """Gives each distortion its measured severity, with the measured values as the explanation."""
 
     def steps(
-        self, image: LoadedImage, query: str, distortion_set: dict[str, list[str]], reference: LoadedImage | None
+        self, image: LoadedImage, query: str, distortion_set: Distortions, reference: LoadedImage | None
     ) -> Flow[dspy.Prediction]:
         """As ``Analyst.steps``."""
-        findings: Mapping[str, Finding] = perceive(image, reference)
+        findings = perceive(image, reference)
         analysis = {
             region: [
-                DistortionAnalysis(type=name, severity=findings[name].word, explanation=findings[name].explanation)
-                for name in names
-                if name in findings
+                DistortionAnalysis(type=name, severity=finding.word, explanation=finding.explanation)
+                for name, finding in findings.items()
+                if name in names
             ]
             for region, names in distortion_set.items()
         }
@@ -72,7 +75,7 @@ class MeasuredAnalyst(Stage):
 class TableSelector(Stage):
     """Picks the first tool whose card says that it is good at the distortion, else the first that is good overall."""
 
-    def steps(self, distortion_set: dict[str, list[str]], cards: list[ToolCard]) -> Flow[dspy.Prediction]:
+    def steps(self, distortion_set: Distortions, cards: list[ToolCard]) -> Flow[dspy.Prediction]:
         """As ``Selector.steps``."""
         chosen = {
             region: {name: card.name for name in names if (card := best_for(name, cards))}
@@ -112,7 +115,7 @@ class EvidenceAnswerer(Stage):
     ) -> Flow[dspy.Prediction]:
         """As ``Answerer.steps``."""
         findings = perceive(image, reference)
-        expected = sum(level * share for level, share in level_probabilities(findings).items())
+        expected = expected_level(findings)
         answered = answer_from_evidence(query, options, findings, evidence, expected, compared=reference is not None)
         return dspy.Prediction(final_answer=answered.final_answer, reasoning=answered.reasoning, retries=[])
         yield  # a flow without calls is still a generator
@@ -127,12 +130,12 @@ def best_for(distortion: str, cards: list[ToolCard]) -> ToolCard | None:
     return None
 
 
-def worst_first(findings: Mapping[str, Finding]) -> list[tuple[str, Finding]]:
+def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]]:
     """The findings by falling severity."""
     return sorted(findings.items(), key=lambda item: -item[1].severity)
 
 
-def summary(findings: Mapping[str, Finding]) -> str:
+def summary(findings: Findings) -> str:
     """The visible findings in words, worst first."""
     visible = [(name, finding) for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
     if not visible:

@@ -14,8 +14,6 @@ from agenticiqa.signatures.types import ToolCall
 
 logger = logging.getLogger(__name__)
 
-OVERALL = "Overall"
-
 
 @dataclass(frozen=True)
 class ToolCard:

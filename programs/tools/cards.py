@@ -11,7 +11,7 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.blockwise import SMALLEST as PIQE_SMALLEST
 from agenticiqa.programs.tools.blockwise import piqe
 from agenticiqa.programs.tools.calibration import Calibration, usable
-from agenticiqa.programs.tools.card import OVERALL, ToolCard
+from agenticiqa.programs.tools.card import ToolCard
 from agenticiqa.programs.tools.exposure import exposure_error
 from agenticiqa.programs.tools.fidelity import ms_ssim, psnr, ssim
 from agenticiqa.programs.tools.gradient import fsim, gmsd
@@ -20,6 +20,7 @@ from agenticiqa.programs.tools.information import vif
 from agenticiqa.programs.tools.naturalness import BRISQUE_SMALLEST, NIQE_SMALLEST, brisque, niqe
 from agenticiqa.programs.tools.spatial import blockiness, blur_extent, edge_sharpness, noise_sigma
 from agenticiqa.programs.tools.tonal import colorfulness, rms_contrast
+from agenticiqa.signatures.types import OVERALL
 
 FULL_REFERENCE = (
     ToolCard(

@@ -78,7 +78,7 @@ def measure(image: LoadedImage) -> Mapping[str, float]:
     if mine:
         try:
             future.set_result(MappingProxyType(_measure_pixels(image.pixels)))
-        except BaseException as error:
+        except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
             with _lock:
                 del _measured[image]
             future.set_exception(error)

@@ -12,7 +12,8 @@ import numpy as np
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
-from agenticiqa.programs.tools.card import OVERALL, ToolCard
+from agenticiqa.programs.tools.card import ToolCard
+from agenticiqa.signatures.types import OVERALL
 
 INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial licence)'
 

@@ -25,18 +25,16 @@ def blur_extent(image: RGB) -> float:
 
     Crete, Dolmiere, Ladret, Nicolas, "The blur effect: perception and estimation with a new no-reference perceptual
     blur metric", SPIE 6492 (2007), on Sobel gradients, the worse of the two directions. Sharp photos lie between 0.2
-    and 0.45. A flat image has no edge to judge and gives 0.
+    and 0.42. A flat image has no edge to judge and gives 0.
     """
     plane = _checked_luma(image)
     extents = [0.0]
     for axis in (0, 1):
-        own = np.abs(scipy.ndimage.sobel(plane, axis))[2:-1, 2:-1]
-        blurred = np.abs(scipy.ndimage.sobel(scipy.ndimage.uniform_filter1d(plane, BLUR_WINDOW, axis), axis))[
-            2:-1, 2:-1
-        ]
-        total = own.sum()
+        again = scipy.ndimage.uniform_filter1d(plane, BLUR_WINDOW, axis)
+        before, after = (np.abs(scipy.ndimage.sobel(each, axis))[2:-1, 2:-1] for each in (plane, again))
+        total = before.sum()
         if total > 1e-6:
-            extents.append(float(np.minimum(own, blurred).sum() / total))
+            extents.append(float(np.minimum(before, after).sum() / total))
     return max(extents)
 
 
@@ -46,7 +44,7 @@ def noise_sigma(image: RGB) -> float:
     The residual is Immerkaer's ("Fast noise variance estimation", CVIU 64, 1996), which any plane or straight ramp
     leaves at zero. Its median magnitude is taken in blocks of 16 x 16 pixels, scaled as for a Gaussian, and the tenth
     percentile over the blocks that are not clipped is the estimate: the smoothest parts of the scene speak for it,
-    texture does not. Clean photos stay below 2.5.
+    texture does not. Clean photos stay below 2.4.
     """
     plane = _checked_luma(image)
     if min(plane.shape) < 3:
@@ -71,11 +69,11 @@ def isolated_pixels(image: RGB) -> float:
 
 
 def blockiness(image: RGB) -> float:
-    """How much stronger luma steps are on an 8 x 8 grid than between its lines: about 1 without blocking, up to 100.
+    """How much stronger luma steps are on an 8 x 8 grid than between its lines: about 1 without blocking, up to 25.
 
     A step counts by what it exceeds its two neighbours in the row, up to 12 grey levels, in the spirit of Wang, Sheikh,
     Bovik, "No-reference perceptual quality assessment of JPEG compressed images", ICIP 2002. The grid may start
-    anywhere, so crops of a compressed image show it too. JPEG of quality 60 gives about 2, of quality 10 about 6.
+    anywhere, so crops of a compressed image show it too. JPEG of quality 60 gives 1.2 to 2.1, of quality 12 2 to 6.
     """
     plane = _checked_luma(image)
     return float(np.mean([_grid_ratio(plane), _grid_ratio(plane.T)]))
@@ -87,7 +85,7 @@ def edge_sharpness(image: RGB) -> float:
     The reciprocal of an edge width in pixels, after Marziliano, Dufaux, Winkler, Ebrahimi, "A no-reference perceptual
     blur metric", ICIP 2002: the largest difference of neighbours over the range of values, in windows of 9 x 9 pixels,
     the median over the fifth of windows with the largest range. It does not depend on contrast. Sharp photos lie
-    between 0.45 and 0.75; sharpening drives it to 1.
+    between 0.48 and 0.78; sharpening drives it to 1.
     """
     plane = _checked_luma(image)
     if min(plane.shape) < 2:
@@ -95,10 +93,9 @@ def edge_sharpness(image: RGB) -> float:
     step = np.maximum(np.abs(np.diff(plane, axis=1))[:-1], np.abs(np.diff(plane, axis=0))[:, :-1])
     steepest = scipy.ndimage.maximum_filter(_cells(step, np.maximum), 3)
     rows, columns = steepest.shape
-    height = scipy.ndimage.maximum_filter(_cells(plane, np.maximum), 3) - scipy.ndimage.minimum_filter(
-        _cells(plane, np.minimum), 3
-    )
-    height = height[:rows, :columns]
+    highest = scipy.ndimage.maximum_filter(_cells(plane, np.maximum), 3)
+    lowest = scipy.ndimage.minimum_filter(_cells(plane, np.minimum), 3)
+    height = (highest - lowest)[:rows, :columns]
     strong = height >= max(float(np.percentile(height, 80)), 2.0)
     if not strong.any():
         return 0.0
@@ -110,7 +107,7 @@ def overshoot(image: RGB) -> float:
 
     The halo that sharpening leaves. Profiles across the steepest edges are compared with their own ends, 4 to 8
     pixels away; the median over the edges of overshoot plus undershoot. 0 without halos (or without edges) to about 3;
-    texture beside the edges counts too, so that photos lie between 0.05 and 1.2.
+    texture beside the edges counts too, so that photos lie between 0 and 1.8.
     """
     plane = _checked_luma(image)
     if min(plane.shape) < 4 * PROFILE_REACH:

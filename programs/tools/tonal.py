@@ -67,16 +67,16 @@ def colorfulness(image: RGB) -> float:
 def color_cast(image: RGB) -> float:
     """Strength of the tint of what should be neutral: its distance from grey in CIELAB's a*b* plane, 0 to about 130.
 
-    Nearly every scene holds something without colour, so the fifth of the pixels with the least chroma is taken for
-    it (black and white ones, L* below 10 or above 95, left out); below 5 in most photos.
+    Nearly every scene holds something without colour, so the least saturated fifth of the pixels (chroma over L*) is
+    taken for it; black and white ones, L* below 10 or above 95, are left out. Below 20 in nearly all photos.
     """
     lightness, a, b = np.moveaxis(_lab(_tone(image)), -1, 0)
     seen = (lightness >= 10) & (lightness <= 95)
     if not seen.any():
         return 0.0
     a, b = a[seen], b[seen]
-    chroma = np.hypot(a, b)
-    neutral = chroma <= np.percentile(chroma, 20)
+    saturation = np.hypot(a, b) / lightness[seen]
+    neutral = saturation <= np.percentile(saturation, 20)
     return math.hypot(a[neutral].mean(), b[neutral].mean())
 
 

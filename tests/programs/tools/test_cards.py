@@ -6,8 +6,8 @@ import pytest
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import CARDS, find_card, run_tool, toolbox
 from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
-from agenticiqa.programs.tools.card import OVERALL
 from agenticiqa.programs.tools.cards import listing
+from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 from support.ladders import scene
 

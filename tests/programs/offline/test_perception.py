@@ -1,0 +1,221 @@
+"""What is seen in distorted images: the right category, rising with the distortion, and nothing where nothing is."""
+
+import io
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import skimage.data
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+from scipy.stats import spearmanr
+
+from agenticiqa.programs import images
+from agenticiqa.programs.offline.findings import grade
+from agenticiqa.programs.offline.perception import Finding, perceive
+from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES
+from support.ladders import LADDERS, LEVELS, scene
+
+CATEGORY = {
+    "blur": "Blurs",
+    "noise": "Noise",
+    "jpeg": "Compression",
+    "darken": "Brightness change",
+    "brighten": "Brightness change",
+    "desaturate": "Color distortions",
+    "low_contrast": "Contrast",
+}
+PHOTOS = {
+    "astronaut": (slice(0, 288), slice(60, 380)),
+    "chelsea": (slice(0, 288), slice(80, 400)),
+    "coffee": (slice(60, 348), slice(140, 460)),
+    "motorcycle": (slice(100, 388), slice(200, 520)),
+}
+
+
+def loaded(rgb: np.ndarray) -> images.LoadedImage:
+    return images.load(Image.fromarray(rgb))
+
+
+@pytest.fixture(scope="module")
+def photos() -> dict[str, np.ndarray]:
+    made = {"motorcycle": skimage.data.stereo_motorcycle()[0]}
+    return {
+        name: np.ascontiguousarray((made[name] if name in made else getattr(skimage.data, name)())[crop])
+        for name, crop in PHOTOS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def ladders(photos) -> dict[tuple[str, str], list[images.LoadedImage]]:
+    return {
+        (name, kind): [loaded(LADDERS[kind](level, rgb)) for level in LEVELS]
+        for name, rgb in photos.items()
+        for kind in CATEGORY
+    }
+
+
+def top(findings: dict[str, Finding]) -> str:
+    return max(findings, key=lambda category: findings[category].severity)
+
+
+def follows(levels: range, severities: list[float]) -> float:
+    return float(spearmanr(levels, severities).statistic) if len(set(severities)) > 1 else 0.0
+
+
+@pytest.mark.parametrize("referenced", [True, False])
+def test_all_seven_categories_are_judged_each_in_one_sentence(photos, referenced):
+    image = loaded(LADDERS["jpeg"](3, photos["coffee"]))
+    findings = perceive(image, loaded(photos["coffee"]) if referenced else None)
+    assert tuple(findings) == DETECTABLE
+    for finding in findings.values():
+        assert 0 <= finding.severity <= 4
+        assert finding.explanation.endswith(".")
+        assert ". " not in finding.explanation
+        assert finding.subtype
+
+
+@pytest.mark.parametrize(
+    ("severity", "word"), [*enumerate(SEVERITIES), (0.4, "none"), (2.6, "severe"), (3.7, "extreme")]
+)
+def test_the_word_is_the_nearest_one(severity, word):
+    assert Finding(severity, "", "").word == word
+
+
+def test_a_curve_is_linear_between_its_points_and_constant_beyond():
+    curve = ((1, 4), (2, 3), (4, 0))
+    assert [grade(value, curve) for value in (0, 1, 1.5, 3, 4, 9)] == [4, 4, 3.5, 1.5, 0, 0]
+
+
+def test_an_image_does_not_differ_from_itself(photos):
+    for rgb in (*photos.values(), scene(), np.zeros((40, 40, 3), np.uint8), np.full((1, 1, 3), 255, np.uint8)):
+        findings = perceive(loaded(rgb), loaded(rgb))
+        assert {category: finding.severity for category, finding in findings.items()} == dict.fromkeys(DETECTABLE, 0)
+
+
+@pytest.mark.parametrize("kind", CATEGORY)
+def test_with_a_reference_the_severity_follows_the_true_level_in_every_photo(ladders, kind):
+    for name in PHOTOS:
+        steps = ladders[name, kind]
+        severities = [perceive(step, steps[0])[CATEGORY[kind]].severity for step in steps]
+        assert follows(LEVELS, severities) >= 0.9, (name, severities)
+
+
+@pytest.mark.parametrize("kind", CATEGORY)
+def test_with_a_reference_the_true_category_leads_from_the_third_level_on(ladders, kind):
+    for name in PHOTOS:
+        steps = ladders[name, kind]
+        assert [top(perceive(step, steps[0])) for step in steps[3:]] == [CATEGORY[kind]] * 3, name
+
+
+@pytest.mark.parametrize("kind", CATEGORY)
+def test_without_a_reference_the_severity_follows_the_true_level_on_average(ladders, kind):
+    agreement = [
+        follows(LEVELS, [perceive(step)[CATEGORY[kind]].severity for step in ladders[name, kind]]) for name in PHOTOS
+    ]
+    assert np.mean(agreement) >= 0.9, agreement
+
+
+# A dim scene made brighter, or a greyish one with its colours faded, may well be meant so: nobody can tell without
+# the reference. Those two kinds are held to half of the cases, the others to nine in ten.
+@pytest.mark.parametrize("kind", CATEGORY)
+def test_without_a_reference_the_true_category_mostly_leads_from_the_third_level_on(ladders, kind):
+    leading = [top(perceive(step)) for name in PHOTOS for step in ladders[name, kind][3:]]
+    share = leading.count(CATEGORY[kind]) / len(leading)
+    assert share >= (0.5 if kind in ("brighten", "desaturate") else 0.9), leading
+
+
+def test_good_photos_show_nothing_above_slight(photos):
+    for name, rgb in photos.items():
+        worse = {c: f for c, f in perceive(loaded(rgb)).items() if f.severity >= 1.5}
+        assert not worse, (name, worse)
+
+
+def test_a_grey_image_is_called_desaturated_at_most_moderately(photos):
+    finding = perceive(loaded(LADDERS["desaturate"](5, photos["astronaut"])))["Color distortions"]
+    assert finding.subtype == "desaturation"
+    assert finding.word in ("slight", "moderate")
+
+
+def sharpen(rgb: np.ndarray) -> np.ndarray:
+    return rgb + 3 * (rgb - gaussian_filter(rgb, (1.5, 1.5, 0)))
+
+
+def sprinkle(rgb: np.ndarray) -> np.ndarray:
+    draw = np.random.default_rng(0).random(rgb.shape[:2])
+    return np.where((draw < 0.04)[..., None], np.where(draw < 0.02, 0, 255)[..., None], rgb)
+
+
+def saturate(rgb: np.ndarray) -> np.ndarray:
+    mean = rgb.mean(axis=2, keepdims=True)
+    return mean + 3 * (rgb - mean)
+
+
+@pytest.mark.parametrize(
+    ("change", "category", "subtype"),
+    [
+        (lambda rgb: rgb * 0.4, "Brightness change", "underexposure"),
+        (lambda rgb: rgb * 2.2, "Brightness change", "overexposure"),
+        (lambda rgb: rgb * np.array([1.3, 1, 0.6]), "Color distortions", "color cast"),
+        (saturate, "Color distortions", "oversaturation"),
+        (lambda rgb: rgb.mean(axis=2, keepdims=True) + 0.2 * (rgb - rgb.mean(axis=2, keepdims=True)),
+         "Color distortions", "desaturation"),
+        (sharpen, "Sharpness", "oversharpening"),
+        (sprinkle, "Noise", "impulse noise"),
+        (lambda rgb: rgb + np.random.default_rng(0).normal(0, 20, rgb.shape), "Noise", "Gaussian noise"),
+        (lambda rgb: rgb.mean() + 0.4 * (rgb - rgb.mean()), "Contrast", "low contrast"),
+        (lambda rgb: gaussian_filter(rgb, (3, 3, 0)), "Blurs", "defocus or motion blur"),
+    ],
+)  # fmt: skip
+def test_the_kind_of_a_distortion_is_named(photos, change, category, subtype):
+    for name in ("astronaut", "motorcycle"):
+        rgb = photos[name]
+        changed = np.clip(np.rint(change(rgb.astype(float))), 0, 255).astype(np.uint8)
+        findings = perceive(loaded(changed), loaded(rgb))
+        assert top(findings) == category, (name, findings)
+        assert findings[category].subtype == subtype, name
+
+
+def test_a_darker_image_has_not_lost_contrast_or_color_or_gained_noise(photos):
+    findings = perceive(loaded(LADDERS["darken"](4, photos["coffee"])), loaded(photos["coffee"]))
+    assert all(findings[category].severity < 0.5 for category in ("Contrast", "Color distortions", "Noise", "Blurs"))
+
+
+def test_a_crop_of_a_jpeg_still_shows_its_blocks(photos):
+    whole = LADDERS["jpeg"](5, photos["coffee"])
+    assert top(perceive(loaded(np.ascontiguousarray(whole[3:, 6:])))) == "Compression"
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 9), (1, 700), (40, 40)])
+@pytest.mark.parametrize("value", [0, 119, 255])
+def test_tiny_and_flat_images_are_judged_without_a_warning(size, value):
+    image, other = (loaded(np.full((*size, 3), v, np.uint8)) for v in (value, 255 - value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for findings in (perceive(image), perceive(image, other)):
+            assert all(0 <= finding.severity <= 4 for finding in findings.values())
+
+
+# Strongly distorted images of LIVE release 2; fast fading is left out, which shows as blur, blocks or ringing.
+@pytest.mark.parametrize("referenced", [True, False])
+def test_the_distortions_of_live_are_recognised(shared_data: Path, referenced):
+    folder = shared_data / "live_r2"
+    expected = {
+        "gblur_buildings_img73": "Blurs",
+        "gblur_monarch_img11": "Blurs",
+        "jpeg_dancers_img41": "Compression",
+        "jpeg_sailing1_img175": "Compression",
+        "wnoise_monarch_img17": "Noise",
+        "wnoise_sailing1_img141": "Noise",
+    }
+    for name, category in expected.items():
+        reference = images.load(folder / "ref" / f"{name.split('_')[1]}.webp") if referenced else None
+        assert top(perceive(images.load(folder / "images" / f"{name}.webp"), reference)) == category, name
+
+
+def test_a_lossless_copy_of_the_file_shows_no_difference(photos):
+    buffer = io.BytesIO()
+    Image.fromarray(photos["chelsea"]).save(buffer, "WEBP", lossless=True)
+    findings = perceive(images.load(buffer.getvalue()), loaded(photos["chelsea"]))
+    assert all(finding.severity == 0 for finding in findings.values())
