@@ -12,7 +12,7 @@ from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.offline.planner import plan_question
+from agenticiqa.programs.offline.planning.planner import plan_question
 from agenticiqa.programs.plan_rules import enforce, find_tool, violations
 from agenticiqa.programs.tools.card import ToolCard
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature

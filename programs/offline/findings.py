@@ -12,7 +12,7 @@ Curve = Sequence[tuple[float, float]]
 
 def severity_word(severity: float) -> Severity:
     """The nearest word for a severity in 0..4, the worse one half-way."""
-    return SEVERITIES[int(severity + 0.5)]
+    return SEVERITIES[min(len(SEVERITIES) - 1, int(severity + 0.5))]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import dspy
 
 from agenticiqa.programs.flow import Flow, Stage
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.offline.answers import answer_from_evidence
+from agenticiqa.programs.offline.answering.answers import answer_from_evidence
+from agenticiqa.programs.offline.answering.measured import VISIBLE
 from agenticiqa.programs.offline.levels import expected_level, level_probabilities
-from agenticiqa.programs.offline.measured import VISIBLE
 from agenticiqa.programs.offline.perception import Finding, perceive
-from agenticiqa.programs.offline.planner import plan_question
+from agenticiqa.programs.offline.planning.planner import plan_question
 from agenticiqa.programs.tools.card import ToolCard
 from agenticiqa.programs.tools.measures import measure
 from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, ExecutorOutput

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenticiqa.programs.offline.answers import Answered, answer_from_evidence
+from agenticiqa.programs.offline.answering.answers import Answered, answer_from_evidence
 from agenticiqa.programs.offline.perception import Finding
 from agenticiqa.programs.question import parse_options, question_part
 from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput

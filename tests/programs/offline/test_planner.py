@@ -9,7 +9,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.offline.planner import plan_question
+from agenticiqa.programs.offline.planning.planner import plan_question
 from agenticiqa.programs.plan_rules import enforce, violations
 from agenticiqa.programs.question import detect_query_type
 from agenticiqa.signatures.types import PlanFlags

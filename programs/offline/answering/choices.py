@@ -3,13 +3,13 @@
 import re
 from collections.abc import Collection, Mapping
 
-from agenticiqa.programs.offline.claims import YES, judge, not_understood
-from agenticiqa.programs.offline.comparisons import compare, is_comparison
-from agenticiqa.programs.offline.measured import Measured, Verdict
-from agenticiqa.programs.offline.naming import name
-from agenticiqa.programs.offline.reading import read
-from agenticiqa.programs.offline.scales import on_scale
-from agenticiqa.programs.offline.terms import word_set
+from agenticiqa.programs.offline.answering.claims import YES, judge, not_understood
+from agenticiqa.programs.offline.answering.comparisons import compare, is_comparison
+from agenticiqa.programs.offline.answering.measured import Measured, Verdict
+from agenticiqa.programs.offline.answering.naming import name
+from agenticiqa.programs.offline.answering.reading import read
+from agenticiqa.programs.offline.answering.scales import on_scale
+from agenticiqa.programs.offline.answering.terms import word_set
 
 _YES = re.compile(r"yes\b", re.I)
 _NO = re.compile(r"no(?:$|\s*[,.;:]|\s+(?:it|there|they|the|this)\b)", re.I)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline import words
-from agenticiqa.programs.offline.tokens import Token, tokenize
+from agenticiqa.programs.offline.planning import words
+from agenticiqa.programs.offline.planning.tokens import Token, tokenize
 
 _EXCLUSION = re.compile(
     r"\b(?:ignor(?:e|es|ing)|disregard(?:ing)?|apart from|aside from|other than|besides|except(?: for)?|regardless of"

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline.perception import Finding
-from agenticiqa.programs.offline.terms import LOWER, UPPER, Meaning, Subject, terms_in
+from agenticiqa.programs.offline.answering.terms import LOWER, UPPER, Meaning, Subject, terms_in
+from agenticiqa.programs.offline.findings import Finding, severity_word
 from agenticiqa.signatures.types import ExecutorOutput
-from agenticiqa.signatures.vocabulary import SEVERITIES, DetectableDistortion, Severity
+from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
 OBJECTIONABLE = 1.5  # the severity from which "moderate" is: the picture is then called blurry, noisy, ...
@@ -105,8 +105,3 @@ class Measured:
         if not meaning.kind:  # an over-sharpened picture is not an unclear one
             return 0.0 if meaning.subject == "clarity" and kind == UPPER["clarity"] else severity
         return 0.0 if {kind, meaning.kind} == {UPPER.get(category), LOWER.get(category)} else None
-
-
-def severity_word(severity: float) -> Severity:
-    """The word nearest to a severity 0..4."""
-    return SEVERITIES[min(4, int(severity + 0.5))]

@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline import words
-from agenticiqa.programs.offline.choices import choose
-from agenticiqa.programs.offline.explanations import explain, tool_scores
-from agenticiqa.programs.offline.measured import Measured, Verdict
+from agenticiqa.programs.offline.answering.choices import choose
+from agenticiqa.programs.offline.answering.explanations import explain, tool_scores
+from agenticiqa.programs.offline.answering.measured import Measured, Verdict
+from agenticiqa.programs.offline.answering.terms import terms_in
 from agenticiqa.programs.offline.perception import Finding
-from agenticiqa.programs.offline.scope import read_scope, without_idioms
-from agenticiqa.programs.offline.terms import terms_in
+from agenticiqa.programs.offline.planning import words
+from agenticiqa.programs.offline.planning.scope import read_scope, without_idioms
 from agenticiqa.programs.question import parse_options, question_part
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput, unique
 from agenticiqa.signatures.vocabulary import DetectableDistortion

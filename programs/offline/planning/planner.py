@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
-from agenticiqa.programs.offline import words
-from agenticiqa.programs.offline.scope import read_scope, without_idioms
-from agenticiqa.programs.offline.tool_names import requested_tools, tool_mentions
+from agenticiqa.programs.offline.planning import words
+from agenticiqa.programs.offline.planning.scope import read_scope, without_idioms
+from agenticiqa.programs.offline.planning.tool_names import requested_tools, tool_mentions
 from agenticiqa.programs.plan_rules import expected_flags, widened
 from agenticiqa.programs.question import parse_options, question_part
 from agenticiqa.signatures.types import PlannerOutput

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline import words
+from agenticiqa.programs.offline.planning import words
 from agenticiqa.signatures.vocabulary import Distortion, distortions_in
 
 _TOKEN = re.compile(r"[^\W_][\w'-]*|[^\w\s]")

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from agenticiqa.programs.offline.claims import TWO_SIDED, cannot_tell, meant, quoted
-from agenticiqa.programs.offline.measured import VISIBLE, Measured, Verdict
-from agenticiqa.programs.offline.reading import Reading
-from agenticiqa.programs.offline.terms import LOWER, UPPER, Meaning
+from agenticiqa.programs.offline.answering.claims import TWO_SIDED, cannot_tell, meant, quoted
+from agenticiqa.programs.offline.answering.measured import VISIBLE, Measured, Verdict
+from agenticiqa.programs.offline.answering.reading import Reading
+from agenticiqa.programs.offline.answering.terms import LOWER, UPPER, Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 TIE = 0.05

@@ -4,11 +4,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from agenticiqa.programs.offline.claims import NO, TWO_SIDED, YES, not_understood
-from agenticiqa.programs.offline.measured import VISIBLE, Measured, Verdict
-from agenticiqa.programs.offline.reading import Reading, read
-from agenticiqa.programs.offline.scales import nearest
-from agenticiqa.programs.offline.terms import Meaning, Subject
+from agenticiqa.programs.offline.answering.claims import NO, TWO_SIDED, YES, not_understood
+from agenticiqa.programs.offline.answering.measured import VISIBLE, Measured, Verdict
+from agenticiqa.programs.offline.answering.reading import Reading, read
+from agenticiqa.programs.offline.answering.scales import nearest
+from agenticiqa.programs.offline.answering.terms import Meaning, Subject
 
 _REFERENCE = (
     r"(?:the |its |a )?(?:reference|original|pristine|source|undistorted)(?: (?:image|picture|photo|one|version))?"

@@ -5,11 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agenticiqa.programs.offline.claims import cannot_tell, meant
-from agenticiqa.programs.offline.measured import OBJECTIONABLE, VISIBLE, Measured, Verdict, severity_word
-from agenticiqa.programs.offline.reading import Reading, read
-from agenticiqa.programs.offline.scales import TIE
-from agenticiqa.programs.offline.terms import DETECTABLE, Meaning
+from agenticiqa.programs.offline.answering.claims import cannot_tell, meant
+from agenticiqa.programs.offline.answering.measured import OBJECTIONABLE, VISIBLE, Measured, Verdict
+from agenticiqa.programs.offline.answering.reading import Reading, read
+from agenticiqa.programs.offline.answering.scales import TIE
+from agenticiqa.programs.offline.answering.terms import DETECTABLE, Meaning
+from agenticiqa.programs.offline.findings import severity_word
 
 _ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenticiqa.programs.offline import words
-from agenticiqa.programs.offline.phrases import Phrase, excluded, phrases
-from agenticiqa.programs.offline.tokens import Token, tokenize
+from agenticiqa.programs.offline.planning import words
+from agenticiqa.programs.offline.planning.phrases import Phrase, excluded, phrases
+from agenticiqa.programs.offline.planning.tokens import Token, tokenize
 from agenticiqa.signatures.types import GLOBAL, unique
 from agenticiqa.signatures.vocabulary import Distortion
 

@@ -4,12 +4,13 @@ import re
 from collections.abc import Collection
 
 from agenticiqa.programs.fusion import level_name
-from agenticiqa.programs.offline.claims import cannot_tell, judge, not_understood, offers_opposites, quoted
-from agenticiqa.programs.offline.comparisons import compare, is_comparison
-from agenticiqa.programs.offline.measured import VISIBLE, Measured, Verdict, severity_word
-from agenticiqa.programs.offline.reading import Reading, read
-from agenticiqa.programs.offline.scales import TIE
-from agenticiqa.programs.offline.terms import Meaning
+from agenticiqa.programs.offline.answering.claims import cannot_tell, judge, not_understood, offers_opposites, quoted
+from agenticiqa.programs.offline.answering.comparisons import compare, is_comparison
+from agenticiqa.programs.offline.answering.measured import VISIBLE, Measured, Verdict
+from agenticiqa.programs.offline.answering.reading import Reading, read
+from agenticiqa.programs.offline.answering.scales import TIE
+from agenticiqa.programs.offline.answering.terms import Meaning
+from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 NOTHING_SEEN = "No visible distortion was measured"

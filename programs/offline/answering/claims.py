@@ -4,9 +4,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from agenticiqa.programs.offline.measured import OBJECTIONABLE, VISIBLE, Measured, Verdict, severity_word
-from agenticiqa.programs.offline.reading import Reading, read
-from agenticiqa.programs.offline.terms import LOWER, UPPER, Meaning
+from agenticiqa.programs.offline.answering.measured import OBJECTIONABLE, VISIBLE, Measured, Verdict
+from agenticiqa.programs.offline.answering.reading import Reading, read
+from agenticiqa.programs.offline.answering.terms import LOWER, UPPER, Meaning
+from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 YES, NO = "Yes", "No"

@@ -1,0 +1,1 @@
+"""A plan from the words of a question, by rules."""
