@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 from scipy.optimize import least_squares
-from scipy.stats import spearmanr
 
 from agenticiqa.eval.datasets import Labelled, read_labels
+from agenticiqa.eval.metrics import srcc
 from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
 from agenticiqa.programs.images import load_pair
 from agenticiqa.programs.tools import CARDS, ToolCard, find_card
@@ -34,7 +34,10 @@ def fit_calibration(
     x, y = np.asarray(raw, float), np.asarray(quality, float)
     if len(x) < LEAST_POINTS or np.ptp(x) == 0:
         raise ToolError(f"a curve needs at least {LEAST_POINTS} points with different values, got {len(x)}")
-    rising = float(spearmanr(x, y).statistic) >= 0
+    correlation = srcc(x, y)
+    if correlation is None:
+        raise ToolError("a curve needs qualities that differ, and these are all the same")
+    rising = correlation >= 0
 
     def betas(free: np.ndarray) -> tuple[float, float, float, float, float]:
         span, steepness, middle, centre = free
@@ -45,19 +48,21 @@ def fit_calibration(
     fit = least_squares(lambda free: logistic5(x, betas(free)) - y, start, bounds=(low, high), loss="soft_l1")
     curve = Calibration(betas(fit.x), raw_range, "")
     residual = float(np.sqrt(np.mean([(curve(value) - target) ** 2 for value, target in zip(x, y, strict=True)])))
-    srcc = abs(float(spearmanr(x, y).statistic))
-    provenance = f"{name}, n={len(x)}, {date.today().isoformat()}, residual {residual:.2f}, SRCC {srcc:.3f}"
+    made = date.today().isoformat()
+    provenance = f"{name}, n={len(x)}, {made}, residual {residual:.2f}, SRCC {abs(correlation):.3f}"
     return Calibration(tuple(round(b, 6) for b in curve.betas), raw_range, provenance)  # type: ignore[arg-type]
+
+
+def raw_value(card: ToolCard, item: Labelled) -> float:
+    """What a metric gives for a labelled image, on its own scale. Raises ToolError where it does not apply."""
+    image, reference = load_pair(item.image, item.reference if card.kind == "FR" else None)
+    return float(card.measure(image.pixels, reference.pixels) if reference else card.measure(image.pixels))
 
 
 def measure_all(card: ToolCard, items: Sequence[Labelled], low: float, high: float) -> tuple[list[float], list[float]]:
     """The raw values and the qualities in 1..5 of labelled images; for a full-reference card also of the references."""
-    raw, quality = [], []
-    for item in items:
-        image, reference = load_pair(item.image, item.reference)
-        pair = (image.pixels, reference.pixels) if card.kind == "FR" and reference else (image.pixels,)
-        raw.append(card.measure(*pair))
-        quality.append(float(np.clip(1 + 4 * (item.mos - low) / (high - low), 1, 5)))
+    raw = [raw_value(card, item) for item in items]
+    quality = [float(np.clip(1 + 4 * (item.mos - low) / (high - low), 1, 5)) for item in items]
     if card.kind == "FR":  # a pristine image is excellent by definition, and few sets show one
         for path in sorted({item.reference for item in items if item.reference}):
             pristine = load_pair(path, None)[0].pixels

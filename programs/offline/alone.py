@@ -27,7 +27,7 @@ LOW_CONTRAST: Curve = ((0.12, 4), (0.26, 3.2), (0.40, 2.3), (0.54, 1.1), (0.62, 
 HIGH_CONTRAST: Curve = ((84, 0), (95, 1), (110, 2.2), (125, 3.2))
 DESATURATION: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0.9), (0.2, 0.6), (0.3, 0.4), (0.5, 0.2), (1.5, 0))
 OVERSATURATION: Curve = ((95, 0), (120, 0.9), (145, 2.0), (180, 4))
-COLOR_CAST: Curve = ((22, 0), (30, 0.6), (38, 1.5), (50, 2.7), (70, 4))
+COLOR_CAST: Curve = ((27, 0), (33, 0.6), (40, 1.5), (52, 2.7), (70, 4))
 
 
 def find(now: Mapping[str, float]) -> dict[DetectableDistortion, Finding]:
