@@ -1,9 +1,9 @@
 """Severities of an image by itself: how far its measures are from those of good photos.
 
-A curve's severity 0.5, where "none" ends, lies where good photos end: at least four in five of the best-rated photos
-of two sets of authentic photos, and undistorted test photos, stay below it in each category. Below 0.5 a curve rises
-gently, so that better stays distinguishable from good. Above, it follows the five steps of synthetic ladders, and for
-blur, noise and blocking also people's opinion of them in a set of synthetic distortions.
+A curve's severity 0.5, where "none" ends, lies where good photos end: in each category about four in five or more of
+the best-rated fifth of two sets of authentic photos stay below it, and nearly all undistorted test photos. Below 0.5 a
+curve rises gently, so that better stays distinguishable from good. Above, it follows the five steps of synthetic
+ladders, and for blur, noise and blocking also people's opinion of them in a set of synthetic distortions.
 """
 
 from collections.abc import Mapping

@@ -22,7 +22,7 @@ LEVELS = (1, 2, 3, 4, 5)
 PRISTINE = 4.16
 WEIGHTS: dict[DetectableDistortion, float] = {
     "Blurs": 0.41,
-    "Color distortions": 0.23,
+    "Color distortions": 0.24,
     "Compression": 0.38,
     "Noise": 0.66,
     "Brightness change": 0.27,
