@@ -72,7 +72,8 @@ def run(args: Namespace) -> int:
         todo = _unfinished(jobs, journal.rows, program.backend) if journal else jobs
         if len(todo) < len(jobs):
             print(f"{len(jobs) - len(todo)} of {len(jobs)} were judged before", file=sys.stderr)
-        finished: dict[Job, dict[str, Any]] = {}
+        judged = 0
+        rows: dict[Job, dict[str, Any]] = {}  # kept only for the one list that --json prints
         failed: dict[Job, Failure] = {}
         try:
             for job, outcome in show.progress(judge_many(program, todo, args.workers), len(todo)):
@@ -82,21 +83,24 @@ def run(args: Namespace) -> int:
                     if _concerns_all(outcome):
                         break
                     continue
-                finished[job] = row = to_json(outcome)
+                judged += 1
+                row = to_json(outcome)
                 if journal:
                     journal.append(row)
-                elif not args.json:
+                elif args.json:
+                    rows[job] = row
+                else:
                     show.print_result(row)
         finally:
-            if args.json:
-                rows = [finished[job] for job in todo if job in finished]
-                print(json.dumps(rows[0] if len(jobs) == 1 and rows else rows, ensure_ascii=False, indent=2))
-    left = len(todo) - len(finished) - len(failed)
+            if rows:
+                in_order = [rows[job] for job in todo if job in rows]
+                print(json.dumps(in_order[0] if len(jobs) == 1 else in_order, ensure_ascii=False, indent=2))
+    left = len(todo) - judged - len(failed)
     if left:
         print(f"agenticiqa: stopped; {left} images were not judged", file=sys.stderr)
     if not failed:
         return OK
-    return USAGE if not finished and all(isinstance(e, UserError) for e in failed.values()) else SOME_FAILED
+    return USAGE if not judged and all(isinstance(e, UserError) for e in failed.values()) else SOME_FAILED
 
 
 def _concerns_all(error: Failure) -> bool:

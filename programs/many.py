@@ -30,8 +30,8 @@ def judge_many(
 ) -> Generator[tuple[Job, dspy.Prediction | Failure], None, None]:
     """Judge every job with ``workers`` threads; yields each with its result, or with the error that it ended in.
 
-    At most twice as many jobs as workers are taken ahead, so memory does not grow with their number. When the caller
-    stops (Ctrl-C among the reasons), jobs that have not begun are dropped and those under way are waited for.
+    At most twice as many jobs as workers are taken ahead, so memory does not grow with their number. At Ctrl-C, jobs
+    that have not begun are dropped, those under way are waited for and yielded, and then KeyboardInterrupt is raised.
     """
     waiting: dict[Future[dspy.Prediction | Failure], Job] = {}
     upcoming = iter(jobs)
@@ -45,6 +45,10 @@ def judge_many(
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 yield waiting.pop(future), future.result()
+    except KeyboardInterrupt:
+        pool.shutdown(wait=True, cancel_futures=True)
+        yield from ((job, future.result()) for future, job in waiting.items() if not future.cancelled())
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -29,16 +29,22 @@ WEIGHTS: dict[DetectableDistortion, float] = {
     "Sharpness": 0.49,
     "Contrast": 0.17,
 }
+# By the levels' own definition a slight distortion is level 4 and an extreme one level 1. The fit, made on photos that
+# hardly have any extreme ones, may be kinder than that by half a level at most.
+UNIMPAIRED = 5.5
 SPREAD = 0.66
 
 
 def expected_level(findings: Mapping[DetectableDistortion, Finding]) -> float:
     """The level that the severities speak for, 1 (bad) to 5 (excellent); ``PRISTINE`` when all of them are 0.
 
+    Never more than half a level above what the worst severity means by itself.
+
     ``findings`` has one per category of WEIGHTS; a category that is missing counts as undistorted.
     """
     loss = sum(weight * findings[name].severity for name, weight in WEIGHTS.items() if name in findings)
-    return max(PRISTINE - loss, 1.0)
+    worst = max((finding.severity for finding in findings.values()), default=0.0)
+    return max(min(PRISTINE - loss, UNIMPAIRED - worst), 1.0)
 
 
 def level_probabilities(findings: Mapping[DetectableDistortion, Finding]) -> dict[int, float]:

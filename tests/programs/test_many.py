@@ -8,6 +8,7 @@ from pathlib import Path
 import dspy
 import pytest
 
+from agenticiqa.programs import many
 from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, UserError
 from agenticiqa.programs.many import Job, judge_many
 
@@ -137,3 +138,21 @@ def test_dspys_settings_reach_the_workers_but_nothing_is_kept_of_the_images() ->
         assert dspy.settings.trace == []
     assert isinstance(result, dspy.Prediction)
     assert result.said == (41, None, True)
+
+
+def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while waiting: the jobs that run are finished and yielded, those that have not begun are dropped."""
+    release = threading.Event()
+
+    def interrupted(waiting: object, return_when: object) -> None:
+        release.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(many, "wait", interrupted)
+    jobs = [Job(Path(f"{number}.png"), "?") for number in range(4)]
+    outcomes = judge_many(Pretend(lambda image: release.wait(5) and image.name), jobs, workers=1)
+    finished: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        finished.extend(outcome.said for _, outcome in outcomes)
+    assert finished[0] == "0.png"
+    assert len(finished) < 4
