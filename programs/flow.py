@@ -100,3 +100,17 @@ class Stage(dspy.Module):
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Run the steps in the event loop."""
         return await arun(self.steps(**inputs))
+
+
+class Computed(dspy.Module):
+    """A DSPy module that calls nothing else: a subclass writes ``compute`` once, and is callable sync and async."""
+
+    compute: Callable[..., dspy.Prediction]
+
+    def forward(self, **inputs: Any) -> dspy.Prediction:
+        """Compute here."""
+        return self.compute(**inputs)
+
+    async def aforward(self, **inputs: Any) -> dspy.Prediction:
+        """Compute in a thread, so that the event loop goes on."""
+        return await asyncio.to_thread(self.compute, **inputs)

@@ -76,7 +76,7 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
             row["kind"],
             row["direction"],
             f"{low:g} .. {high:g}",
-            f"{row['cost_ms']:.0f}",
+            "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}",
             ", ".join(row["good_at"]) or "-",
             escape(row["status"]),
         )

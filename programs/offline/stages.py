@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import dspy
 
-from agenticiqa.programs.flow import Flow, Stage
+from agenticiqa.programs.flow import Computed
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.answering.answers import answer_from_evidence
 from agenticiqa.programs.offline.answering.measured import VISIBLE
@@ -20,77 +20,71 @@ Distortions = dict[str, list[Distortion]]
 Findings = Mapping[DetectableDistortion, Finding]
 
 
-class RulePlanner(Stage):
+class RulePlanner(Computed):
     """Plans by rules over the question's words."""
 
     def __init__(self, known_tools: Collection[str]) -> None:
         super().__init__()
         self.known_tools = known_tools
 
-    def steps(
-        self, image: LoadedImage, query: str, reference: LoadedImage | None, earlier: str
-    ) -> Flow[dspy.Prediction]:
+    def compute(self, image: LoadedImage, query: str, reference: LoadedImage | None, earlier: str) -> dspy.Prediction:
         """As ``Planner.steps``."""
         plan = plan_question(
             query, reference_given=reference is not None, known_tools=self.known_tools, feedback=earlier
         )
         return dspy.Prediction(plan=plan, retries=[])
-        yield  # a flow without calls is still a generator
 
 
-class MeasuredDetector(Stage):
+class MeasuredDetector(Computed):
     """Reports the distortions that the measurements show, worst first; every region gets the whole image's."""
 
-    def steps(
+    def compute(
         self, image: LoadedImage, query: str, regions: list[str], reference: LoadedImage | None
-    ) -> Flow[dspy.Prediction]:
+    ) -> dspy.Prediction:
         """As ``Detector.steps``."""
         found = [name for name, finding in worst_first(perceive(image, reference)) if finding.severity >= VISIBLE]
         return dspy.Prediction(
             distortion_set=dict.fromkeys(regions, found), retries=[], measurements=dict(measure(image))
         )
-        yield  # a flow without calls is still a generator
 
 
-class MeasuredAnalyst(Stage):
+class MeasuredAnalyst(Computed):
     """Gives each distortion its measured severity, with the measured values as the explanation."""
 
-    def steps(
+    def compute(
         self, image: LoadedImage, query: str, distortion_set: Distortions, reference: LoadedImage | None
-    ) -> Flow[dspy.Prediction]:
+    ) -> dspy.Prediction:
         """As ``Analyst.steps``."""
         findings = perceive(image, reference)
         analysis = {
             region: [
                 DistortionAnalysis(type=name, severity=finding.word, explanation=finding.explanation)
-                for name, finding in findings.items()
+                for name, finding in worst_first(findings)
                 if name in names
             ]
             for region, names in distortion_set.items()
         }
         return dspy.Prediction(distortion_analysis=analysis, retries=[], measurements=dict(measure(image)))
-        yield  # a flow without calls is still a generator
 
 
-class TableSelector(Stage):
+class TableSelector(Computed):
     """Picks the first tool whose card says that it is good at the distortion, else the first that is good overall."""
 
-    def steps(self, distortion_set: Distortions, cards: list[ToolCard]) -> Flow[dspy.Prediction]:
+    def compute(self, distortion_set: Distortions, cards: list[ToolCard]) -> dspy.Prediction:
         """As ``Selector.steps``."""
         chosen = {
             region: {name: card.name for name in names if (card := best_for(name, cards))}
             for region, names in distortion_set.items()
         }
         return dspy.Prediction(selected_tools=chosen, retries=[])
-        yield  # a flow without calls is still a generator
 
 
-class MeasuredScorer(Stage):
+class MeasuredScorer(Computed):
     """Probabilities over the levels from the measured severities."""
 
-    def steps(
+    def compute(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
-    ) -> Flow[dspy.Prediction]:
+    ) -> dspy.Prediction:
         """As ``Scorer.steps``."""
         findings = perceive(image, reference)
         return dspy.Prediction(
@@ -99,26 +93,24 @@ class MeasuredScorer(Stage):
             reasoning=summary(findings),
             retries=[],
         )
-        yield  # a flow without calls is still a generator
 
 
-class EvidenceAnswerer(Stage):
+class EvidenceAnswerer(Computed):
     """Matches the question and its options to the measured evidence; what that cannot answer stays undetermined."""
 
-    def steps(
+    def compute(
         self,
         image: LoadedImage,
         query: str,
         evidence: ExecutorOutput,
         options: dict[str, str],
         reference: LoadedImage | None,
-    ) -> Flow[dspy.Prediction]:
+    ) -> dspy.Prediction:
         """As ``Answerer.steps``."""
         findings = perceive(image, reference)
         expected = expected_level(findings)
         answered = answer_from_evidence(query, options, findings, evidence, expected, compared=reference is not None)
         return dspy.Prediction(final_answer=answered.final_answer, reasoning=answered.reasoning, retries=[])
-        yield  # a flow without calls is still a generator
 
 
 def best_for(distortion: str, cards: list[ToolCard]) -> ToolCard | None:

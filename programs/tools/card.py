@@ -22,7 +22,8 @@ class ToolCard:
     ``measure`` takes the pixels (uint8, H x W x 3, RGB), a full-reference metric the reference's pixels too, and gives
     the raw value. ``calibration`` maps it to 1..5, higher is better. ``good_at`` lists the distortion categories that
     it is the tool of choice for, "Overall" among them for quality as a whole. ``cost_ms`` is the time for 512 x 384
-    pixels on one core, in milliseconds, to tell cheap from dear; ``smallest`` is the least side in pixels.
+    pixels on one core, in milliseconds, to tell cheap from dear, or ``None`` where nobody measured it; ``smallest`` is
+    the least side in pixels.
     """
 
     name: str
@@ -32,7 +33,7 @@ class ToolCard:
     good_at: tuple[str, ...]
     description: str
     source: str
-    cost_ms: float
+    cost_ms: float | None
     measure: Callable[..., float]
     calibration: Calibration | None = None
     smallest: int = 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.plan_rules import find_tool
 from agenticiqa.programs.tools.blockwise import SMALLEST as PIQE_SMALLEST
 from agenticiqa.programs.tools.blockwise import piqe
 from agenticiqa.programs.tools.calibration import Calibration, usable
@@ -229,8 +230,8 @@ CARDS: dict[str, ToolCard] = {card.name: card for card in (*FULL_REFERENCE, *NO_
 def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, ToolCard]:
     """The tools that a program may use: those with a monotone curve in the calibration profile.
 
-    ``pyiqa`` adds metrics of that package by name. Raises ToolError when there is no such profile or metric, or no tool
-    with a usable curve.
+    ``pyiqa`` adds metrics of that package by name, those that are not embedded under that name. Raises ToolError when
+    there is no such profile or metric, or no tool with a usable curve.
     """
     tools: dict[str, ToolCard] = {}
     for name, card in CARDS.items():
@@ -240,7 +241,10 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, To
     if pyiqa:
         from agenticiqa.programs.tools.pyiqa_cards import pyiqa_card
 
-        tools |= {name: pyiqa_card(name, profile) for name in pyiqa}
+        for name in pyiqa:
+            if embedded := find_tool(name, CARDS):  # a question that names one could mean either
+                raise ToolError(f"{embedded} is embedded already: take {name!r} out of the pyiqa metrics")
+            tools[name] = pyiqa_card(name, profile)
     if not tools:
         raise ToolError(f"calibration profile {profile!r} has no usable curve for any tool")
     return tools

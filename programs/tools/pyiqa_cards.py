@@ -1,9 +1,12 @@
 """Any metric of IQA-PyTorch (pyiqa) behind a card of ours: an optional extra, imported only when it is asked for.
 
-pyiqa is under the PolyForm Noncommercial licence and downloads weights when a learned metric first runs.
+pyiqa is under the PolyForm Noncommercial licence. A learned metric's weights are downloaded when its card is made.
 """
 
+import contextlib
 import re
+import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -19,52 +22,73 @@ INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Non
 
 
 def pyiqa_card(name: str, profile: str) -> ToolCard:
-    """The card of a pyiqa metric.
+    """The card of a pyiqa metric, ready to run, on the CPU.
 
-    Its curve is the profile's, if that has one of this name; else the metric's own range is mapped linearly. Raises
-    ToolError when pyiqa is missing, knows no such metric, or the metric has neither a curve nor a finite range.
+    Its curve is the profile's, if that has one of this name; else the metric's stated range is mapped linearly. Raises
+    ToolError when pyiqa is missing or broken, knows no such metric, the metric has neither a curve nor a finite range,
+    or it cannot be made (its weights cannot be downloaded, say).
     """
     known = _configs()
     if name not in known:
         raise ToolError(f"pyiqa has no metric {name!r}; it has {', '.join(sorted(known))}")
-    about = known[name]
-    low, high = _numbers(str(about.get("score_range", "")))
-    higher_is_better = not about.get("lower_better", False)
-    if name in load_profile(profile):
-        curve = usable(name, profile)
-    elif low is not None and high is not None:
-        slope = 4 / (high - low) * (1 if higher_is_better else -1)
-        middle = 3 - slope * (low + high) / 2
-        curve = Calibration((0.0, 0.0, 0.0, slope, middle), (low, high), "linear over the metric's stated range")
-    else:
-        raise ToolError(f"{name} has no curve in the calibration profile {profile!r} and no finite range of its own")
+    higher_is_better = not known[name].get("lower_better", False)
+    curve = _curve(name, profile, known[name]["score_range"], higher_is_better)
     return ToolCard(
         name=name,
-        kind=about["metric_mode"],
+        kind=known[name]["metric_mode"],
         higher_is_better=higher_is_better,
         raw_range=curve.raw_range,
         good_at=(OVERALL,),
         description="Metric of IQA-PyTorch.",
         source="pyiqa, PolyForm Noncommercial licence",
-        cost_ms=float("nan"),
-        measure=_measure(name),
+        cost_ms=None,
+        measure=load_metric(name),
         calibration=curve,
     )
 
 
-def _measure(name: str) -> Callable[..., float]:
+@cache
+def load_metric(name: str) -> Callable[..., float]:
+    """A pyiqa metric as a function of uint8 pixels, kept for the next who asks. Raises ToolError when it cannot be made.
+
+    The image comes first and the reference, if the metric takes one, second. Threads take turns.
+    """
+    import pyiqa
+
+    try:
+        # pyiqa announces its downloads on stdout, where only results belong.
+        with contextlib.redirect_stdout(sys.stderr):
+            metric = pyiqa.create_metric(name, device="cpu")
+    except Exception as error:  # the network, the weights, a dependency's version: all end in one line for the user
+        raise ToolError(f"pyiqa cannot make its metric {name}: {_in_one_line(error)}") from error
+    turn = threading.Lock()
+
     def measure(image: np.ndarray, reference: np.ndarray | None = None) -> float:
         arrays = [image] if reference is None else [image, reference]
-        return float(_metric(name)(*map(_tensor, arrays)))
+        with turn:  # some metrics keep the layers' outputs of the call under way on themselves
+            return float(metric(*map(_tensor, arrays)))
 
     return measure
 
 
-@cache
-def _metric(name: str) -> Any:
-    import pyiqa
+def _curve(name: str, profile: str, score_range: str, higher_is_better: bool) -> Calibration:
+    if name in load_profile(profile):
+        return usable(name, profile)
+    low, high = _ends(score_range)
+    if low is None or high is None:
+        raise ToolError(f"{name} has no curve in the calibration profile {profile!r} and no finite range of its own")
+    slope = 4 / (high - low) * (1 if higher_is_better else -1)
+    middle = 3 - slope * (low + high) / 2
+    return Calibration((0.0, 0.0, 0.0, slope, middle), (low, high), "linear over the metric's stated range")
 
-    return pyiqa.create_metric(name, device="cpu")
+
+def _ends(score_range: str) -> tuple[float | None, float | None]:
+    """The two ends of a range such as "~0, ~1" or "0, 100"; ``None`` for an end that is not a number."""
+    ends = [re.sub(r"[~\s]", "", end) for end in score_range.split(",")]
+    if len(ends) != 2:
+        return None, None
+    low, high = (float(end) if re.fullmatch(r"-?\d+(\.\d+)?", end) else None for end in ends)
+    return low, high
 
 
 def _tensor(pixels: np.ndarray) -> Any:
@@ -74,17 +98,15 @@ def _tensor(pixels: np.ndarray) -> Any:
 
 
 def _configs() -> dict[str, dict[str, Any]]:
+    """What pyiqa says of its metrics: ``metric_mode`` (FR or NR), ``score_range`` and, for some, ``lower_better``."""
     try:
         from pyiqa.default_model_configs import DEFAULT_CONFIGS
-    except ImportError as error:
-        raise ToolError(INSTALL) from error
+    except Exception as error:  # torch and torchvision that do not fit each other raise other things than ImportError
+        if isinstance(error, ModuleNotFoundError) and error.name == "pyiqa":
+            raise ToolError(INSTALL) from error
+        raise ToolError(f"pyiqa is installed but cannot be imported: {_in_one_line(error)}") from error
     return dict(DEFAULT_CONFIGS)
 
 
-def _numbers(score_range: str) -> tuple[float | None, float | None]:
-    """The two ends of a range such as "~0, ~1" or "0, 100"; ``None`` for an end that is not a number."""
-    ends = [re.sub(r"[~\s]", "", end) for end in score_range.split(",")]
-    if len(ends) != 2:
-        return None, None
-    low, high = (float(end) if re.fullmatch(r"-?\d+(\.\d+)?", end) else None for end in ends)
-    return low, high
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
