@@ -95,6 +95,8 @@ def run(args: Namespace) -> int:
             if rows:
                 in_order = [rows[job] for job in todo if job in rows]
                 print(json.dumps(in_order[0] if len(jobs) == 1 else in_order, ensure_ascii=False, indent=2))
+    if journal:
+        print(f"{judged} judged, kept in {args.jsonl}", file=sys.stderr)
     left = len(todo) - judged - len(failed)
     if left:
         print(f"agenticiqa: stopped; {left} images were not judged", file=sys.stderr)

@@ -65,6 +65,12 @@ class Unanswered(AgenticIQAError):
         tried = "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(reasons, 1))
         super().__init__(f"{stage}: no usable answer in {len(self.reasons)} attempts ({tried})")
 
+    @property
+    def account(self) -> list[str]:
+        """What a result tells of it: the reasons, the last one with the raw output that it is about."""
+        *earlier, last = self.reasons
+        return [*earlier, f"{last}; the answer was: {self.last_output}"]
+
 
 class NoScore(AgenticIQAError):
     """A score was asked for, and neither a tool nor a model gave anything to make it of."""

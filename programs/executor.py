@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import dspy
@@ -27,6 +28,7 @@ from agenticiqa.signatures.vocabulary import Distortion
 logger = logging.getLogger(__name__)
 
 Distortions = dict[str, list[Distortion]]
+Selected = dict[str, dict[str, str]]
 
 
 class Executor(Stage):
@@ -48,72 +50,41 @@ class Executor(Stage):
         self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None
     ) -> Flow[dspy.Prediction]:
         """A prediction of ``evidence`` (ExecutorOutput) and ``retries`` (sub-task to reasons)."""
-        seen = {"image": image, "query": query, "reference": reference}
         refuse_inapplicable_tools(plan.tools, self.toolbox, reference)
-        replies: dict[str, Any] = {}
-        failures: dict[str, str] = {}
+        work = Work(image, query, plan, reference)
         found: Distortions | None = None
         if plan.plan.distortion_detection:
-            yield from self._attempt(
-                "distortion_detection", self.detect, {**seen, "regions": plan.regions}, replies, failures
-            )
-            if "distortion_detection" in replies:
-                found = replies["distortion_detection"].distortion_set
+            detected = yield from work.attempt("distortion_detection", self.detect, {"regions": plan.regions})
+            found = detected.distortion_set if detected else None
         wanted = found if found is not None else named_distortions(plan)
-
-        _, (selected, log) = yield [
-            self._analysis(plan, {**seen, "distortion_set": wanted}, replies, failures),
-            self._tools(plan, wanted, image, reference, replies, failures),
-        ]
-        analysis = replies.get("distortion_analysis")
+        analysis, (selected, log) = yield [self._analysis(work, wanted), self._tools(work, wanted)]
         evidence = ExecutorOutput(
             distortion_set=found,
             distortion_analysis=analysis.distortion_analysis if analysis else None,
             selected_tools=selected,
             quality_scores=_scores(selected, log) if plan.plan.tool_execution else None,
             tool_log=log,
-            measurements=next((m for reply in replies.values() if (m := reply.get("measurements"))), None),
-            failures=failures,
-            notes=[*image.notes, *_notes(plan, replies, log)],
+            measurements=work.measurements,
+            failures=work.failures,
+            notes=[*image.notes, *_notes(work, log)],
         )
-        return dspy.Prediction(
-            evidence=evidence, retries={stage: reply.retries for stage, reply in replies.items() if reply.retries}
-        )
+        return dspy.Prediction(evidence=evidence, retries=work.retries)
 
-    def _attempt(
-        self, stage: str, module: dspy.Module, inputs: dict[str, Any], replies: dict[str, Any], failures: dict[str, str]
-    ) -> Flow[None]:
-        """Run one sub-task; when its model gives no usable answer, record that and go on."""
-        try:
-            replies[stage] = yield Call(module, inputs)
-        except Unanswered as error:
-            failures[stage] = str(error)
+    def _analysis(self, work: "Work", wanted: Distortions) -> Flow[dspy.Prediction | None]:
+        if not work.plan.plan.distortion_analysis:
+            return None
+        return (yield from work.attempt("distortion_analysis", self.analyze, {"distortion_set": wanted}))
 
-    def _analysis(
-        self, plan: PlannerOutput, inputs: dict[str, Any], replies: dict[str, Any], failures: dict[str, str]
-    ) -> Flow[None]:
-        if plan.plan.distortion_analysis:
-            yield from self._attempt("distortion_analysis", self.analyze, inputs, replies, failures)
-
-    def _tools(
-        self,
-        plan: PlannerOutput,
-        wanted: Distortions,
-        image: LoadedImage,
-        reference: LoadedImage | None,
-        replies: dict[str, Any],
-        failures: dict[str, str],
-    ) -> Flow[tuple[dict[str, dict[str, str]] | None, list[ToolCall]]]:
+    def _tools(self, work: "Work", wanted: Distortions) -> Flow[tuple[Selected | None, list[ToolCall]]]:
         """Which tool for which distortion, and what each measured."""
-        selected: dict[str, dict[str, str]] | None = None
+        plan, selected = work.plan, None
         if plan.tools and plan.plan.tool_execution:
             selected = _named_tools(plan.tools, wanted)
         elif plan.plan.tool_selection:
-            cards = applicable(self.toolbox, image, reference)
+            cards = applicable(self.toolbox, work.image, work.reference)
             inputs = {"distortion_set": wanted, "cards": cards}
-            yield from self._attempt("tool_selection", self.select, inputs, replies, failures)
-            if "tool_selection" in replies:
-                selected = _with_overall(replies["tool_selection"].selected_tools, plan.regions, cards)
+            chosen = yield from work.attempt("tool_selection", self.select, inputs, sees=False)
+            selected = _with_overall(chosen.selected_tools, plan.regions, cards) if chosen else None
         if not plan.plan.tool_execution or selected is None:
             return selected, []
         measured: dict[tuple[str, str], ToolCall] = {}
@@ -124,13 +95,41 @@ class Executor(Stage):
                         run_tool,
                         {
                             "card": find_card(self.toolbox, name),
-                            "pixels": image.pixels,
-                            "reference": reference.pixels if reference else None,
+                            "pixels": work.image.pixels,
+                            "reference": work.reference.pixels if work.reference else None,
                             "region": region,
                             "distortion": distortion,
                         },
                     )
         return selected, list(measured.values())
+
+
+@dataclass
+class Work:
+    """What the sub-tasks of one run share: what they are given, and what came of them besides their results."""
+
+    image: LoadedImage
+    query: str
+    plan: PlannerOutput
+    reference: LoadedImage | None
+    measurements: dict[str, float] | None = None
+    failures: dict[str, str] = field(default_factory=dict)
+    retries: dict[str, list[str]] = field(default_factory=dict)
+
+    def attempt(
+        self, name: str, module: dspy.Module, inputs: dict[str, Any], *, sees: bool = True
+    ) -> Flow[dspy.Prediction | None]:
+        """Run one sub-task, given the images and the question if it ``sees``; ``None`` when its model never answers."""
+        seen = {"image": self.image, "query": self.query, "reference": self.reference} if sees else {}
+        try:
+            reply = yield Call(module, {**seen, **inputs})
+        except Unanswered as gave_up:
+            self.failures[name], self.retries[name] = str(gave_up), gave_up.account
+            return None
+        if reply.retries:
+            self.retries[name] = reply.retries
+        self.measurements = self.measurements or reply.get("measurements")
+        return reply
 
 
 def named_distortions(plan: PlannerOutput) -> Distortions:
@@ -152,10 +151,10 @@ def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, ToolCard],
             raise ToolError(f"{name} compares with a pristine reference, and none was given: give one with --reference")
 
 
-def _named_tools(names: list[str], wanted: Distortions) -> dict[str, dict[str, str]]:
+def _named_tools(names: list[str], wanted: Distortions) -> Selected:
     """The tools that the question named, for each region's distortions or its quality overall."""
     first, *more = names
-    selected: dict[str, dict[str, str]] = {}
+    selected: Selected = {}
     for region, distortions in wanted.items():
         subjects: list[str] = [*distortions] or [OVERALL]
         selected[region] = dict.fromkeys(subjects, first)
@@ -163,15 +162,13 @@ def _named_tools(names: list[str], wanted: Distortions) -> dict[str, dict[str, s
     return selected
 
 
-def _with_overall(
-    selected: dict[str, dict[str, str]], regions: list[str], cards: list[ToolCard]
-) -> dict[str, dict[str, str]]:
+def _with_overall(selected: Selected, regions: list[str], cards: list[ToolCard]) -> Selected:
     """The selection with, for each region, the best tool for quality as a whole added."""
     best = next((card.name for card in cards if OVERALL in card.good_at), None)
     return {r: {**selected.get(r, {}), **({OVERALL: best} if best else {})} for r in regions}
 
 
-def _scores(selected: dict[str, dict[str, str]] | None, log: list[ToolCall]) -> dict[str, dict[str, tuple[str, float]]]:
+def _scores(selected: Selected | None, log: list[ToolCall]) -> dict[str, dict[str, tuple[str, float]]]:
     measured = {(call.region, call.tool): call.calibrated for call in log if call.calibrated is not None}
     return {
         region: {
@@ -183,11 +180,10 @@ def _scores(selected: dict[str, dict[str, str]] | None, log: list[ToolCall]) -> 
     }
 
 
-def _notes(plan: PlannerOutput, replies: dict[str, Any], log: list[ToolCall]) -> list[str]:
-    looked = any(reply.get("measurements") for reply in replies.values())
-    named = [region for region in plan.regions if region != GLOBAL]
+def _notes(work: Work, log: list[ToolCall]) -> list[str]:
+    named = [region for region in work.plan.regions if region != GLOBAL]
     notes = [f"{call.tool} gave no score for {call.region}: {call.error}" for call in log if call.error]
-    if named and (log or looked):
+    if named and (log or work.measurements):
         notes.append(f"No box was found for {', '.join(named)}: the whole image was measured.")
     return notes
 

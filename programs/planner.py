@@ -71,7 +71,7 @@ class Planner(Stage):
             reply = yield Call(self.ask, {"inputs": inputs, "check": check})
         except Unanswered as gave_up:
             plan = self._without_the_model(gave_up, query, given, earlier)
-            return dspy.Prediction(plan=plan, retries=gave_up.reasons)
+            return dspy.Prediction(plan=plan, retries=gave_up.account)
         except dspy.LMError as error:
             logger.info("planner: the model stays out of reach: %s", error)  # whoever catches it tells the user
             raise

@@ -55,7 +55,7 @@ class Replan(Stage):
                 reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
             except Unanswered as gave_up:
                 logger.warning("replan: the judge gave no usable decision, so the answer stands")
-                retries = gave_up.reasons
+                retries = gave_up.account
         if not reasons:
             return dspy.Prediction(result=result, retries=retries)
         reason = "; ".join(reasons)

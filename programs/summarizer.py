@@ -74,7 +74,7 @@ class Summarizer(Stage):
             reply = yield Call(self.score if scoring else self.answer, inputs)
         except Unanswered as gave_up:
             result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED)
-            return dspy.Prediction(result=result, query_type=kind, retries=gave_up.reasons)
+            return dspy.Prediction(result=result, query_type=kind, retries=gave_up.account)
         result = self._scored(reply, evidence) if scoring else self._answered(reply, evidence)
         return dspy.Prediction(result=result, query_type=kind, retries=reply.retries)
 
@@ -145,7 +145,7 @@ class Scorer(Stage):
         if not isinstance(reasoning, str) or not reasoning.strip():
             raise gave_up
         p, source = self.fusion.probabilities_and_source(reasoning)
-        return dspy.Prediction(probabilities=p, source=source, reasoning=reasoning, retries=gave_up.reasons)
+        return dspy.Prediction(probabilities=p, source=source, reasoning=reasoning, retries=gave_up.account)
 
 
 def refuse_plain_probabilities(assessment: Assessment) -> None:

@@ -234,17 +234,17 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, To
     there is no such profile or metric, or no tool with a usable curve.
     """
     tools: dict[str, ToolCard] = {}
-    for name, card in CARDS.items():
-        curve, _ = curve_or_reason(name, profile)
-        if curve is not None:
-            tools[name] = replace(card, calibration=curve)
-    if pyiqa:
+    if pyiqa:  # first, since whoever lists them prefers them
         from agenticiqa.programs.tools.pyiqa_cards import pyiqa_card
 
         for name in pyiqa:
             if embedded := find_tool(name, CARDS):  # a question that names one could mean either
                 raise ToolError(f"{embedded} is embedded already: take {name!r} out of the pyiqa metrics")
             tools[name] = pyiqa_card(name, profile)
+    for name, card in CARDS.items():
+        curve, _ = curve_or_reason(name, profile)
+        if curve is not None:
+            tools[name] = replace(card, calibration=curve)
     if not tools:
         raise ToolError(f"calibration profile {profile!r} has no usable curve for any tool")
     return tools

@@ -28,7 +28,7 @@ def pyiqa_card(name: str, profile: str) -> ToolCard:
     ToolError when pyiqa is missing or broken, knows no such metric, the metric has neither a curve nor a finite range,
     or it cannot be made (its weights cannot be downloaded, say).
     """
-    known = _configs()
+    known = _package().default_model_configs.DEFAULT_CONFIGS
     if name not in known:
         raise ToolError(f"pyiqa has no metric {name!r}; it has {', '.join(sorted(known))}")
     higher_is_better = not known[name].get("lower_better", False)
@@ -49,16 +49,15 @@ def pyiqa_card(name: str, profile: str) -> ToolCard:
 
 @cache
 def load_metric(name: str) -> Callable[..., float]:
-    """A pyiqa metric as a function of uint8 pixels, kept for the next who asks. Raises ToolError when it cannot be made.
+    """A pyiqa metric as a function of uint8 pixels, kept for whoever asks next. Raises ToolError if it cannot be made.
 
     The image comes first and the reference, if the metric takes one, second. Threads take turns.
     """
-    import pyiqa
-
+    create_metric = _package().create_metric
     try:
         # pyiqa announces its downloads on stdout, where only results belong.
         with contextlib.redirect_stdout(sys.stderr):
-            metric = pyiqa.create_metric(name, device="cpu")
+            metric = create_metric(name, device="cpu")
     except Exception as error:  # the network, the weights, a dependency's version: all end in one line for the user
         raise ToolError(f"pyiqa cannot make its metric {name}: {_in_one_line(error)}") from error
     turn = threading.Lock()
@@ -97,15 +96,14 @@ def _tensor(pixels: np.ndarray) -> Any:
     return torch.from_numpy(pixels.astype(np.float32) / 255).permute(2, 0, 1)[None]
 
 
-def _configs() -> dict[str, dict[str, Any]]:
-    """What pyiqa says of its metrics: ``metric_mode`` (FR or NR), ``score_range`` and, for some, ``lower_better``."""
+def _package() -> Any:
     try:
-        from pyiqa.default_model_configs import DEFAULT_CONFIGS
+        import pyiqa
     except Exception as error:  # torch and torchvision that do not fit each other raise other things than ImportError
         if isinstance(error, ModuleNotFoundError) and error.name == "pyiqa":
             raise ToolError(INSTALL) from error
         raise ToolError(f"pyiqa is installed but cannot be imported: {_in_one_line(error)}") from error
-    return dict(DEFAULT_CONFIGS)
+    return pyiqa
 
 
 def _in_one_line(error: Exception) -> str:

@@ -384,6 +384,7 @@ def test_a_judge_who_gives_no_usable_decision_lets_the_answer_stand(photo: Path)
         result = composed(server, constant(4.6))(photo)
     assert (len(server.of("decision")), result.iteration_count) == (3, 0)
     assert len(result.retries["replan"]) == 3
+    assert "the answer was: " in result.retries["replan"][-1], "the raw last output is kept in the result"
 
 
 def test_a_plan_against_the_rules_is_sent_back_and_mended(photo: Path) -> None:

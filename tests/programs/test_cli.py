@@ -89,7 +89,9 @@ def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypat
     file.write_bytes(whole[: whole.rindex(b'{"image"') + 40])  # as a kill leaves it: two rows and a half
     assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
     assert len(lines(file)) == 3
-    assert "2 of 3 were judged before" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "2 of 3 were judged before" in told
+    assert f"1 judged, kept in {file}" in told
     assert main(["assess", str(album), "--jsonl", str(file), "--resume", "--query", "Is it blurry?"]) == 0
     assert len(lines(file)) == 6, "another question is another judgement"
 
