@@ -9,7 +9,7 @@ import contextvars
 import logging
 import re
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dspy
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.signatures.types import well_formed
 
 logger = logging.getLogger(__name__)
@@ -27,9 +28,6 @@ Check = Callable[[Any], None]
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"
 LONGEST_LOGGED = 2000
-
-# What of a call is told to the exchange; everything else is a mistake of the program and passes.
-TOLD = (AdapterParseError, dspy.LMError, RecursionError)
 
 # What DSPy reports as the text of an answer that had none, with and without log-probabilities.
 _NO_TEXT = re.compile(r"\s*(None|\{'text': (''|None).*)?\s*", re.DOTALL)
@@ -62,38 +60,14 @@ class Asked(dspy.Module):
 
     def forward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
         """Ask, sync. ``check`` is given the output and raises Rejected when it breaks a rule of the stage."""
-        exchange = self._exchange(inputs, check)
-        step, given = exchange.send, None
-        while True:
-            try:
-                settings, request = step(given)
-            except StopIteration as end:
-                return end.value
-            try:
-                with dspy.context(**settings):
-                    given, step = self.predict(**request), exchange.send
-            except TOLD as error:
-                given, step = error, exchange.throw
+        return run(self._exchange(inputs, check))
 
     async def aforward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
         """Ask, async."""
-        exchange = self._exchange(inputs, check)
-        step, given = exchange.send, None
-        while True:
-            try:
-                settings, request = step(given)
-            except StopIteration as end:
-                return end.value
-            try:
-                with dspy.context(**settings):
-                    given, step = await self.predict.acall(**request), exchange.send
-            except TOLD as error:
-                given, step = error, exchange.throw
+        return await arun(self._exchange(inputs, check))
 
-    def _exchange(
-        self, inputs: Mapping[str, Any], check: Check | None
-    ) -> Generator[tuple[dict[str, Any], dict[str, Any]], dspy.Prediction, dspy.Prediction]:
-        """The conversation: yields DSPy settings and a request, is sent the prediction or thrown the error."""
+    def _exchange(self, inputs: Mapping[str, Any], check: Check | None) -> Flow[dspy.Prediction]:
+        """The conversation, attempt by attempt."""
         (field,) = self.predict.signature.output_fields
         trace = opened_trace()
         given = {name: harmless(value) for name, value in inputs.items()}
@@ -128,20 +102,22 @@ class Asked(dspy.Module):
         logger.error("%s: no usable answer in %d attempts; the last one was: %s", self.stage, self.attempts, raw)
         raise Unanswered(self.stage, reasons, raw, typed)
 
-    def _reach(
-        self, request: dict[str, Any]
-    ) -> Generator[tuple[dict[str, Any], dict[str, Any]], dspy.Prediction, dspy.Prediction]:
+    def _reach(self, request: dict[str, Any]) -> Flow[dspy.Prediction]:
         """One attempt: the primary model, and the fallback when the primary stays out of reach after its retries."""
         *firsts, last = self.backend.settings()
         for settings in firsts:
             try:
-                return (yield settings, request)
+                return (yield Call(self.predict, request, settings))
             except dspy.LMError as error:
                 if not dspy.is_retryable_lm_error(error):
                     raise
                 why = str(error).partition("\n")[0]
                 logger.warning("%s: %s is out of reach (%s); falling back", self.stage, settings["lm"].model, why)
-        return (yield last, request)
+        try:
+            return (yield Call(self.predict, request, last))
+        except dspy.LMError as error:
+            logger.info("%s: the model stays out of reach: %s", self.stage, error)  # whoever catches it tells the user
+            raise
 
     def _prompt(self, request: dict[str, Any]) -> str:
         """What is asked, in full but for the bytes of the images."""

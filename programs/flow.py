@@ -15,7 +15,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import dspy
@@ -25,10 +25,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call:
-    """One call: a DSPy module (awaited through its ``acall`` when async) or a plain function (then run in a thread)."""
+    """One call: a DSPy module (awaited through its ``acall`` when async) or a plain function (then run in a thread).
+
+    ``settings`` are DSPy's for the time of the call, such as the model to ask.
+    """
 
     target: Callable[..., Any]
     inputs: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 Flow = Generator[Any, Any, T]
@@ -66,7 +70,8 @@ async def arun(flow: Flow[T]) -> T:
 
 def _do(wanted: Call | list[Flow[Any]]) -> Any:
     if isinstance(wanted, Call):
-        return wanted.target(**wanted.inputs)
+        with dspy.context(**wanted.settings):
+            return wanted.target(**wanted.inputs)
     with ThreadPoolExecutor(max(1, len(wanted))) as pool:
         # DSPy's settings live in a context variable, which threads do not inherit by themselves.
         running = [pool.submit(contextvars.copy_context().run, run, flow) for flow in wanted]
@@ -75,9 +80,10 @@ def _do(wanted: Call | list[Flow[Any]]) -> Any:
 
 async def _ado(wanted: Call | list[Flow[Any]]) -> Any:
     if isinstance(wanted, Call):
-        if isinstance(wanted.target, dspy.Module):
-            return await wanted.target.acall(**wanted.inputs)
-        return await asyncio.to_thread(wanted.target, **wanted.inputs)
+        with dspy.context(**wanted.settings):
+            if isinstance(wanted.target, dspy.Module):
+                return await wanted.target.acall(**wanted.inputs)
+            return await asyncio.to_thread(wanted.target, **wanted.inputs)
     outcomes = await asyncio.gather(*(arun(flow) for flow in wanted), return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):

@@ -72,9 +72,6 @@ class Planner(Stage):
         except Unanswered as gave_up:
             plan = self._without_the_model(gave_up, query, given, earlier)
             return dspy.Prediction(plan=plan, retries=gave_up.account)
-        except dspy.LMError as error:
-            logger.info("planner: the model stays out of reach: %s", error)  # whoever catches it tells the user
-            raise
         plan = enforce(reply.answer.to_plan(), reference_given=given, known_tools=self.toolbox, again=again)
         return dspy.Prediction(plan=plan, retries=reply.retries)
 
