@@ -79,9 +79,8 @@ def _remarks(target: float, pred: dspy.Prediction) -> list[str]:
         f"On the scale of 1 to 5 observers rate it {target:.1f} and the answer was {pred.quality_score:.1f}: {verdict}."
     ]
     evidence: ExecutorOutput = pred.evidence
-    if evidence.overall_scores:
-        mean = sum(evidence.overall_scores) / len(evidence.overall_scores)
-        said.append(f"The tools' mean was {mean:.1f}.")
+    if evidence.overall_mean is not None:
+        said.append(f"The tools' mean was {evidence.overall_mean:.1f}.")
     if pred.expectation is not None:
         said.append(f"The level probabilities had a mean of {pred.expectation:.1f}.")
     seen = [

@@ -122,9 +122,9 @@ def _predictions(rows: Sequence[Row]) -> dict[str, Predictions]:
         if row.get("quality_score") is not None:
             ours[index] = row["quality_score"]
         evidence = row.get("executor_evidence") or {}
-        scores = ExecutorOutput(quality_scores=evidence.get("quality_scores")).overall_scores
-        if scores:
-            mean[index] = statistics.fmean(scores)
+        rated = ExecutorOutput(quality_scores=evidence.get("quality_scores")).overall_mean
+        if rated is not None:
+            mean[index] = rated
         by_tool: dict[str, list[float]] = {}
         for call in evidence.get("tool_log") or ():
             if call["calibrated"] is not None:

@@ -177,6 +177,8 @@ class AgenticIQA(dspy.Module):
             reason = str(result.replan_reason)
             history = remember(history, len(history) + 1, reason)
             earlier = earlier_plan(plan, reason)
+        if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
+            result = result.model_copy(update={"need_replan": False, "replan_reason": None})
         return dspy.Prediction(
             final_answer=result.final_answer,
             quality_score=result.quality_score,

@@ -16,14 +16,13 @@ def format_evidence(evidence: ExecutorOutput) -> str:
     if evidence.distortion_analysis:
         rows = {region: [row.model_dump() for row in rows] for region, rows in evidence.distortion_analysis.items()}
         sections.append(("Distortion analysis", _json(rows)))
-    rated = evidence.overall_scores
-    if rated:
+    if evidence.overall_mean is not None:
         scores = {
             region: {distortion: [tool, round(score, 4)] for distortion, (tool, score) in row.items()}
             for region, row in (evidence.quality_scores or {}).items()
         }
         sections.append(("Tool scores (1-5 scale, higher is better)", _json(scores)))
-        sections.append(("Tool score mean", f"{sum(rated) / len(rated):.2f}"))
+        sections.append(("Tool score mean", f"{evidence.overall_mean:.2f}"))
     if evidence.notes:
         sections.append(("Notes", _json(evidence.notes)))
     if not sections:
@@ -39,7 +38,7 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
         if unseen:
             missing.append(f"Distortion analysis does not cover {', '.join(unseen)}")
     if plan.plan.tool_execution:
-        wanted = evidence.distortion_set or plan.distortions or {}
+        wanted = evidence.distortion_set or plan.named_distortions
         scored = evidence.quality_scores or {}
         for region in plan.regions:
             unscored = [name for name in wanted.get(region, []) if not _has_score(scored.get(region, {}), name)]

@@ -1,7 +1,6 @@
 """The Executor: detects, analyses, selects tools and runs them, each only if the plan says so (paper, Sec. 3.2)."""
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
 from agenticiqa.programs.flow import Call, Flow, Stage
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.tools.card import ToolCard, find_card, run_tool
 from agenticiqa.signatures.executor import (
     Analysis,
@@ -22,12 +21,8 @@ from agenticiqa.signatures.executor import (
     Selection,
     SelectTools,
 )
-from agenticiqa.signatures.types import GLOBAL, OVERALL, ExecutorOutput, PlannerOutput, ToolCall
-from agenticiqa.signatures.vocabulary import Distortion
+from agenticiqa.signatures.types import GLOBAL, OVERALL, Distortions, ExecutorOutput, PlannerOutput, ToolCall
 
-logger = logging.getLogger(__name__)
-
-Distortions = dict[str, list[Distortion]]
 Selected = dict[str, dict[str, str]]
 
 
@@ -35,7 +30,7 @@ class Executor(Stage):
     """Gathers the evidence that a plan asks for.
 
     ``detect``, ``analyze`` and ``select`` are modules that ask a model (in this file) or their offline twins
-    (``agenticiqa.programs.offline.executor``). Analysis runs beside the selection and execution of tools. A sub-task
+    (``agenticiqa.programs.offline.stages``). Analysis runs beside the selection and execution of tools. A sub-task
     or tool that fails is recorded in the evidence, and the rest goes on.
     """
 
@@ -56,7 +51,7 @@ class Executor(Stage):
         if plan.plan.distortion_detection:
             detected = yield from work.attempt("distortion_detection", self.detect, {"regions": plan.regions})
             found = detected.distortion_set if detected else None
-        wanted = found if found is not None else named_distortions(plan)
+        wanted = found if found is not None else plan.named_distortions
         analysis, (selected, log) = yield [self._analysis(work, wanted), self._tools(work, wanted)]
         evidence = ExecutorOutput(
             distortion_set=found,
@@ -132,12 +127,6 @@ class Work:
         return reply
 
 
-def named_distortions(plan: PlannerOutput) -> Distortions:
-    """The distortions that the question names, for each region of the scope; what is named globally holds for each."""
-    named = plan.distortions or {}
-    return {region: [*(named.get(region) or named.get(GLOBAL, []))] for region in plan.regions}
-
-
 def applicable(toolbox: Mapping[str, ToolCard], image: LoadedImage, reference: LoadedImage | None) -> list[ToolCard]:
     """The tools that fit: full-reference ones with a reference, else no-reference ones; none that needs more pixels."""
     kind, side = "FR" if reference is not None else "NR", min(image.size)
@@ -199,7 +188,11 @@ class Detector(Stage):
         self, image: LoadedImage, query: str, regions: list[str], reference: LoadedImage | None
     ) -> Flow[dspy.Prediction]:
         """A prediction of ``distortion_set`` ({region: [category]}) and ``retries``."""
-        inputs = {**_images(image, reference), "query": query, "query_scope": json.dumps(regions, ensure_ascii=False)}
+        inputs = {
+            **prompt_inputs(image, reference),
+            "query": query,
+            "query_scope": json.dumps(regions, ensure_ascii=False),
+        }
 
         def check(answer: Detection) -> None:
             _same("regions", set(answer.by_region()), set(regions))
@@ -223,7 +216,7 @@ class Analyst(Stage):
         if not any(distortion_set.values()):
             return dspy.Prediction(distortion_analysis={region: [] for region in distortion_set}, retries=[])
         shown = json.dumps({region: names for region, names in distortion_set.items() if names}, ensure_ascii=False)
-        inputs = {**_images(image, reference), "query": query, "distortion_set": shown}
+        inputs = {**prompt_inputs(image, reference), "query": query, "distortion_set": shown}
 
         def check(answer: Analysis) -> None:
             analysed = {(row.region, row.type) for row in answer.distortion_analysis}
@@ -262,10 +255,6 @@ class Selector(Stage):
 
         reply = yield Call(self.ask, {"inputs": inputs, "check": check})
         return dspy.Prediction(selected_tools=reply.answer.by_region(), retries=reply.retries)
-
-
-def _images(image: LoadedImage, reference: LoadedImage | None) -> dict[str, Any]:
-    return {"image": image.to_dspy(), "reference": reference.to_dspy() if reference else None}
 
 
 def _pairs(distortion_set: Distortions) -> set[tuple[str, str]]:

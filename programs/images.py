@@ -183,3 +183,8 @@ def _read(source: str | os.PathLike[str]) -> bytes:
         return path.read_bytes()
     except OSError as error:
         refuse(str(path), f"expected an image, but it cannot be read ({error.strerror}); check its permissions")
+
+
+def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, dspy.Image | None]:
+    """The two image fields that every signature that sees images has."""
+    return {"reference": reference.to_dspy() if reference else None, "image": image.to_dspy()}

@@ -11,7 +11,7 @@ from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
 from agenticiqa.programs.flow import Call, Flow, Stage
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.offline.planning.planner import plan_question
 from agenticiqa.programs.plan_rules import enforce, find_tool, violations
 from agenticiqa.programs.tools.card import ToolCard
@@ -55,7 +55,7 @@ class Planner(Stage):
             "earlier_plan": earlier or "none",
         }
         if self.sees_images:
-            inputs |= {"image": image.to_dspy(), "reference": reference.to_dspy() if reference else None}
+            inputs |= prompt_inputs(image, reference)
         given, again = reference is not None, bool(earlier)
 
         def check(answer: PlanAnswer) -> None:

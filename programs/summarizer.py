@@ -14,7 +14,7 @@ from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.evidence import contradictions, format_evidence, what_is_missing
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.fusion import Probabilities, ScoreFusion, level_name
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.question import detect_query_type, parse_options
 from agenticiqa.programs.token_levels import level_probabilities_from_tokens
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality
@@ -36,7 +36,7 @@ class Summarizer(Stage):
 
     Scoring mode (an IQA question that asks for a rating): ``score`` gives probabilities over the five levels, and
     ScoreFusion makes one number of them and the tool scores. Every other question goes to ``answer``. Both are modules
-    that ask a model (in this file) or their offline twins (``agenticiqa.programs.offline.summarizer``).
+    that ask a model (in this file) or their offline twins (``agenticiqa.programs.offline.stages``).
     """
 
     def __init__(self, score: dspy.Module, answer: dspy.Module, fusion: ScoreFusion | None = None) -> None:
@@ -86,8 +86,8 @@ class Summarizer(Stage):
         seen = sum(level * share for level, share in p.items())
         how = f"Score {score:.2f} ({level_name(score)})"
         if scores:
-            mean = sum(scores) / len(scores)
-            how += f", fused from the tool mean {mean:.2f} (n={len(scores)}) and a level expectation of {seen:.2f}"
+            mean = f"{evidence.overall_mean:.2f} (n={len(scores)})"
+            how += f", fused from the tool mean {mean} and a level expectation of {seen:.2f}"
         else:
             how += ", the level expectation alone, as no tool score came"
         return SummarizerOutput(
@@ -206,8 +206,7 @@ def _plain(text: str) -> str:
 
 def _inputs(image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None) -> dict[str, Any]:
     return {
-        "reference": reference.to_dspy() if reference else None,
-        "image": image.to_dspy(),
+        **prompt_inputs(image, reference),
         "query": query,
         "evidence": format_evidence(evidence),
     }

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Iterable
 from enum import StrEnum
+from statistics import fmean
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -47,6 +48,7 @@ def _folded_severity(value: Any) -> Any:
     return (fold_severity(value) or value) if isinstance(value, str) else value
 
 
+Distortions = dict[str, list[Distortion]]  # by region
 LevelKey = Literal["1", "2", "3", "4", "5"]
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
@@ -147,6 +149,12 @@ class PlannerOutput(Strict):
         return [GLOBAL] if isinstance(self.query_scope, str) else self.query_scope
 
     @property
+    def named_distortions(self) -> Distortions:
+        """The distortions that the question names, for each region; what is named globally holds for each of them."""
+        named = self.distortions or {}
+        return {region: [*(named.get(region) or named.get(GLOBAL, []))] for region in self.regions}
+
+    @property
     def tools(self) -> list[str]:
         """The tools that the query names, none as an empty list."""
         return [self.required_tool] if isinstance(self.required_tool, str) else self.required_tool or []
@@ -241,6 +249,11 @@ class ExecutorOutput(Strict):
             overall = [score for key, (_, score) in scores.items() if key.startswith(OVERALL)]
             rated += overall or [score for _, score in scores.values()]
         return rated
+
+    @property
+    def overall_mean(self) -> float | None:
+        """The mean of the scores that a rating is made of; ``None`` without any."""
+        return fmean(self.overall_scores) if self.overall_scores else None
 
     def is_empty(self) -> bool:
         """Whether there is neither an analysis nor a score in it."""

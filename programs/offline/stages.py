@@ -13,10 +13,9 @@ from agenticiqa.programs.offline.perception import Finding, perceive
 from agenticiqa.programs.offline.planning.planner import plan_question
 from agenticiqa.programs.tools.card import ToolCard
 from agenticiqa.programs.tools.measures import measure
-from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, ExecutorOutput
-from agenticiqa.signatures.vocabulary import DetectableDistortion, Distortion
+from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, Distortions, ExecutorOutput
+from agenticiqa.signatures.vocabulary import DetectableDistortion
 
-Distortions = dict[str, list[Distortion]]
 Findings = Mapping[DetectableDistortion, Finding]
 
 

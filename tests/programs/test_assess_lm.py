@@ -377,6 +377,7 @@ def test_planning_the_same_again_ends_there(photo: Path, caplog: pytest.LogCaptu
     assert (len(server.of("plan")), len(server.of("detection"))) == (2, 1)
     assert isinstance(result.final_answer, float)
     assert "did not change" in caplog.text
+    assert not result.summarizer_result.need_replan, "a finished result asks for nothing"
 
 
 def test_a_judge_who_gives_no_usable_decision_lets_the_answer_stand(photo: Path) -> None:
