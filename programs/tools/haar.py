@@ -1,14 +1,19 @@
 """HaarPSI, which compares two images by the coefficients of the simplest of all wavelets. Higher is better."""
 
-import numpy as np
-import scipy
+import math
 
-from agenticiqa.programs.tools.maps import pool, shrink, similarity
-from agenticiqa.programs.tools.pixels import RGB, Plane, check_pair, yiq
+import numpy as np
+
+from agenticiqa.programs.tools.filters import Maps, Plane32, whole
+from agenticiqa.programs.tools.maps import colour_planes, dissimilarity, pool, shrink, spread
+from agenticiqa.programs.tools.pixels import RGB, YIQ_WEIGHTS, Plane, check_pair
 
 SMALLEST_SIDE = 8
 CONSTANT = 30.0
 STEEPNESS = 4.2
+HALF = np.float32(0.5)
+BEST = 1 / (1 + math.exp(-STEEPNESS))
+SCALES = (1, 2, 4)
 
 
 def haarpsi(image: RGB, reference: RGB) -> float:
@@ -21,31 +26,69 @@ def haarpsi(image: RGB, reference: RGB) -> float:
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
     """
+    pooled = BEST - pool(*_losses(image, reference))
+    return (math.log(pooled / (1 - pooled)) / STEEPNESS) ** 2
+
+
+def haarpsi_damage(image: RGB, reference: RGB) -> Plane:
+    """What the logistic of the similarity loses, weighted as HaarPSI weighs it, at half the resolution: 0 or more.
+
+    Raises ToolError as haarpsi does.
+    """
+    return spread(*_losses(image, reference))
+
+
+def _losses(image: RGB, reference: RGB) -> tuple[Plane32, Plane32]:
+    """For detail across, down and colour: what is lost of the best local value, and the weights, (3, h, w) each."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
-    (y1, i1, q1), (y2, i2, q2) = (yiq(shrink(rgb, 2)) for rgb in (image, reference))
-    similarities, weights = [], []
-    for axis in (0, 1):
-        fine1, middle1, coarse1 = (np.abs(_haar(y1, scale, axis)) for scale in (1, 2, 3))
-        fine2, middle2, coarse2 = (np.abs(_haar(y2, scale, axis)) for scale in (1, 2, 3))
-        similarities.append((similarity(fine1, fine2, CONSTANT) + similarity(middle1, middle2, CONSTANT)) / 2)
+    maps = whole(_compare, image, reference, margin=8, step=2)
+    return np.stack(maps[:3]), np.stack(maps[3:])
+
+
+def _compare(image: RGB, reference: RGB) -> Maps:
+    (y1, *chroma1), (y2, *chroma2) = (colour_planes(shrink(rgb, 2), YIQ_WEIGHTS) for rgb in (image, reference))
+    dissimilarities: list[Plane32] = []
+    weights: list[Plane32] = []
+    for direction1, direction2 in zip(_haar(y1), _haar(y2), strict=True):
+        (fine1, middle1, coarse1), (fine2, middle2, coarse2) = direction1, direction2
+        fine, middle = dissimilarity(fine1, fine2, CONSTANT), dissimilarity(middle1, middle2, CONSTANT)
+        dissimilarities.append((fine + middle) * HALF)
         weights.append(np.maximum(coarse1, coarse2))
-    chroma = [similarity(np.abs(_mean4(a)), np.abs(_mean4(b)), CONSTANT) for a, b in ((i1, i2), (q1, q2))]
-    similarities.append((chroma[0] + chroma[1]) / 2)
-    weights.append((weights[0] + weights[1]) / 2)
-    pooled = pool(1 / (1 + np.exp(-STEEPNESS * np.stack(similarities))), np.stack(weights))
-    return float((np.log(pooled / (1 - pooled)) / STEEPNESS) ** 2)
+    of_i, of_q = (dissimilarity(_mean4(a), _mean4(b), CONSTANT) for a, b in zip(chroma1, chroma2, strict=True))
+    dissimilarities.append((of_i + of_q) * HALF)
+    weights.append((weights[0] + weights[1]) * HALF)
+    return (*(_logistic_loss(values) for values in dissimilarities), *weights)
 
 
-def _haar(plane: Plane, scale: int, axis: int) -> Plane:
-    """Coefficients of the Haar wavelet of 2^scale x 2^scale pixels that looks along ``axis``, at every pixel."""
-    half = 2 ** (scale - 1)
-    step, box = np.repeat([-1.0, 1.0], half), np.ones(2 * half)
-    across = scipy.ndimage.correlate1d(plane, box, axis=1 - axis, mode="constant", origin=-1)
-    return scipy.ndimage.correlate1d(across, step, axis=axis, mode="constant", origin=-1) / 2**scale
+def _logistic_loss(lost: Plane32) -> Plane32:
+    """logistic(a) - logistic(a (1 - lost)), written so that it is exactly 0 where nothing is lost."""
+    grown = np.expm1(np.float32(STEEPNESS) * lost)
+    return np.float32(BEST * (1 - BEST)) * grown / (1 + np.float32(1 - BEST) * grown)
 
 
-def _mean4(plane: Plane) -> Plane:
-    """Mean of each pixel, its right, its lower and its lower right neighbour."""
-    pair = np.array([0.5, 0.5])
-    down = scipy.ndimage.correlate1d(plane, pair, axis=0, mode="constant", origin=-1)
-    return scipy.ndimage.correlate1d(down, pair, axis=1, mode="constant", origin=-1)
+def _haar(plane: Plane32) -> tuple[list[Plane32], list[Plane32]]:
+    """Sizes of the Haar coefficients of 2, 4 and 8 pixels at every pixel, looking down and looking across."""
+    height, width = plane.shape
+    # Sums over boxes of 1, 2 and 4 pixels from each pixel on; the widest wavelet starts 3 pixels before its pixel.
+    before = SCALES[-1] - 1
+    box = np.pad(plane, (before, before + 1))
+    downward: list[Plane32] = []
+    across: list[Plane32] = []
+    for size in SCALES:
+        wide, tall = box[:, size:] + box[:, :-size], box[size:] + box[:-size]
+        start = before + 1 - size
+        window = slice(start, start + height), slice(start, start + width)
+        scale = np.float32(1 / (2 * size))
+        downward.append(np.abs((wide[size:] - wide[:-size])[window]) * scale)
+        across.append(np.abs((tall[:, size:] - tall[:, :-size])[window]) * scale)
+        box = wide[size:] + wide[:-size]
+    return downward, across
+
+
+def _mean4(plane: Plane32) -> Plane32:
+    """Size of the mean of each pixel, its right, its lower and its lower right neighbour; zeros outside."""
+    padded = np.pad(plane, ((0, 1), (0, 1)))
+    pairs = padded[1:] + padded[:-1]
+    mean: Plane32 = np.abs(pairs[:, 1:] + pairs[:, :-1])
+    mean *= np.float32(0.25)
+    return mean

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.card import ToolCard
+from agenticiqa.programs.tools.cards import FULL_REFERENCE
+from agenticiqa.programs.tools.consensus import consensus
 from agenticiqa.programs.tools.fidelity import ms_ssim, psnr, ssim
-from agenticiqa.programs.tools.gradient import fsim, gmsd
+from agenticiqa.programs.tools.gradient import fsim, gmsd, mdsi
 from agenticiqa.programs.tools.haar import haarpsi
 from agenticiqa.programs.tools.information import vif
+from agenticiqa.programs.tools.ssimulacra import ssimulacra2
 from support.ladders import LADDERS, LEVELS, blur, noise, scene
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -32,10 +36,16 @@ METRICS = {
     "fsim": Metric(fsim, 1, 1, 8),
     "haarpsi": Metric(haarpsi, 1, 1, 8),
     "vif": Metric(vif, 1, 1, 65, symmetric=False),
+    "mdsi": Metric(mdsi, 0, -1, 8, symmetric=False),
+    "ssimulacra2": Metric(ssimulacra2, 100, 1, 8, symmetric=False),
+    "consensus": Metric(consensus, 5, 1, 8, symmetric=False),
 }
 PHOTO = scene(176, 200)
 PHOTO.flags.writeable = False
 
+each_card = pytest.mark.parametrize(
+    "card", [card for card in FULL_REFERENCE if card.damage], ids=lambda card: card.name
+)  # of those with a map
 each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 
 
@@ -70,7 +80,7 @@ def test_no_distorted_image_is_better_than_the_reference_itself(metric: Metric, 
 @each_metric
 def test_exchanging_image_and_reference_matters_only_where_stated(metric: Metric) -> None:
     there, back = metric.measure(blur(2, PHOTO), PHOTO), metric.measure(PHOTO, blur(2, PHOTO))
-    assert (there == pytest.approx(back, rel=1e-9)) == metric.symmetric
+    assert (there == pytest.approx(back, rel=1e-6)) == metric.symmetric
 
 
 @each_metric
@@ -160,3 +170,84 @@ def test_an_empty_image_is_refused(metric: Metric) -> None:
     empty = np.zeros((0, 20, 3), np.uint8)
     with pytest.raises(ToolError, match="got 20 x 0"):
         metric.measure(empty, empty)
+
+
+def corner(pixels: np.ndarray, changed: np.ndarray, top: bool, left: bool) -> np.ndarray:
+    """The image with one of its quarters taken from a changed one."""
+    rows = slice(None, pixels.shape[0] // 2) if top else slice(pixels.shape[0] // 2, None)
+    columns = slice(None, pixels.shape[1] // 2) if left else slice(pixels.shape[1] // 2, None)
+    result = pixels.copy()
+    result[rows, columns] = changed[rows, columns]
+    return result
+
+
+@each_card
+def test_the_damage_of_an_image_that_equals_its_reference_is_zero_everywhere(card: ToolCard) -> None:
+    assert card.damage is not None
+    assert not card.damage(PHOTO.copy(), PHOTO).any()
+
+
+@each_card
+@pytest.mark.parametrize("shape", [(192, 256), (389, 395)])
+def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(card: ToolCard, shape: tuple[int, int]) -> None:
+    image = scene(*shape)
+    assert card.damage is not None
+    damage = card.damage(blur(2, image), image)
+    factor = round(shape[0] / damage.shape[0])
+    assert damage.shape == (-(-shape[0] // factor), -(-shape[1] // factor))
+    assert damage.min() >= 0
+    assert np.isfinite(damage).all()
+
+
+@each_card
+@pytest.mark.parametrize("distortion", ["blur", "noise", "jpeg"])
+@pytest.mark.parametrize(("top", "left"), [(True, True), (False, False)])
+def test_damage_shows_where_it_was_done(card: ToolCard, distortion: str, top: bool, left: bool) -> None:
+    reference = scene(352, 400)
+    image = corner(reference, LADDERS[distortion](4, reference), top, left)
+    assert card.damage is not None
+    damage = card.damage(image, reference)
+    middle = damage.shape[0] // 2, damage.shape[1] // 2
+    quarter = damage[: middle[0]] if top else damage[middle[0] :]
+    quarter = quarter[:, : middle[1]] if left else quarter[:, middle[1] :]
+    assert quarter.sum() > 0.8 * damage.sum()
+
+
+@each_card
+def test_worse_damage_is_larger(card: ToolCard) -> None:
+    assert card.damage is not None
+    totals = [card.damage(noise(level, PHOTO), PHOTO).mean() for level in (1, 3, 5)]
+    assert totals[0] < totals[1] < totals[2]
+
+
+@each_card
+@pytest.mark.parametrize("shape", [(8, 4000), (4000, 8), (8, 8), (11, 300), (70, 3000)])
+def test_any_shape_gets_finite_values_and_a_finite_map_or_is_refused_in_one_line(
+    card: ToolCard, shape: tuple[int, int]
+) -> None:
+    reference = scene(*shape)
+    image = noise(3, reference)
+    assert card.damage is not None
+    if min(shape) < card.smallest:
+        for run in (card.measure, card.damage):
+            with pytest.raises(ToolError, match=rf"at least {card.smallest} pixels, got") as caught:
+                run(image, reference)
+            assert "\n" not in str(caught.value)
+    else:
+        assert np.isfinite(card.measure(image, reference))
+        assert np.isfinite(card.damage(image, reference)).all()
+
+
+@each_card
+@pytest.mark.parametrize("pair", [(0, 0), (0, 255), (128, 129)])
+def test_flat_images_get_a_finite_map(card: ToolCard, pair: tuple[int, int]) -> None:
+    assert card.damage is not None
+    damage = card.damage(flat(pair[0]), flat(pair[1]))
+    assert np.isfinite(damage).all()
+    assert damage.any() <= (pair[0] != pair[1])
+
+
+@each_card
+def test_measuring_twice_gives_the_same_bits(card: ToolCard) -> None:
+    image = noise(2, PHOTO)
+    assert card.measure(image, PHOTO) == card.measure(image.copy(), PHOTO.copy())

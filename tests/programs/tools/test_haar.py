@@ -46,7 +46,7 @@ def haarpsi_written_out(image: np.ndarray, reference: np.ndarray) -> float:
 def test_haarpsi_agrees_with_its_definition_written_out(distortion: str, shape: tuple[int, int]) -> None:
     reference = scene(*shape)
     image = LADDERS[distortion](3, reference)
-    assert haarpsi(image, reference) == pytest.approx(haarpsi_written_out(image, reference), abs=1e-9)
+    assert haarpsi(image, reference) == pytest.approx(haarpsi_written_out(image, reference), abs=1e-6)
 
 
 def test_haarpsi_sees_colour() -> None:
