@@ -7,11 +7,10 @@ flat, as coding blocks and blur leave it, and noisy when its middle varies almos
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.naturalness import mscn
-from agenticiqa.programs.tools.pixels import RGB, Plane, check_image, grey
+from agenticiqa.programs.tools.mscn import Scale, band_height, coefficients, grey_levels, mirrored
+from agenticiqa.programs.tools.pixels import RGB, Plane, check_image
 
 SMALLEST = 16
 SIDE = 16
@@ -21,16 +20,17 @@ FLAT_DEVIATION = 0.1
 
 
 @dataclass(frozen=True)
-class BlockMasks:
-    """Where PIQE sees what: three boolean arrays (H, W), constant over each 16 x 16 block from the top left.
+class Verdict:
+    """What PIQE sees in each 16 x 16 block from the top left: four arrays of shape (ceil(H / 16), ceil(W / 16)).
 
     ``active`` marks blocks with structure; ``impaired`` those of them with visible artefacts (block edges, blur),
-    ``noisy`` those with noise. A block can be both.
+    ``noisy`` those with noise. A block can be both. ``variance`` is that of the block's normalised brightness.
     """
 
     active: NDArray[np.bool_]
     impaired: NDArray[np.bool_]
     noisy: NDArray[np.bool_]
+    variance: Plane
 
 
 def piqe(image: RGB) -> float:
@@ -44,61 +44,78 @@ def piqe(image: RGB) -> float:
     Source: Venkatanath et al., "Blind image quality evaluation using perception based features", NCC 2015, with the
     details as in MATLAB's piqe.
     """
-    blocks, variance = _judge(image)
-    distortion = (1 - variance)[blocks.impaired].sum() + variance[blocks.noisy].sum()
+    blocks = judge_blocks(image)
+    distortion = (1 - blocks.variance)[blocks.impaired].sum() + blocks.variance[blocks.noisy].sum()
     return float(100 * (distortion + 1) / (np.count_nonzero(blocks.active) + 1))
 
 
-def piqe_masks(image: RGB) -> BlockMasks:
-    """Where ``piqe`` sees structure, artefacts and noise. Same image as there; raises ToolError like it."""
-    blocks, _ = _judge(image)
-    height, width = image.shape[:2]
+def piqe_map(image: RGB) -> Plane:
+    """How distorted ``piqe`` finds each block of 16 x 16 pixels: (ceil(H / 16), ceil(W / 16)), 0 for not at all.
 
-    def to_pixels(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return flags.repeat(SIDE, axis=0).repeat(SIDE, axis=1)[:height, :width]
+    Raises ToolError like it.
+    """
+    blocks = judge_blocks(image)
+    artefacts = np.where(blocks.impaired, np.maximum(1 - blocks.variance, 0), 0)
+    return artefacts + np.where(blocks.noisy, blocks.variance, 0)
 
-    return BlockMasks(to_pixels(blocks.active), to_pixels(blocks.impaired), to_pixels(blocks.noisy))
 
-
-def _judge(image: RGB) -> tuple[BlockMasks, Plane]:
-    """The verdict on each block, and its variance: arrays of shape (ceil(H / 16), ceil(W / 16))."""
+def judge_blocks(image: RGB) -> Verdict:
+    """PIQE's verdict on each block. Same image as for ``piqe``; raises ToolError like it."""
     check_image(image, SMALLEST)
-    blocks = _blocks(mscn(_full_range(grey(image)), "nearest"))
-    variance = blocks.var(axis=(2, 3), ddof=1)
-    active = variance > ACTIVE_VARIANCE
-    masks = BlockMasks(active, active & _has_flat_border(blocks), active & _is_noisy(blocks, np.sqrt(variance)))
-    return masks, variance
+    scale = _full_range(image)
+    step = band_height(scale.width, SIDE)
+    bands = []
+    for top in range(0, scale.height, step):
+        band = coefficients(scale, top, min(top + step, scale.height), "edge")
+        bands.append(_judge(band.reshape(-1, SIDE, scale.width // SIDE, SIDE)))
+    return Verdict(*(np.concatenate(parts) for parts in zip(*bands, strict=True)))
 
 
-def _full_range(plane: Plane) -> Plane:
+def _full_range(image: RGB) -> Scale:
     """Mirrored at the right and bottom to full blocks, in whole grey levels whose brightest is 255."""
-    height, width = plane.shape
-    whole = np.pad(plane, ((0, -height % SIDE), (0, -width % SIDE)), mode="symmetric")
-    return np.rint(255 * (whole / max(whole.max(), 1)))
+    levels = grey_levels(image)
+    height, width = levels.shape
+    stretched = np.rint(255 * (np.arange(256) / max(levels.max(), 1)))
+    across = mirrored(np.arange(width + -width % SIDE), width)
+
+    def rows(top: int, bottom: int) -> Plane:
+        return stretched[levels[mirrored(np.arange(top, bottom), height)][:, across]]
+
+    return Scale(height + -height % SIDE, len(across), rows)
 
 
-def _blocks(plane: Plane) -> NDArray[np.float64]:
-    """(H, W) in, (H / 16, W / 16, 16, 16) out."""
-    height, width = plane.shape
-    return plane.reshape(height // SIDE, SIDE, width // SIDE, SIDE).swapaxes(1, 2)
+def _judge(blocks: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], Plane]:
+    """The fields of a Verdict for blocks of coefficients, (rows, 16, columns, 16) in."""
+    sums, squares = blocks.sum(axis=1), np.einsum("rich,rich->rch", blocks, blocks)
+    variance = _variance(sums.sum(axis=-1), squares.sum(axis=-1), SIDE**2)
+    # The centre is the two middle columns. The surround lacks the first of them and the column after the second, as
+    # in MATLAB, which removes one before it counts off the other.
+    middle = SIDE // 2
+    in_centre = np.isin(np.arange(SIDE), [middle - 1, middle])
+    in_surround = ~np.isin(np.arange(SIDE), [middle - 1, middle + 1])
+    centre, surround = (
+        np.sqrt(_variance(sums[..., chosen].sum(axis=-1), squares[..., chosen].sum(axis=-1), SIDE * chosen.sum()))
+        for chosen in (in_centre, in_surround)
+    )
+    active = variance > ACTIVE_VARIANCE
+    return active, active & _has_flat_border(blocks), active & _is_noisy(np.sqrt(variance), centre, surround), variance
+
+
+def _variance(total: Plane, squares: Plane, count: int) -> Plane:
+    return np.maximum(squares - total * total / count, 0) / (count - 1)
 
 
 def _has_flat_border(blocks: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether any 6 neighbouring pixels along one of the block's four edges have nearly one value."""
-    edges = np.stack([blocks[:, :, 0], blocks[:, :, -1], blocks[..., 0], blocks[..., -1]], axis=2)
-    deviations = sliding_window_view(edges, SEGMENT, axis=-1).std(axis=-1, ddof=1)
-    return (deviations < FLAT_DEVIATION).any(axis=(2, 3))
+    sides = [blocks[:, 0], blocks[:, -1], blocks[..., 0].swapaxes(1, 2), blocks[..., -1].swapaxes(1, 2)]
+    edges = np.stack(sides, axis=2)
+    segments = np.stack([edges[..., first : first + SIDE - SEGMENT + 1] for first in range(SEGMENT)])
+    variance = _variance(segments.sum(axis=0), (segments * segments).sum(axis=0), SEGMENT)
+    return np.any(variance < FLAT_DEVIATION**2, axis=(2, 3))
 
 
-def _is_noisy(blocks: NDArray[np.float64], deviation: Plane) -> NDArray[np.bool_]:
-    """Whether the deviation exceeds twice its relative distance from the ratio of centre to surround deviation.
-
-    The centre is the two middle columns. The surround lacks the first of them and the column after the second, as in
-    MATLAB, which removes one before it counts off the other.
-    """
-    middle = SIDE // 2
-    centre = blocks[..., [middle - 1, middle]].std(axis=(2, 3), ddof=1)
-    surround = np.delete(blocks, [middle - 1, middle + 1], axis=3).std(axis=(2, 3), ddof=1)
+def _is_noisy(deviation: Plane, centre: Plane, surround: Plane) -> NDArray[np.bool_]:
+    """Whether the deviation exceeds twice its relative distance from the ratio of centre to surround deviation."""
     # deviation > 2 |deviation - ratio| / max(deviation, ratio), multiplied out: no division by a flat surround.
     product = deviation * surround
     return deviation * np.maximum(product, centre) > 2 * np.abs(product - centre)

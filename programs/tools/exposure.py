@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from agenticiqa.programs.tools.pixels import RGB, check_image, luma
+from agenticiqa.programs.tools.measures import take
+from agenticiqa.programs.tools.pixels import RGB
 
 DARKEST, BRIGHTEST = 80.0, 160.0  # photographs that look well exposed have their mean luma about here
 
@@ -13,8 +14,7 @@ def exposure_error(image: RGB) -> float:
     Night and snow scenes are off by intent; no pixel statistic can tell these from a wrong exposure. Raises ToolError
     for an array that is no uint8 RGB image.
     """
-    check_image(image)
-    mean = float(luma(image).mean())
+    mean = take("mean_luma", image)
     if mean < DARKEST:
         return (DARKEST - mean) / DARKEST
     return float(np.clip((mean - BRIGHTEST) / (255 - BRIGHTEST), 0, 1))

@@ -1,29 +1,24 @@
-"""All single-distortion measures of an image at once, each plain number known by its name.
+"""All single-distortion measures of an image by name, from the pixels that each should see.
 
-Up to two megapixels the whole image is read. A larger one is never scaled down, which would hide noise and blocking:
-the spatial measures are averaged over nine tiles of 448 x 448 pixels spread evenly over it, at its own resolution, and
-the tonal ones read at most 1,500 evenly spaced rows and columns.
+Tone is that of the whole image. The spatial measures read the whole image up to two megapixels. A larger one is never
+scaled down, which would hide noise and blocking: they read nine parts of 448 x 448 pixels spread evenly over it, at
+its own resolution, as if these were the image.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.tools.pixels import RGB
-from agenticiqa.programs.tools.spatial import (
-    blockiness,
-    blur_extent,
-    edge_sharpness,
-    isolated_pixels,
-    noise_sigma,
-    overshoot,
-)
+from agenticiqa.programs.tools.edges import edge_sharpness, overshoot
+from agenticiqa.programs.tools.pixels import RGB, check_image, luma
+from agenticiqa.programs.tools.spatial import Luma, blockiness, blur_extent, isolated_pixels, noise_sigma
 from agenticiqa.programs.tools.tonal import (
+    Tone,
     clipped_bright,
     clipped_dark,
     color_cast,
@@ -38,11 +33,11 @@ from agenticiqa.programs.tools.tonal import (
 )
 
 WHOLE_PIXELS = 2_000_000
-TILE = 448
-TILES_PER_SIDE = 3
-TONE_SAMPLES_PER_SIDE = 1500
+PART = 448
+PARTS_PER_SIDE = 3
+GRID = 8  # pixels: parts begin on the grid of JPEG, so that all show it at the same place
 
-SPATIAL: dict[str, Callable[[RGB], float]] = {
+SPATIAL: dict[str, Callable[[Sequence[Luma]], float]] = {
     "blur_extent": blur_extent,
     "noise_sigma": noise_sigma,
     "isolated_pixels": isolated_pixels,
@@ -50,7 +45,7 @@ SPATIAL: dict[str, Callable[[RGB], float]] = {
     "edge_sharpness": edge_sharpness,
     "overshoot": overshoot,
 }
-TONAL: dict[str, Callable[[RGB], float]] = {
+TONAL: dict[str, Callable[[Tone], float]] = {
     "mean_luma": mean_luma,
     "shadow_level": shadow_level,
     "highlight_level": highlight_level,
@@ -65,6 +60,7 @@ TONAL: dict[str, Callable[[RGB], float]] = {
 }
 
 _measured: WeakKeyDictionary[LoadedImage, Future[Mapping[str, float]]] = WeakKeyDictionary()
+_by_pixels: WeakValueDictionary[int, LoadedImage] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
@@ -75,9 +71,10 @@ def measure(image: LoadedImage) -> Mapping[str, float]:
         mine = future is None
         if future is None:
             future = _measured[image] = Future()
+            _by_pixels[id(image.pixels)] = image
     if mine:
         try:
-            future.set_result(MappingProxyType(_measure_pixels(image.pixels)))
+            future.set_result(MappingProxyType(_measure_all(image.pixels)))
         except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
             with _lock:
                 del _measured[image]
@@ -85,30 +82,37 @@ def measure(image: LoadedImage) -> Mapping[str, float]:
     return future.result()
 
 
-def _measure_pixels(pixels: RGB) -> dict[str, float]:
-    tiles = list(_tiles(pixels))
-    spatial = {name: float(np.mean([take(tile) for tile in tiles])) for name, take in SPATIAL.items()}
-    spaced = _spaced(pixels)
-    return spatial | {name: take(spaced) for name, take in TONAL.items()}
+def take(name: str, image: RGB) -> float:
+    """One measure of SPATIAL or TONAL of an image, uint8 RGB of shape (H, W, 3) and any size from one pixel up.
+
+    The number that ``measure`` has for the image, looked up where it was asked about these very pixels before. Raises
+    ToolError for anything that is not such an image.
+    """
+    check_image(image)
+    known = _by_pixels.get(id(image))
+    if known is not None and known.pixels is image:
+        return measure(known)[name]
+    return SPATIAL[name](spatial_parts(image)) if name in SPATIAL else TONAL[name](Tone(image))
 
 
-def _tiles(pixels: RGB) -> Iterator[RGB]:
-    height, width = pixels.shape[:2]
+def spatial_parts(image: RGB) -> list[Luma]:
+    """The luma of the parts of an image that the spatial measures see."""
+    height, width = image.shape[:2]
     if height * width <= WHOLE_PIXELS:
-        yield pixels
-        return
-    for top in _tile_starts(height):
-        for left in _tile_starts(width):
-            yield pixels[top : top + TILE, left : left + TILE]
+        return [luma(image).astype(np.float32)]
+    return [
+        luma(image[top : top + PART, left : left + PART]).astype(np.float32)
+        for top in _part_starts(height)
+        for left in _part_starts(width)
+    ]
 
 
-def _tile_starts(side: int) -> list[int]:
-    count = min(TILES_PER_SIDE, -(-side // TILE))
-    return [int(start) for start in np.linspace(0, max(side - TILE, 0), count)]
+def _measure_all(pixels: RGB) -> dict[str, float]:
+    parts, tone = spatial_parts(pixels), Tone(pixels)
+    found = {name: spatial(parts) for name, spatial in SPATIAL.items()}
+    return found | {name: tonal(tone) for name, tonal in TONAL.items()}
 
 
-def _spaced(pixels: RGB) -> RGB:
-    height, width = pixels.shape[:2]
-    if height * width <= WHOLE_PIXELS:
-        return pixels
-    return pixels[:: -(-height // TONE_SAMPLES_PER_SIDE), :: -(-width // TONE_SAMPLES_PER_SIDE)]
+def _part_starts(side: int) -> list[int]:
+    count = min(PARTS_PER_SIDE, -(-side // PART))
+    return [int(start) // GRID * GRID for start in np.linspace(0, max(side - PART, 0), count)]

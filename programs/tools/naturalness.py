@@ -8,15 +8,15 @@ scores from them.
 """
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.pixels import RGB, Plane, check_image, gaussian, grey
+from agenticiqa.programs.tools.aggd import Moments, fit_aggd, moments, symmetric_shape
+from agenticiqa.programs.tools.mscn import CHUNK, Scale, band_height, coefficients, full_scale, grey_levels, half_scale
+from agenticiqa.programs.tools.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.weights import read_weights
 
 Values = NDArray[np.float64]
@@ -24,12 +24,10 @@ Values = NDArray[np.float64]
 NIQE_SMALLEST = 192
 NIQE_BLOCK = 96
 NIQE_SHA256 = "2a7c182a68c9e7f1b2e2e5ec723279d6f65d912b6fcaf37eb2bf03d7367c4296"
+USUAL_DISTANCE = 9.0  # of a block of a good photo
 
 BRISQUE_SMALLEST = 32
 BRISQUE_SHA256 = "ef5826e5fa5376627ec9d1c6b7fc8ca4089667e5dcf70da8315587505f653017"
-
-# Right, down, and the two diagonals.
-NEIGHBOURS = ((0, 1), (1, 0), (1, 1), (-1, 1))
 
 
 def niqe(image: RGB) -> float:
@@ -44,22 +42,30 @@ def niqe(image: RGB) -> float:
     Raises ToolError for a smaller image, or when fewer than two blocks have any contrast.
     Source: Mittal, Soundararajan, Bovik, "Making a Completely Blind Image Quality Analyzer", IEEE SPL 2013, Eq. 10.
     """
-    check_image(image, NIQE_SMALLEST)
-    pristine = read_weights(Path(__file__).with_name("niqe.npz"), NIQE_SHA256)
-    plane = grey(image)
-    height, width = (side - side % NIQE_BLOCK for side in plane.shape)
-    plane = plane[:height, :width]
-
-    full = niqe_features(_blocks(mscn(plane, "nearest"), NIQE_BLOCK))
-    half = niqe_features(_blocks(mscn(halve(plane), "nearest"), NIQE_BLOCK // 2))
-    features = np.hstack([full, half])
+    features = _niqe_features(image).reshape(-1, 36)
     features = features[np.isfinite(features).all(axis=1)]
     if len(features) < 2:
         raise ToolError("NIQE needs at least two blocks of 96 x 96 pixels with some contrast, this image is flat")
-
-    offset = features.mean(axis=0) - pristine["mu_pris_param"].ravel()
-    spread = (np.cov(features, rowvar=False) + pristine["cov_pris_param"]) / 2
+    mean, spread = _pristine()
+    centred = features - features.mean(axis=0)
+    # einsum and not a matrix product: that one's last bits depend on how many threads the linear algebra library has.
+    spread = (np.einsum("ni,nj->ij", centred, centred) / (len(features) - 1) + spread) / 2
+    offset = features.mean(axis=0) - mean
     return float(np.sqrt(offset @ np.linalg.solve(spread, offset)))
+
+
+def niqe_map(image: RGB) -> Plane:
+    """How much farther than usual each block of 96 x 96 pixels is from pristine photos: (ceil(H / 96), ceil(W / 96)).
+
+    0 where a block is no farther than those of good photos, or has no contrast. What is left at the right and lower
+    border is no block, and has the value of the nearest one. Same image and ToolError as for ``niqe``.
+    """
+    mean, spread = _pristine()
+    offsets = _niqe_features(image) - mean
+    distance = np.sqrt(np.einsum("rci,ij,rcj->rc", offsets, np.linalg.inv(spread), offsets))
+    damage = np.maximum(np.nan_to_num(distance) - USUAL_DISTANCE, 0)
+    missing = [(0, -(-side // NIQE_BLOCK) - blocks) for side, blocks in zip(image.shape[:2], damage.shape, strict=True)]
+    return np.pad(damage, missing, mode="edge")
 
 
 def brisque(image: RGB) -> float:
@@ -76,121 +82,76 @@ def brisque(image: RGB) -> float:
     """
     check_image(image, BRISQUE_SMALLEST)
     model = read_weights(Path(__file__).with_name("brisque.npz"), BRISQUE_SHA256)
-    plane = grey(image)
-    if plane.min() == plane.max():
+    levels = grey_levels(image)
+    if levels.min() == levels.max():
         raise ToolError("BRISQUE is not defined for an image without contrast")
-    features = np.hstack([brisque_features(mscn(scale, "constant")) for scale in (plane, halve(plane))])
+    features = np.hstack([_brisque_features(scale) for scale in (full_scale(levels), half_scale(levels))])
 
     scaled = 2 * (features - model["feat_min"]) / model["feat_range"] - 1
     distances = ((model["sv"] - scaled) ** 2).sum(axis=1)
-    return float(np.exp(-model["gamma"] * distances) @ model["sv_coef"] - model["rho"])
+    return float((np.exp(-model["gamma"] * distances) * model["sv_coef"]).sum() - model["rho"].item())
 
 
-def mscn(plane: Plane, border: str) -> Plane:
-    """Mean-subtracted, contrast-normalised coefficients of brightness in 0..255 (BRISQUE paper, Eq. 1 to 3).
-
-    ``border`` says what lies outside: "nearest" repeats the edge, "constant" is black.
-    """
-    window = gaussian(7, 7 / 6)
-
-    def local_mean(values: Plane) -> Plane:
-        return scipy.ndimage.correlate1d(
-            scipy.ndimage.correlate1d(values, window, axis=0, mode=border), window, axis=1, mode=border
-        )
-
-    mean = local_mean(plane)
-    deviation = np.sqrt(np.abs(local_mean(plane**2) - mean**2))
-    difference = plane - mean
-    # Where the image is flat the difference is rounding error. Its sign would decide on which side of zero the pixel
-    # counts in the fits below: the authors' release lets it, so flat regions make its values depend on the machine.
-    difference[np.abs(difference) < 1e-9] = 0
-    return difference / (deviation + 1)
+def _pristine() -> tuple[Values, Values]:
+    """Mean (36,) and covariance (36, 36) of the features of pristine photos' blocks."""
+    model = read_weights(Path(__file__).with_name("niqe.npz"), NIQE_SHA256)
+    return model["mu_pris_param"].ravel(), model["cov_pris_param"]
 
 
-def halve(plane: Plane) -> Plane:
-    """Half the size by an antialiased bicubic filter, as MATLAB's imresize does it: (ceil(H / 2), ceil(W / 2))."""
-    distance = np.abs(np.arange(8) - 3.5) / 2
-    near = 1.5 * distance**3 - 2.5 * distance**2 + 1
-    far = -0.5 * distance**3 + 2.5 * distance**2 - 4 * distance + 2
-    weights = np.where(distance <= 1, near, far)
-    weights /= weights.sum()
-    # An even window has no middle: origin -1 puts output 2i between inputs 2i and 2i + 1.
-    rows = scipy.ndimage.correlate1d(plane, weights, axis=0, mode="reflect", origin=-1)[::2]
-    return scipy.ndimage.correlate1d(rows, weights, axis=1, mode="reflect", origin=-1)[:, ::2]
+def _niqe_features(image: RGB) -> Values:
+    """The features of the whole 96 x 96 blocks, (rows, columns, 36); NaN where a block has no contrast."""
+    check_image(image, NIQE_SMALLEST)
+    rows, columns = (side // NIQE_BLOCK for side in image.shape[:2])
+    levels = grey_levels(image[: rows * NIQE_BLOCK, : columns * NIQE_BLOCK])
+    features = np.empty((rows, columns, 36))
+    for part, (scale, side) in enumerate([(full_scale(levels), NIQE_BLOCK), (half_scale(levels), NIQE_BLOCK // 2)]):
+        step = max(1, CHUNK // side**2)
+        for row in range(rows):
+            band = coefficients(scale, row * side, (row + 1) * side, "edge").reshape(side, columns, side)
+            for first in range(0, columns, step):
+                blocks = band[:, first : first + step].swapaxes(0, 1)
+                features[row, first : first + step, 18 * part : 18 * (part + 1)] = _block_features(blocks)
+    return features
 
 
-def niqe_features(blocks: Values) -> Values:
-    """Shapes and scales of the fits to n blocks of MSCN coefficients: (n, side, side) in, (n, 18) out.
-
-    NaN where a block has no contrast.
-    """
-    shape, left, right = fit_aggd(blocks)
-    features = [shape, (left + right) / 2 * _scale(shape)]
-    for products in _neighbour_products(blocks):
-        shape, left, right = fit_aggd(products)
-        features += [shape, _mean(shape, left, right), left * _scale(shape), right * _scale(shape)]
+def _block_features(blocks: Values) -> Values:
+    """Shapes and scales of the fits to n blocks of coefficients: (n, side, side) in, (n, 18) out."""
+    # Each block is a torus: the products of neighbours wrap round at its edges.
+    torus = np.concatenate([blocks[:, -1:], blocks], axis=1)
+    torus = np.concatenate([torus[:, :, -1:], torus], axis=2)
+    whole, *products = (fit_aggd(moments(values), values[0].size) for values in _with_products(torus))
+    features = [whole.shape, (whole.left + whole.right) / 2 * whole.unit]
+    for fit in products:
+        features += [fit.shape, fit.mean, fit.left * fit.unit, fit.right * fit.unit]
     return np.stack(features, axis=-1)
 
 
-def brisque_features(coefficients: Plane) -> Values:
-    """Shapes and variances of the fits to one plane of MSCN coefficients: (H, W) in, (18,) out."""
-    magnitude = np.mean(np.abs(coefficients), axis=(-2, -1))
-    energy = np.mean(coefficients**2, axis=(-2, -1))
-    features = [_shape(magnitude**2 / energy), energy]
-    for products in _neighbour_products(coefficients):
-        shape, left, right = fit_aggd(products)
-        features += [shape, _mean(shape, left, right), left**2, right**2]
+def _brisque_features(scale: Scale) -> Values:
+    """Shapes and variances of the fits to all coefficients of one scale: (18,)."""
+    count, step = scale.height * scale.width, band_height(scale.width)
+    found = np.zeros((5, 5))
+    above = coefficients(scale, scale.height - 1, scale.height, "constant")  # the plane is a torus, too
+    for top in range(0, scale.height, step):
+        band = np.vstack([above, coefficients(scale, top, min(top + step, scale.height), "constant")])
+        torus = np.hstack([band[:, -1:], band])[None]
+        found += [np.hstack(moments(values)) for values in _with_products(torus)]
+        above = band[-1:]
+    whole = Moments(*found[0])
+    features = [symmetric_shape(whole, count), whole.energy / count]
+    for row in found[1:]:
+        fit = fit_aggd(Moments(*row), count)
+        features += [fit.shape, fit.mean, fit.left**2, fit.right**2]
     return np.stack(features)
 
 
-def fit_aggd(values: Values) -> tuple[Values, Values, Values]:
-    """Shape, left and right deviation of the asymmetric generalised Gaussian with the moments of ``values``.
+def _with_products(torus: Values) -> Iterator[Values]:
+    """The coefficients, then each times the one beside, above, and diagonally: (n, h + 1, w + 1) in, (n, h, w) out.
 
-    (..., H, W) in, three arrays (...) out; the shape lies in [0.2, 10] and is NaN where all values are zero.
-    Source: Lasmar, Stitou, Berthoumieu, "Multiscale skewed heavy tailed model for texture analysis", ICIP 2009.
+    The first row and column of ``torus`` are the last ones once more.
     """
-    below, above = np.minimum(values, 0), np.maximum(values, 0)
-    below_squares, above_squares = (np.einsum("...ij,...ij->...", side, side) for side in (below, above))
-    left = np.sqrt(below_squares / np.maximum(np.count_nonzero(below, axis=(-2, -1)), 1))
-    right = np.sqrt(above_squares / np.maximum(np.count_nonzero(above, axis=(-2, -1)), 1))
-    count = values.shape[-2] * values.shape[-1]
-    magnitude = (above.sum(axis=(-2, -1)) - below.sum(axis=(-2, -1))) / count
-    energy = (below_squares + above_squares) / count
-    skewed = magnitude**2 * (left**3 + right**3) * (left + right)
-    total = energy * (left**2 + right**2) ** 2
-    ratio = np.divide(skewed, total, out=np.full_like(total, np.nan), where=total > 0)
-    return _shape(ratio), left, right
-
-
-def _neighbour_products(coefficients: Values) -> Iterator[Values]:
-    """Each coefficient times its neighbour, wrapping round at the edges, one direction after the other."""
-    for shift in NEIGHBOURS:
-        yield coefficients * np.roll(coefficients, shift, axis=(-2, -1))
-
-
-def _blocks(plane: Plane, side: int) -> Values:
-    height, width = plane.shape
-    tiles = plane.reshape(height // side, side, width // side, side).swapaxes(1, 2)
-    return tiles.reshape(-1, side, side)
-
-
-@cache
-def _shape_table() -> tuple[Values, Values]:
-    """The shapes 0.2, 0.201, .. 10, and the ratios of moments where the nearest of them changes."""
-    shapes = np.linspace(0.2, 10, 9801)
-    ratios = scipy.special.gamma(2 / shapes) ** 2 / (scipy.special.gamma(1 / shapes) * scipy.special.gamma(3 / shapes))
-    return shapes, (ratios[1:] + ratios[:-1]) / 2
-
-
-def _shape(ratio: Values) -> Values:
-    """The shape whose generalised Gaussian has this ratio of squared mean magnitude to mean square; NaN stays NaN."""
-    shapes, changes = _shape_table()
-    return np.where(np.isnan(ratio), np.nan, shapes[np.searchsorted(changes, ratio)])
-
-
-def _scale(shape: Values) -> Values:
-    return np.sqrt(scipy.special.gamma(1 / shape) / scipy.special.gamma(3 / shape))
-
-
-def _mean(shape: Values, left: Values, right: Values) -> Values:
-    return (right - left) * _scale(shape) * scipy.special.gamma(2 / shape) / scipy.special.gamma(1 / shape)
+    here, beside, above, across = torus[:, 1:, 1:], torus[:, 1:, :-1], torus[:, :-1, 1:], torus[:, :-1, :-1]
+    yield here
+    yield here * beside
+    yield here * above
+    yield here * across
+    yield beside * above

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.blockwise import SMALLEST, piqe, piqe_masks
+from agenticiqa.programs.tools.blockwise import SIDE, SMALLEST, judge_blocks, piqe, piqe_map
 from support.ladders import LADDERS, scene
 
 
@@ -44,31 +44,44 @@ def test_the_strong_distortion_is_worse_than_the_mild_one(distortion: str) -> No
         assert piqe(LADDERS[distortion](5, image)) > piqe(LADDERS[distortion](2, image))
 
 
-@pytest.mark.parametrize(("distortion", "mask"), [("noise", "noisy"), ("pixelate", "impaired")])
-def test_the_masks_show_in_which_half_the_distortion_is(distortion: str, mask: str) -> None:
+@pytest.mark.parametrize(("distortion", "flags"), [("noise", "noisy"), ("pixelate", "impaired")])
+def test_the_verdict_tells_in_which_half_the_distortion_is(distortion: str, flags: str) -> None:
     smooth = LADDERS["blur"](1, scene(288, 384, seed=7))
     left = np.arange(384) < 192
     half_distorted = np.where(left[:, None], LADDERS[distortion](4, smooth), smooth)
-    before, after = (getattr(piqe_masks(image), mask) for image in (smooth, half_distorted))
-    assert after[:, left].mean() > before[:, left].mean() + 0.5
-    assert after[:, ~left].mean() == pytest.approx(before[:, ~left].mean(), abs=0.02)
+    before, after = (getattr(judge_blocks(image), flags) for image in (smooth, half_distorted))
+    left_blocks = left[::SIDE]
+    assert after[:, left_blocks].mean() > before[:, left_blocks].mean() + 0.5
+    assert after[:, ~left_blocks].mean() == pytest.approx(before[:, ~left_blocks].mean(), abs=0.02)
 
 
 @pytest.mark.parametrize("size", [(96, 128), (97, 130), (111, 127)])
-def test_masks_have_the_size_of_the_image_and_mark_only_active_blocks(size: tuple[int, int]) -> None:
-    masks = piqe_masks(LADDERS["jpeg"](4, scene(*size)))
-    assert masks.active.shape == masks.impaired.shape == masks.noisy.shape == size
-    assert masks.active.dtype == masks.impaired.dtype == masks.noisy.dtype == bool
-    assert not (masks.impaired & ~masks.active).any()
-    assert not (masks.noisy & ~masks.active).any()
-    assert (masks.active[:16, :16] == masks.active[0, 0]).all()
+def test_every_block_that_the_image_reaches_is_judged_and_only_active_ones_are_marked(size: tuple[int, int]) -> None:
+    image = LADDERS["jpeg"](4, scene(*size))
+    blocks = judge_blocks(image)
+    assert blocks.active.shape == blocks.variance.shape == (-(-size[0] // SIDE), -(-size[1] // SIDE))
+    assert blocks.active.dtype == blocks.impaired.dtype == blocks.noisy.dtype == bool
+    assert not (blocks.impaired & ~blocks.active).any()
+    assert not (blocks.noisy & ~blocks.active).any()
+    assert np.array_equal(piqe_map(image) > 0, blocks.impaired | blocks.noisy)
+
+
+@pytest.mark.parametrize("rows", [1, 33, 1000])
+def test_the_bands_in_which_an_image_is_read_do_not_show(photo: np.ndarray, monkeypatch, rows: int) -> None:
+    image = LADDERS["jpeg"](3, photo)
+    in_default_bands = judge_blocks(image)
+    monkeypatch.setattr("agenticiqa.programs.tools.mscn.CHUNK", rows * image.shape[1])
+    in_other_bands = judge_blocks(image)
+    assert np.array_equal(in_other_bands.impaired, in_default_bands.impaired)
+    assert np.array_equal(in_other_bands.noisy, in_default_bands.noisy)
+    assert in_other_bands.variance == pytest.approx(in_default_bands.variance, rel=1e-12)
 
 
 @pytest.mark.parametrize("level", [0, 1, 128, 255])
-def test_an_image_without_structure_has_the_worst_value_and_empty_masks(level: int) -> None:
+def test_an_image_without_structure_has_the_worst_value_and_an_empty_map(level: int) -> None:
     flat = np.full((48, 50, 3), level, np.uint8)
     assert piqe(flat) == 100
-    assert not piqe_masks(flat).active.any()
+    assert not piqe_map(flat).any()
 
 
 def test_scaling_the_brightness_does_not_change_it(photo: np.ndarray) -> None:
@@ -83,7 +96,7 @@ def test_the_same_pixels_give_the_same_bits(photo: np.ndarray) -> None:
     assert np.array_equal(photo, before)
 
 
-@pytest.mark.parametrize("metric", [piqe, piqe_masks])
+@pytest.mark.parametrize("metric", [piqe, piqe_map])
 def test_an_image_under_one_block_is_refused_in_one_line(metric) -> None:
     assert 0 < piqe(scene(SMALLEST, SMALLEST)) <= 100
     with pytest.raises(ToolError, match=r"at least 16 pixels, got 40 x 15$"):
