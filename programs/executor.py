@@ -1,4 +1,7 @@
-"""The Executor: detects, analyses, selects tools and runs them, each only if the plan says so (paper, Sec. 3.2)."""
+"""The Executor: detects, analyses, selects tools and runs them, each only if the plan says so (paper, Sec. 3.2).
+
+What the paper lacks: when the plan names regions, they are located first, and each is looked at and measured by itself.
+"""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +15,8 @@ from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.tools.card import ToolCard, find_card, run_tool
+from agenticiqa.programs.regions import SMALLEST, account, crop, grown, place_in_frame, told
+from agenticiqa.programs.tools.card import ToolCard, best_for, find_card, run_tool
 from agenticiqa.signatures.executor import (
     Analysis,
     AnalyzeDistortions,
@@ -21,7 +25,16 @@ from agenticiqa.signatures.executor import (
     Selection,
     SelectTools,
 )
-from agenticiqa.signatures.types import GLOBAL, OVERALL, Distortions, ExecutorOutput, PlannerOutput, ToolCall
+from agenticiqa.signatures.types import (
+    GLOBAL,
+    OVERALL,
+    Box,
+    Boxes,
+    Distortions,
+    ExecutorOutput,
+    PlannerOutput,
+    ToolCall,
+)
 
 Selected = dict[str, dict[str, str]]
 
@@ -29,16 +42,24 @@ Selected = dict[str, dict[str, str]]
 class Executor(Stage):
     """Gathers the evidence that a plan asks for.
 
-    ``detect``, ``analyze`` and ``select`` are modules that ask a model (in this file) or their offline twins
-    (``agenticiqa.programs.offline.stages``). Analysis runs beside the selection and execution of tools. A sub-task
-    or tool that fails is recorded in the evidence, and the rest goes on.
+    ``detect``, ``analyze``, ``select`` and ``locate`` are modules that ask a model (in this file, and ``localize``) or
+    their offline twins (``agenticiqa.programs.offline.stages``). Analysis runs beside the selection and execution of
+    tools. A sub-task or tool that fails is recorded in the evidence, and the rest goes on.
+
+    ``locate`` runs before everything else, and only for regions whose names do not place them in the frame ("left
+    half" does). A region without a box, and without ``locate`` any such region, is measured as the whole image.
     """
 
     def __init__(
-        self, detect: dspy.Module, analyze: dspy.Module, select: dspy.Module, toolbox: Mapping[str, ToolCard]
+        self,
+        detect: dspy.Module,
+        analyze: dspy.Module,
+        select: dspy.Module,
+        toolbox: Mapping[str, ToolCard],
+        locate: dspy.Module | None = None,
     ) -> None:
         super().__init__()
-        self.detect, self.analyze, self.select = detect, analyze, select
+        self.detect, self.analyze, self.select, self.locate = detect, analyze, select, locate
         self.toolbox = toolbox
 
     def steps(
@@ -47,9 +68,11 @@ class Executor(Stage):
         """A prediction of ``evidence`` (ExecutorOutput) and ``retries`` (sub-task to reasons)."""
         refuse_inapplicable_tools(plan.tools, self.toolbox, reference)
         work = Work(image, query, plan, reference)
+        yield from self._boxes(work)
         found: Distortions | None = None
         if plan.plan.distortion_detection:
-            detected = yield from work.attempt("distortion_detection", self.detect, {"regions": plan.regions})
+            inputs = {"regions": plan.regions, "boxes": work.boxes}
+            detected = yield from work.attempt("distortion_detection", self.detect, inputs)
             found = detected.distortion_set if detected else None
         wanted = found if found is not None else plan.named_distortions
         analysis, (selected, log) = yield [self._analysis(work, wanted), self._tools(work, wanted)]
@@ -59,16 +82,29 @@ class Executor(Stage):
             selected_tools=selected,
             quality_scores=_scores(selected, log) if plan.plan.tool_execution else None,
             tool_log=log,
-            measurements=work.measurements,
+            boxes=work.boxes or None,
+            measurements=work.measurements or None,
             failures=work.failures,
             notes=[*image.notes, *_notes(work, log)],
         )
         return dspy.Prediction(evidence=evidence, retries=work.retries)
 
+    def _boxes(self, work: "Work") -> Flow[None]:
+        """Find the named regions, if anything is to be done with them."""
+        named = [region for region in work.plan.regions if region != GLOBAL] if work.plan.plan.any() else []
+        work.boxes = {region: place_in_frame(region, work.image.size) for region in named}
+        unknown = [region for region, box in work.boxes.items() if box is None]
+        if unknown and self.locate is not None:
+            # The reference shows the same things, undamaged, so they are found in it if there is one.
+            inputs = {"image": work.reference or work.image, "regions": unknown}
+            located = yield from work.attempt("localisation", self.locate, inputs, sees=False)
+            work.boxes |= located.boxes if located else {}
+
     def _analysis(self, work: "Work", wanted: Distortions) -> Flow[dspy.Prediction | None]:
         if not work.plan.plan.distortion_analysis:
             return None
-        return (yield from work.attempt("distortion_analysis", self.analyze, {"distortion_set": wanted}))
+        inputs = {"distortion_set": wanted, "boxes": work.boxes}
+        return (yield from work.attempt("distortion_analysis", self.analyze, inputs))
 
     def _tools(self, work: "Work", wanted: Distortions) -> Flow[tuple[Selected | None, list[ToolCall]]]:
         """Which tool for which distortion, and what each measured."""
@@ -87,11 +123,12 @@ class Executor(Stage):
             for distortion, name in tools.items():
                 if (region, name) not in measured:  # one run serves every distortion that it was chosen for
                     measured[region, name] = yield Call(
-                        run_tool,
+                        run_in_box,
                         {
                             "card": find_card(self.toolbox, name),
-                            "pixels": work.image.pixels,
-                            "reference": work.reference.pixels if work.reference else None,
+                            "image": work.image,
+                            "reference": work.reference,
+                            "box": work.boxes.get(region),
                             "region": region,
                             "distortion": distortion,
                         },
@@ -107,7 +144,9 @@ class Work:
     query: str
     plan: PlannerOutput
     reference: LoadedImage | None
-    measurements: dict[str, float] | None = None
+    boxes: Boxes = field(default_factory=dict)
+    measurements: dict[str, dict[str, float]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     retries: dict[str, list[str]] = field(default_factory=dict)
 
@@ -123,7 +162,8 @@ class Work:
             return None
         if reply.retries:
             self.retries[name] = reply.retries
-        self.measurements = self.measurements or reply.get("measurements")
+        self.measurements |= reply.get("measurements", {})
+        self.remarks += reply.get("remarks", [])
         return reply
 
 
@@ -131,6 +171,16 @@ def applicable(toolbox: Mapping[str, ToolCard], image: LoadedImage, reference: L
     """The tools that fit: full-reference ones with a reference, else no-reference ones; none that needs more pixels."""
     kind, side = "FR" if reference is not None else "NR", min(image.size)
     return [card for card in toolbox.values() if card.kind == kind and card.smallest <= side]
+
+
+def run_in_box(
+    card: ToolCard, image: LoadedImage, reference: LoadedImage | None, box: Box | None, *, region: str, distortion: str
+) -> ToolCall:
+    """Run one tool on the whole image, or on the crop of a box that is large enough for it; the reference likewise."""
+    smallest = max(SMALLEST, card.smallest)
+    part, pristine = crop(image, box, smallest), crop(reference, box, smallest) if reference else None
+    call = run_tool(card, part.pixels, pristine.pixels if pristine else None, region=region, distortion=distortion)
+    return call.model_copy(update={"box": grown(box, image.size, smallest)}) if box else call
 
 
 def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, ToolCard], reference: LoadedImage | None) -> None:
@@ -153,8 +203,8 @@ def _named_tools(names: list[str], wanted: Distortions) -> Selected:
 
 def _with_overall(selected: Selected, regions: list[str], cards: list[ToolCard]) -> Selected:
     """The selection with, for each region, the best tool for quality as a whole added."""
-    best = next((card.name for card in cards if OVERALL in card.good_at), None)
-    return {r: {**selected.get(r, {}), **({OVERALL: best} if best else {})} for r in regions}
+    best = best_for(OVERALL, cards)
+    return {r: {**selected.get(r, {}), **({OVERALL: best.name} if best else {})} for r in regions}
 
 
 def _scores(selected: Selected | None, log: list[ToolCall]) -> dict[str, dict[str, tuple[str, float]]]:
@@ -170,10 +220,17 @@ def _scores(selected: Selected | None, log: list[ToolCall]) -> dict[str, dict[st
 
 
 def _notes(work: Work, log: list[ToolCall]) -> list[str]:
-    named = [region for region in work.plan.regions if region != GLOBAL]
     notes = [f"{call.tool} gave no score for {call.region}: {call.error}" for call in log if call.error]
-    if named and (log or work.measurements):
-        notes.append(f"No box was found for {', '.join(named)}: the whole image was measured.")
+    notes += [*account(work.boxes, work.image.size), *work.remarks]
+    usual = {region: box and grown(box, work.image.size) for region, box in work.boxes.items()}
+    notes += [
+        f"{call.tool} needs a larger crop of {call.region} and measured {list(call.box)}."
+        for call in log
+        if call.box and call.box != usual[call.region]
+    ]
+    unplaced = [region for region, box in work.boxes.items() if box is None]
+    if unplaced and (log or work.measurements):
+        notes.append(f"No box was found for {', '.join(unplaced)}: the whole image was measured.")
     return notes
 
 
@@ -185,17 +242,18 @@ class Detector(Stage):
         self.ask = Asked(DetectDistortions, stage="distortion detection", backend=backend, attempts=attempts)
 
     def steps(
-        self, image: LoadedImage, query: str, regions: list[str], reference: LoadedImage | None
+        self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
     ) -> Flow[dspy.Prediction]:
         """A prediction of ``distortion_set`` ({region: [category]}) and ``retries``."""
         inputs = {
             **prompt_inputs(image, reference),
             "query": query,
             "query_scope": json.dumps(regions, ensure_ascii=False),
+            "boxes": told(boxes, image.size),
         }
 
         def check(answer: Detection) -> None:
-            _same("regions", set(answer.by_region()), set(regions))
+            same("regions", set(answer.by_region()), set(regions))
 
         reply = yield Call(self.ask, {"inputs": inputs, "check": check})
         found = reply.answer.by_region()
@@ -210,17 +268,22 @@ class Analyst(Stage):
         self.ask = Asked(AnalyzeDistortions, stage="distortion analysis", backend=backend, attempts=attempts)
 
     def steps(
-        self, image: LoadedImage, query: str, distortion_set: Distortions, reference: LoadedImage | None
+        self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> Flow[dspy.Prediction]:
         """A prediction of ``distortion_analysis`` ({region: [DistortionAnalysis]}) and ``retries``."""
         if not any(distortion_set.values()):
             return dspy.Prediction(distortion_analysis={region: [] for region in distortion_set}, retries=[])
         shown = json.dumps({region: names for region, names in distortion_set.items() if names}, ensure_ascii=False)
-        inputs = {**prompt_inputs(image, reference), "query": query, "distortion_set": shown}
+        inputs = {
+            **prompt_inputs(image, reference),
+            "query": query,
+            "distortion_set": shown,
+            "boxes": told(boxes, image.size),
+        }
 
         def check(answer: Analysis) -> None:
             analysed = {(row.region, row.type) for row in answer.distortion_analysis}
-            _same("pairs of region and distortion", analysed, _pairs(distortion_set))
+            same("pairs of region and distortion", analysed, _pairs(distortion_set))
 
         reply = yield Call(self.ask, {"inputs": inputs, "check": check})
         analysis = reply.answer.by_region()
@@ -248,7 +311,7 @@ class Selector(Stage):
 
         def check(answer: Selection) -> None:
             chosen = {(row.region, row.distortion) for row in answer.selected_tools}
-            _same("pairs of region and distortion", chosen, _pairs(distortion_set))
+            same("pairs of region and distortion", chosen, _pairs(distortion_set))
             unknown = sorted({row.tool for row in answer.selected_tools} - set(names))
             if unknown:
                 raise Rejected(f"there is no tool {', '.join(unknown)}; the available tools are {', '.join(names)}")
@@ -261,7 +324,7 @@ def _pairs(distortion_set: Distortions) -> set[tuple[str, str]]:
     return {(region, name) for region, names in distortion_set.items() for name in names}
 
 
-def _same(what: str, got: set[Any], expected: set[Any]) -> None:
+def same(what: str, got: set[Any], expected: set[Any]) -> None:
     """Raises Rejected, naming the difference, unless the two sets are equal."""
     missing, surplus = sorted(map(str, expected - got)), sorted(map(str, got - expected))
     complaints = [f"these {what} are missing: {', '.join(missing)}"] if missing else []

@@ -49,6 +49,8 @@ def _folded_severity(value: Any) -> Any:
 
 
 Distortions = dict[str, list[Distortion]]  # by region
+Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are just outside
+Boxes = dict[str, Box | None]  # by region; None where none was found
 LevelKey = Literal["1", "2", "3", "4", "5"]
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
@@ -188,8 +190,8 @@ class DistortionAnalysis(Strict):
 class ToolCall(Strict):
     """One run of one tool: what it measured, or why it did not.
 
-    ``raw`` is on the metric's own scale, ``calibrated`` on 1..5 (higher is better), ``ms`` is wall time, ``box`` is
-    ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was measured.
+    ``raw`` is on the metric's own scale, ``calibrated`` on 1..5 (higher is better), ``ms`` is wall time, ``box`` is the
+    crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was.
     """
 
     tool: str
@@ -199,16 +201,17 @@ class ToolCall(Strict):
     calibrated: float | None = Field(default=None, ge=1, le=5)
     ms: float = Field(ge=0)
     error: str | None = None
-    box: tuple[int, int, int, int] | None = None
+    box: Box | None = None
 
 
 class ExecutorOutput(Strict):
     """The evidence that the Executor collected. What the plan switched off is ``None``.
 
     ``quality_scores`` maps region and distortion to the pair of tool and calibrated score, ``{"Global": {"Blurs":
-    ["SSIM", 2.6]}}``; a tool that was not run for one distortion stands under ``"Overall"``. ``measurements`` has the
-    physical quantities behind an offline analysis. ``failures`` maps a sub-task that gave no result to the reason, and
-    ``notes`` says what a reader of the scores has to know.
+    ["SSIM", 2.6]}}``; a tool that was not run for one distortion stands under ``"Overall"``. ``boxes`` has where each
+    named region was found, ``None`` for one that was not; what is measured of a small one is a larger crop around it.
+    ``measurements`` has the physical quantities behind an offline analysis, by region. ``failures`` maps a sub-task
+    that gave no result to the reason, and ``notes`` says what a reader of the scores has to know.
     """
 
     distortion_set: dict[str, list[DistortionName]] | None = None
@@ -216,7 +219,8 @@ class ExecutorOutput(Strict):
     selected_tools: dict[str, dict[str, str]] | None = None
     quality_scores: dict[str, dict[str, tuple[str, float]]] | None = None
     tool_log: list[ToolCall] = Field(default_factory=list)
-    measurements: dict[str, float] | None = None
+    boxes: Boxes | None = None
+    measurements: dict[str, dict[str, float]] | None = None
     failures: dict[str, str] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
 
@@ -293,7 +297,9 @@ class SummarizerOutput(Strict):
     used_evidence: dict[str, Any] | None = None
     quality_score: float | None = Field(default=None, ge=1, le=5)
     quality_probs: dict[LevelKey, float] | None = None
-    probability_source: Literal["logprobs", "quality_probs", "reasoning", "uniform", "measurements"] | None = None
+    probability_source: (
+        Literal["logprobs", "quality_probs", "reasoning", "uniform", "measurements", "learned"] | None
+    ) = None
 
     @field_validator("final_answer")
     @classmethod

@@ -14,12 +14,13 @@ import dspy
 import pytest
 from PIL import Image
 
-from agenticiqa.configs import Config, PlannerConfig, StageConfig, load_config
+from agenticiqa.configs import Config, FusionConfig, PlannerConfig, StageConfig, load_config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import connect
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
 from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.fusion import ScoreFusion, softmax
+from agenticiqa.programs.localize import Locator
 from agenticiqa.programs.many import Job, judge_many
 from agenticiqa.programs.planner import Planner
 from agenticiqa.programs.replan import Replan, judge
@@ -70,6 +71,11 @@ def plan(scope: str = "Global", flags: Mapping[str, bool] = ALL, **changes: Any)
     }
 
 
+def locate(request: Body) -> dict[str, Any]:
+    """The same box for every region that is asked about."""
+    return {"regions": [{"region": r, "box": [250, 250, 750, 750]} for r in json.loads(field_of(request, "regions"))]}
+
+
 def detect(request: Body) -> dict[str, Any]:
     """Blur in every region that is asked about."""
     scope = json.loads(field_of(request, "query_scope"))
@@ -103,6 +109,7 @@ def select(request: Body) -> dict[str, Any]:
 
 SCRIPT: Script = {
     "plan": plan(),
+    "location": locate,
     "detection": detect,
     "analysis": analyse("moderate"),
     "selection": select,
@@ -162,7 +169,8 @@ def test_scoring_without_a_reference(photo: Path) -> None:
     assert [row.severity for row in evidence.distortion_analysis["Global"]] == ["moderate"]
     assert {"Blurs", "Overall"} == set(evidence.quality_scores["Global"])
     p = softmax({int(level): log for level, log in LOGS.items()})
-    assert result.final_answer == pytest.approx(ScoreFusion().fuse_scores(evidence.scores, p))
+    fusion = ScoreFusion(**FusionConfig().model_dump())
+    assert result.final_answer == pytest.approx(fusion.fuse_scores(evidence.scores, p))
     assert result.quality_score == result.final_answer
     assert isinstance(result.final_answer, float)
     assert result.summarizer_result.probability_source == "quality_probs"
@@ -312,7 +320,13 @@ def composed(server: Server, tools: dict[str, ToolCard], max_replan_iterations: 
     assert backend is not None
     return AgenticIQA(
         planner=Planner(tools, backend=backend),
-        executor=Executor(Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools),
+        executor=Executor(
+            Detector(backend=backend),
+            Analyst(backend=backend),
+            Selector(backend=backend),
+            tools,
+            Locator(backend=backend),
+        ),
         summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
         replan=Replan(judge(backend=backend)),
         max_replan_iterations=max_replan_iterations,
@@ -678,7 +692,7 @@ def test_stages_of_both_kinds_work_together(photo: Path) -> None:
     assert result.backend == "planner=offline, executor=vllm.test, summarizer=vllm.test, replan=offline"
 
 
-def test_an_optimizer_finds_the_seven_predictors_and_their_states_come_back(tmp_path: Path) -> None:
+def test_an_optimizer_finds_the_eight_predictors_and_their_states_come_back(tmp_path: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program, fresh = program_for(server), program_for(server)
         offline = AgenticIQA.offline()
@@ -687,6 +701,7 @@ def test_an_optimizer_finds_the_seven_predictors_and_their_states_come_back(tmp_
         "executor.detect.ask.predict",
         "executor.analyze.ask.predict",
         "executor.select.ask.predict",
+        "executor.locate.ask.predict",
         "summarizer.score.ask.predict",
         "summarizer.answer.ask.predict",
         "replan.judge.predict",

@@ -14,7 +14,7 @@ import dspy
 import pytest
 
 from agenticiqa.programs.ask import Asked
-from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, SelectTools
+from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan, plan_signature
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
@@ -28,6 +28,7 @@ IMAGE, REFERENCE = (
     dspy.Image(f"data:image/{mime};base64,{data}") for mime, data in (("jpeg", "aW1hZ2U="), ("png", "cmVm"))
 )
 QUERY = "Is the vehicle blurry? A. Yes B. No"
+BOXES = '{"vehicle": [120, 400, 560, 830]}'
 DISTORTIONS = '{"vehicle": ["Blurs"], "sky": ["Noise"]}'
 EVIDENCE = 'Tool scores (1-5 scale, higher is better):\n{"vehicle": {"Blurs": ["GMSD", 2.6]}}'
 SEEN = {"image": IMAGE, "reference": None, "query": QUERY}
@@ -41,9 +42,13 @@ PLANNED = {
 CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
     "plan": (Plan, {**SEEN, **PLANNED}),
     "plan_without_images": (plan_signature(sees_images=False), PLANNED),
-    "detection": (DetectDistortions, {**SEEN, "query_scope": '["vehicle", "sky"]'}),
-    "detection_with_reference": (DetectDistortions, {**SEEN, "reference": REFERENCE, "query_scope": '["Global"]'}),
-    "analysis": (AnalyzeDistortions, {**SEEN, "distortion_set": DISTORTIONS}),
+    "location": (LocateRegions, {"image": IMAGE, "regions": '["vehicle", "sky"]'}),
+    "detection": (DetectDistortions, {**SEEN, "query_scope": '["vehicle", "sky"]', "boxes": BOXES}),
+    "detection_with_reference": (
+        DetectDistortions,
+        {**SEEN, "reference": REFERENCE, "query_scope": '["Global"]', "boxes": "none"},
+    ),
+    "analysis": (AnalyzeDistortions, {**SEEN, "distortion_set": DISTORTIONS, "boxes": BOXES}),
     "selection": (SelectTools, {"available_tools": PLANNED["available_tools"], "distortion_set": DISTORTIONS}),
     "assessment": (ScoreQuality, {**SEEN, "query": "Rate the perceptual quality.", "evidence": EVIDENCE}),
     "answer": (AnswerQuestion, {**SEEN, "options": "A. Yes\nB. No", "evidence": EVIDENCE}),

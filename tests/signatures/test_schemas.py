@@ -14,6 +14,8 @@ from agenticiqa.signatures.executor import (
     AnalyzeDistortions,
     DetectDistortions,
     Detection,
+    LocateRegions,
+    Location,
     Selection,
     SelectTools,
 )
@@ -25,6 +27,7 @@ from support.fake_server import Body, fake_server
 
 SIGNATURES: dict[str, type[dspy.Signature]] = {
     "plan": Plan,
+    "location": LocateRegions,
     "detection": DetectDistortions,
     "analysis": AnalyzeDistortions,
     "selection": SelectTools,
@@ -42,6 +45,9 @@ VALID: dict[str, dict[str, Any]] = {
         "reference_mode": "No-Reference",
         "required_tool": [],
         "plan": FLAGS,
+    },
+    "location": {
+        "regions": [{"region": "vehicle", "box": [120.0, 400.0, 560.5, 830.0]}, {"region": "sky", "box": None}]
     },
     "detection": {"distortion_set": [{"region": "Global", "distortions": ["Noise", "Blurs"]}]},
     "analysis": {
@@ -186,6 +192,29 @@ def test_a_plan_that_names_a_region_twice_keeps_both_lists() -> None:
     assert plan.distortions == {"sky": ["Noise", "Blurs"]}
 
 
+@pytest.mark.parametrize(
+    "box",
+    [
+        [-1, 0, 500, 500],
+        [0, 0, 640, 1480],  # pixels in place of thousandths
+        [0.1, 0.2, 0.5, 0.6],  # shares in place of thousandths
+        [500, 100, 200, 400],
+        [100, 400, 200, 400],
+        [100, 400, 200],
+        [100, 400, 200, math.nan],
+        [],
+    ],
+)
+def test_a_box_off_the_scale_or_with_swapped_corners_is_refused(box: list[float]) -> None:
+    with pytest.raises(ValidationError, match="box"):
+        Location.model_validate({"regions": [{"region": "sky", "box": box}]})
+
+
+def test_boxes_by_region_are_accepted() -> None:
+    nested = Location.model_validate({"regions": {"vehicle": [0, 250, 1000, 999.5], "sky": None}})
+    assert {row.region: row.box for row in nested.regions} == {"vehicle": [0, 250, 1000, 999.5], "sky": None}
+
+
 def test_the_documents_nested_detection_is_accepted() -> None:
     nested = Detection.model_validate({"distortion_set": {"vehicle": ["blurry", "grainy"], "sky": []}})
     assert nested.by_region() == {"vehicle": ["Blurs", "Noise"], "sky": []}
@@ -207,6 +236,10 @@ def test_the_documents_nested_selection_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("model", "bad"),
     [
+        (Location, {"regions": {"sky": "above"}}),
+        (Location, {"regions": {"sky": [0, 0, 1000]}}),
+        (Location, {"regions": {"sky": {"left": 0}}}),
+        (Location, {"regions": 3}),
         (Detection, {"distortion_set": {"sky": "Noise"}}),
         (Detection, {"distortion_set": {"sky": None}}),
         (Detection, {"distortion_set": {"sky": [["Noise"]]}}),

@@ -38,6 +38,7 @@ names = st.text(min_size=1, max_size=12).filter(lambda text: bool(text.strip()) 
 regions = st.one_of(st.just("Global"), st.lists(names.map(str.strip), min_size=1, max_size=4, unique=True))
 finite = st.floats(allow_nan=False, allow_infinity=False)
 on_scale = st.floats(1, 5)
+boxes = st.tuples(*[st.integers(0, 5000)] * 4)
 
 plans = st.builds(
     PlannerOutput,
@@ -61,7 +62,7 @@ calls = st.builds(
     calibrated=st.none() | on_scale,
     ms=st.floats(0, 1e6),
     error=st.none() | names,
-    box=st.none() | st.tuples(*[st.integers(0, 5000)] * 4),
+    box=st.none() | boxes,
 )
 evidences = st.builds(
     ExecutorOutput,
@@ -71,7 +72,8 @@ evidences = st.builds(
     quality_scores=st.none()
     | st.dictionaries(names, st.dictionaries(names, st.tuples(names, on_scale), max_size=2), max_size=2),
     tool_log=st.lists(calls, max_size=2),
-    measurements=st.none() | st.dictionaries(names, finite, max_size=3),
+    boxes=st.none() | st.dictionaries(names, st.none() | boxes, max_size=2),
+    measurements=st.none() | st.dictionaries(names, st.dictionaries(names, finite, max_size=3), max_size=2),
     failures=st.dictionaries(names, names, max_size=2),
     notes=st.lists(names, max_size=2),
 )
@@ -135,7 +137,7 @@ def test_nan_and_infinity_are_refused(bad: float) -> None:
     for model, fields in (
         (ToolCall, {**call, "raw": bad}),
         (ToolCall, {**call, "ms": bad}),
-        (ExecutorOutput, {"measurements": {"sigma": bad}}),
+        (ExecutorOutput, {"measurements": {"Global": {"sigma": bad}}}),
         (ExecutorOutput, {"quality_scores": {"Global": {"Blurs": ("GMSD", bad)}}}),
         (SummarizerOutput, {"final_answer": bad, "quality_reasoning": "x"}),
         (SummarizerOutput, {"final_answer": "A", "quality_reasoning": "x", "quality_score": bad}),

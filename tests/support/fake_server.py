@@ -129,8 +129,9 @@ def in_turn(*answers: Answer) -> Callable[[Body], Reply | str]:
 
 
 def by_stage(answers: Mapping[str, Answer | list[Any]]) -> Callable[[Body], Reply | str]:
-    """An answer by the stage that asks, named by its output field: plan, detection, analysis, selection, assessment,
-    answer, decision. A mapping is sent as that field's JSON, a function is given the request, a list is used in turn.
+    """An answer by the stage that asks, named by its output field: plan, location, detection, analysis, selection,
+    assessment, answer, decision. A mapping is sent as that field's JSON, a function is given the request, a list is
+    used in turn.
     """
     scripts = {
         stage: in_turn(*answer) if isinstance(answer, list) else in_turn(answer) for stage, answer in answers.items()

@@ -10,6 +10,7 @@ import yaml
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.graph import AgenticIQAState
+from agenticiqa.programs.localize import Locator
 from agenticiqa.programs.planner import Planner
 from agenticiqa.programs.replan import Replan, judge
 from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
@@ -97,13 +98,27 @@ def state(
     }
 
 
+def nowhere(request: Body) -> dict[str, Any]:
+    """None of the regions that are asked for is in the image."""
+    return {"regions": [{"region": region, "box": None} for region in json.loads(field_of(request, "regions"))]}
+
+
 def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, ScriptedEngine]:
-    """The nodes' configuration with a program whose every stage asks one scripted model, and that model's engine."""
-    backend, engine = scripted_backend(by_stage(answers))
+    """The nodes' configuration with a program whose every stage asks one scripted model, and that model's engine.
+
+    Unless ``answers`` say otherwise the model finds none of the regions it is asked for.
+    """
+    backend, engine = scripted_backend(by_stage({"location": nowhere, **answers}))
     tools = toolbox()
     program = AgenticIQA(
         planner=Planner(tools, backend=backend),
-        executor=Executor(Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools),
+        executor=Executor(
+            Detector(backend=backend),
+            Analyst(backend=backend),
+            Selector(backend=backend),
+            tools,
+            Locator(backend=backend),
+        ),
         summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
         replan=Replan(judge(backend=backend)),
     )

@@ -1,0 +1,143 @@
+"""Regions as boxes in pixels: those that words for a place in the frame name, how boxes are cropped and told.
+
+A box is (left, top, right, bottom): left and top inside, right and bottom just outside, as Pillow and numpy have it.
+"""
+
+import json
+import math
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.signatures.types import Box, Boxes
+
+SMALLEST = 96  # pixels: the measures of noise, blur and blocking need at least some blocks and edges to look at
+WHOLE = 1000  # a model is told and tells boxes in thousandths of width and height
+
+_PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: left or top, 1: right or bottom)
+    "left": (0, 0),
+    "right": (0, 1),
+    "top": (1, 0),
+    "upper": (1, 0),
+    "bottom": (1, 1),
+    "lower": (1, 1),
+}
+_CENTRE = frozenset({"centre", "center", "middle", "central"})
+_SHARES = {"half": 1 / 2, "third": 1 / 3, "corner": 1 / 3}
+_VAGUE = frozenset({"side", "part", "area", "region", "portion", "section", "quadrant"})
+_OF_THE_FRAME = re.compile(r"\s+of\s+(?:the|this)\s+(?:image|picture|photo|photograph|frame|scene|shot)$")
+
+_crops: WeakKeyDictionary[LoadedImage, dict[Box, LoadedImage]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
+    """The box of a region that its name places in the frame; ``None`` for every other name.
+
+    ``size`` is (width, height). "Left half", "top third", "bottom right quarter" mean what they say; "top left",
+    "right side" and the like mean the half on each axis that they name, a corner is a third of each side, and the
+    centre is the middle half of each.
+
+    >>> place_in_frame("left half", (640, 480)), place_in_frame("left building", (640, 480))
+    ((0, 0, 320, 480), None)
+    """
+    *words, last = re.findall(r"[a-z]+", _OF_THE_FRAME.sub("", region.lower()).replace("-hand", "")) or [""]
+    noun = last if last in _SHARES or last in _VAGUE or last == "quarter" else ""
+    places = [word for word in (*words, *([] if noun else [last])) if word != "the"]
+    known = [_PLACES[word] for word in places if word in _PLACES]
+    central = any(word in _CENTRE for word in places)
+    ends = dict(known)
+    unknown = not all(word in _PLACES or word in _CENTRE for word in places)
+    if unknown or len(ends) < len(known) or not (known or central) or (noun == "corner" and len(ends) < 2):
+        return None
+    share = _SHARES.get(noun, 1 / 2)
+    if noun == "quarter" and len(ends) == 1 and not central:
+        share = 1 / 4
+    spans = [
+        _span(share, ends[axis]) if axis in ends else ((1 - share) / 2, (1 + share) / 2) if central else (0.0, 1.0)
+        for axis in (0, 1)
+    ]
+    return in_pixels([edge for edges in zip(*spans, strict=True) for edge in edges], size)
+
+
+def in_pixels(edges: Sequence[float], size: tuple[int, int], whole: float = 1.0) -> Box:
+    """The pixels that a box in shares of width and height touches; ``whole`` is what both of them count as.
+
+    ``edges`` are left, top, right, bottom in 0..whole, with left < right and top < bottom.
+    """
+    left, top, right, bottom = (edge / whole * extent for edge, extent in zip(edges, (*size, *size), strict=True))
+    slack = 1e-6  # pixels, so that a rounding error does not take in another column
+    return (
+        math.floor(left + slack),
+        math.floor(top + slack),
+        max(math.ceil(right - slack), math.floor(left + slack) + 1),
+        max(math.ceil(bottom - slack), math.floor(top + slack) + 1),
+    )
+
+
+def told(boxes: Boxes, size: tuple[int, int]) -> str:
+    """The boxes for a prompt: JSON of region to [left, top, right, bottom] in thousandths, or "none" without any."""
+    shown = {
+        region: [round(edge / extent * WHOLE) for edge, extent in zip(box, (*size, *size), strict=True)]
+        for region, box in boxes.items()
+        if box
+    }
+    return json.dumps(shown, ensure_ascii=False) if shown else "none"
+
+
+def grown(box: Box, size: tuple[int, int], smallest: int = SMALLEST) -> Box:
+    """The box grown around its centre to at least ``smallest`` pixels a side, or to the whole side, in the image."""
+    left, right = _grown_side(box[0], box[2], size[0], smallest)
+    top, bottom = _grown_side(box[1], box[3], size[1], smallest)
+    return left, top, right, bottom
+
+
+def crop(image: LoadedImage, box: Box | None, smallest: int = SMALLEST) -> LoadedImage:
+    """The part of an image in a box, grown as ``grown`` does; the image itself without a box.
+
+    Asked again for the same part, it gives the same object, so that what is measured of it is measured once. ``data``
+    stays that of the whole image.
+    """
+    if box is None:
+        return image
+    area = grown(box, image.size, smallest)
+    if area == (0, 0, *image.size):
+        return image
+    with _lock:
+        parts = _crops.setdefault(image, {})
+        if area not in parts:
+            left, top, right, bottom = area
+            parts[area] = replace(image, pixels=image.pixels[top:bottom, left:right])
+        return parts[area]
+
+
+def account(boxes: Boxes, size: tuple[int, int]) -> list[str]:
+    """A sentence for each region that has a box: where it is, and how large a crop of it is measured."""
+    width, height = size
+    sentences = []
+    for region, box in boxes.items():
+        if box:
+            area = grown(box, size)
+            how = "" if area == box else f", grown to {_extent(area)} to be measured"
+            sentences.append(
+                f"The box of {region} is {list(box)} (left, top, right, bottom in pixels): {_extent(box)} of "
+                f"{width} x {height}{how}."
+            )
+    return sentences
+
+
+def _extent(box: Box) -> str:
+    return f"{box[2] - box[0]} x {box[3] - box[1]}"
+
+
+def _span(share: float, end: int) -> tuple[float, float]:
+    return (1 - share, 1.0) if end else (0.0, share)
+
+
+def _grown_side(start: int, stop: int, extent: int, smallest: int) -> tuple[int, int]:
+    length = min(max(stop - start, smallest), extent)
+    first = min(max((start + stop - length) // 2, 0), extent - length)
+    return first, first + length

@@ -1,0 +1,116 @@
+"""What stands out in an image: the subject's mask by U2-Net small, and the boxes of subject and background from it.
+
+X. Qin, Z. Zhang, C. Huang, M. Dehghan, O. R. Zaiane, M. Jagersand, "U2-Net: Going deeper with nested U-structure for
+salient object detection", Pattern Recognition 106 (2020). The network is the authors' u2netp as an ONNX file of 4.6 MB.
+"""
+
+import threading
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.regions import in_pixels
+from agenticiqa.programs.tools.networks import run_network
+from agenticiqa.programs.tools.pixels import RGB, check_image
+from agenticiqa.signatures.types import Box
+
+NETWORK = Path(__file__).with_name("u2netp.onnx")
+SHA256 = "309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8"
+FUSED = "1959"  # the name of the mask that is made of the six side outputs
+SIDE = 320  # pixels: what the network was trained on, whatever the image's shape
+MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, of red, green, blue in 0..1
+
+SUBJECT_FROM = 0.5
+LEAST_SUBJECT = 0.005  # of the image: less is a speck, not what the photo is about
+COMPANION = 0.25  # of the largest part: a smaller part does not belong to the subject
+BACKGROUND_BELOW = 0.2
+LEAST_BACKGROUND = 0.25  # of the image
+CELL = 8  # pixels of the mask, the grid on which free rectangles are looked for
+
+Mask = NDArray[np.float32]
+
+_seen: WeakKeyDictionary[LoadedImage, Mask] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def saliency(image: LoadedImage) -> Mask:
+    """How much each part of an image stands out: float32 of shape (320, 320), 0..1, over the whole image.
+
+    Found once per loaded image. Raises ToolError when the network's file is damaged.
+    """
+    with _lock:
+        found = _seen.get(image)
+    if found is None:
+        found = predict(image.pixels)
+        with _lock:
+            found = _seen.setdefault(image, found)
+    return found
+
+
+def predict(pixels: RGB) -> Mask:
+    """The saliency of an image, uint8 RGB of shape (H, W, 3) and any size. Bit for bit the same each time."""
+    check_image(pixels)
+    small = Image.fromarray(pixels).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    scaled = np.asarray(small, dtype=np.float32)
+    scaled = scaled / max(float(scaled.max()), 1.0)
+    mean, spread = np.array(MEAN, np.float32), np.array(SPREAD, np.float32)
+    given: NDArray[np.float32] = ((scaled - mean) / spread).transpose(2, 0, 1)[None]
+    found: Mask = run_network(NETWORK, SHA256, FUSED, given)[0, 0]
+    found.flags.writeable = False
+    return found
+
+
+def subject_box(seen: Mask, size: tuple[int, int]) -> Box | None:
+    """The box around the subject in an image of ``size`` (width, height); ``None`` when nothing stands out.
+
+    The largest connected part with a saliency of at least 0.5, together with parts of at least a quarter of its area:
+    two people side by side are one subject.
+    """
+    parts, count = scipy.ndimage.label(seen >= SUBJECT_FROM)
+    areas = np.bincount(parts.ravel(), minlength=count + 1)[1:]
+    if not count or areas.max() < LEAST_SUBJECT * seen.size:
+        return None
+    chosen = np.isin(parts, 1 + np.flatnonzero(areas >= COMPANION * areas.max()))
+    rows, columns = np.flatnonzero(chosen.any(axis=1)), np.flatnonzero(chosen.any(axis=0))
+    return in_pixels((columns[0], rows[0], columns[-1] + 1, rows[-1] + 1), size, len(seen))
+
+
+def background_box(seen: Mask, size: tuple[int, int]) -> Box | None:
+    """The largest rectangle beside the subject in an image of ``size`` (width, height).
+
+    ``None`` when it is less than a quarter of the image, or when there is no subject to tell it from.
+    """
+    if subject_box(seen, size) is None:
+        return None
+    cells = len(seen) // CELL
+    free = seen.reshape(cells, CELL, cells, CELL).max(axis=(1, 3)) < BACKGROUND_BELOW
+    left, top, right, bottom = largest_rectangle(free)
+    if (right - left) * (bottom - top) < LEAST_BACKGROUND * free.size:
+        return None
+    return in_pixels((left, top, right, bottom), size, cells)
+
+
+def largest_rectangle(free: NDArray[np.bool_]) -> Box:
+    """The largest rectangle of ``True`` in a small grid (H, W): left, top, right, bottom, all 0 without any.
+
+    Of several as large, the uppermost, then the flattest, then the leftmost.
+    """
+    best, area = (0, 0, 0, 0), 0
+    for top in range(len(free)):
+        columns = np.ones(free.shape[1], bool)
+        for bottom in range(top + 1, len(free) + 1):
+            columns &= free[bottom - 1]
+            edges = np.flatnonzero(np.diff(columns, prepend=False, append=False))
+            starts, stops = edges[::2], edges[1::2]
+            if not len(starts):
+                break
+            longest = int(np.argmax(stops - starts))
+            left, right = int(starts[longest]), int(stops[longest])
+            if (right - left) * (bottom - top) > area:
+                best, area = (left, top, right, bottom), (right - left) * (bottom - top)
+    return best

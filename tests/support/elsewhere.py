@@ -1,0 +1,47 @@
+"""What tests have done in another process; it has to be importable there."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.result import to_json
+
+logger = logging.getLogger("agenticiqa.elsewhere")
+
+
+def obey(order: str) -> Any:
+    """Do one of the things that a process of its own has to cope with."""
+    match order:
+        case "tell":
+            return {"pid": os.getpid(), "environment": dict(os.environ), "path": sys.path}
+        case "print":
+            print("from Python")
+            return os.write(1, b"from C")
+        case "read":
+            return input()
+        case "log":
+            logger.debug("too fine")
+            logger.warning("%d lines\nof it", 2)
+        case "divide":
+            return 1 / 0
+        case "give up":
+            raise Unanswered("planner", ["it was no JSON"])  # is made of other arguments than it was
+        case "return a function":
+            return lambda: None
+        case "exit":
+            os._exit(3)
+        case "be killed":
+            os.kill(os.getpid(), 9)
+    return order
+
+
+def row(result: dspy.Prediction) -> dict[str, Any]:
+    """A result's JSON; the process is killed for an image whose name says so."""
+    if Path(result.image.source).stem == "fatal":
+        os.kill(os.getpid(), 9)
+    return to_json(result)
