@@ -15,7 +15,7 @@ from agenticiqa.eval.datasets import Labelled, read_labels
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs import show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
-from agenticiqa.programs.assess_command import WORKERS
+from agenticiqa.programs.assess_command import add_workers_argument, workers_from
 from agenticiqa.programs.command import OK, SOME_FAILED, add_backend_arguments, config_from, one_line
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.journal import Journal
@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="RUN", type=Path, help="the folder of the run (default: runs/<data>-<backend>); it is resumed"
     )
-    parser.add_argument("--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (%(default)s)")
+    add_workers_argument(parser)
     parser.add_argument(
         "--resamples", metavar="N", type=int, default=1000, help="of the bootstrap intervals (%(default)s; 0: none)"
     )
@@ -52,13 +52,14 @@ def run(args: Namespace) -> int:
     """Judge what is left to judge, then report on all of it."""
     from agenticiqa.eval import report  # SciPy's statistics are slow to import
 
-    if args.workers < 1 or (args.limit is not None and args.limit < 1) or args.resamples < 0:
-        raise UserError("--workers and --limit are at least 1, --resamples at least 0")
+    if (args.limit is not None and args.limit < 1) or args.resamples < 0:
+        raise UserError("--limit is at least 1, --resamples at least 0")
     query = args.query.strip()
     if detect_query_type(query) is not QueryType.SCORING:
         raise UserError(f"evaluate compares scores, and {query!r} does not ask for one; ask to rate the quality")
     labels = read_labels(args.labels, args.split)[: args.limit]
     config = config_from(args)
+    workers = workers_from(args, config)
     program = AgenticIQA.from_config(config)
     if args.prompts:
         program.load(args.prompts)
@@ -70,7 +71,7 @@ def run(args: Namespace) -> int:
         if rows:
             print(f"{len(rows)} of {len(labels)} were judged before", file=sys.stderr)
         try:
-            for label, row in show.progress(judge_labels(program, todo, query, args.workers), len(todo)):
+            for label, row in show.progress(judge_labels(program, todo, query, workers), len(todo)):
                 rows[label] = row
                 journal.append(row)
                 if "error" in row:
@@ -96,7 +97,7 @@ def judged_before(kept: Sequence[Row], labels: Sequence[Labelled], query: str) -
 
 
 def judge_labels(
-    program: AgenticIQA, labels: Sequence[Labelled], query: str, workers: int = WORKERS
+    program: AgenticIQA, labels: Sequence[Labelled], query: str, workers: int
 ) -> Iterator[tuple[Labelled, Row]]:
     """Judge every labelled image; yields its row as it comes: a result's JSON and the label's fields.
 
@@ -105,7 +106,7 @@ def judge_labels(
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
     outages = 0
-    for job, outcome in judge_many(program, jobs, workers):
+    for job, outcome in judge_many(program, jobs, workers, judged):
         yield jobs[job], _row(jobs[job], query, outcome)
         if isinstance(outcome, UserError) and not isinstance(outcome, ImageError):
             raise outcome
@@ -120,11 +121,15 @@ def default_folder(labels: Path, split: str | None, backend: str) -> Path:
     return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 
-def _row(label: Labelled, query: str, outcome: dspy.Prediction | Failure) -> Row:
+def judged(result: dspy.Prediction) -> Row:
+    """A result's JSON, and by which bytes its reference is known."""
+    return {**to_json(result), "reference_sha256": result.reference.sha256 if result.reference else None}
+
+
+def _row(label: Labelled, query: str, outcome: Row | Failure) -> Row:
     fields = {name: value for name, value in asdict(label).items() if name in LABEL_FIELDS}
     if not isinstance(outcome, Exception):
-        pristine = outcome.reference.sha256 if outcome.reference else None
-        return {**to_json(outcome), "reference_sha256": pristine, **fields}
+        return {**outcome, **fields}
     return {
         "image": str(label.image),
         "reference": str(label.reference) if label.reference else None,

@@ -5,21 +5,25 @@ import hashlib
 import json
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dspy
 
-from agenticiqa.programs import show
+from agenticiqa.configs import Config
+from agenticiqa.programs import pictures, show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.command import OK, SOME_FAILED, USAGE, add_backend_arguments, config_from, one_line
+from agenticiqa.programs.cores import available_cores
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
 from agenticiqa.programs.result import to_json
 
-WORKERS = 4
+WORKERS = 4  # with a model, where the work is waiting
 
 EXAMPLES = """\
 examples:
@@ -28,6 +32,7 @@ examples:
   agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask anything about its quality
   agenticiqa assess photo.jpg --query "Main flaw? A. Blur B. Noise"
   agenticiqa assess album/ --jsonl scores.jsonl --resume       a folder; go on where an earlier run stopped
+  agenticiqa assess photo.jpg --save-maps maps/                draw where it is bad: maps/photo.png
   agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
 
 exit status: 0 all judged, 1 some failed (named on stderr), 2 usage
@@ -55,18 +60,42 @@ def add_arguments(parser: ArgumentParser) -> None:
     output.add_argument("--jsonl", metavar="FILE", help="append one JSON line for each image as it is finished")
     parser.add_argument("--resume", action="store_true", help="with --jsonl: leave out what FILE already holds")
     parser.add_argument(
-        "--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (default: %(default)s)"
+        "--save-maps",
+        metavar="DIR",
+        type=Path,
+        help="draw each image that is judged, where it is bad, and its scores: PNGs in DIR, which replace earlier ones",
     )
+    add_workers_argument(parser)
+
+
+def add_workers_argument(parser: ArgumentParser) -> None:
+    """The option that says how many images are judged at once."""
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        help=f"images judged at once (default: one for each processor core, {WORKERS} with a model)",
+    )
+
+
+def workers_from(args: Namespace, config: Config) -> int:
+    """How many images to judge at once: as asked, else as fits the configuration. Raises UserError for less than 1."""
+    if args.workers is None:
+        return available_cores() if config.is_offline else WORKERS
+    if args.workers < 1:
+        raise UserError(f"--workers is at least 1, got {args.workers}")
+    return int(args.workers)
 
 
 def run(args: Namespace) -> int:
     """Judge the images and print or append each result; the exit status tells whether all were judged."""
     if args.resume and not args.jsonl:
         raise UserError("--resume goes on with a file: name it with --jsonl FILE")
-    if args.workers < 1:
-        raise UserError(f"--workers is at least 1, got {args.workers}")
-    program = AgenticIQA.from_config(config_from(args))
+    config = config_from(args)
+    workers = workers_from(args, config)
+    program = AgenticIQA.from_config(config)
     jobs = _jobs(args)
+    then = _drawing(args.save_maps, jobs) if args.save_maps else to_json
     with contextlib.ExitStack() as stack:
         journal = stack.enter_context(_journal(args)) if args.jsonl else None
         todo = _unfinished(jobs, journal.rows, program.backend) if journal else jobs
@@ -76,7 +105,7 @@ def run(args: Namespace) -> int:
         rows: dict[Job, dict[str, Any]] = {}  # kept only for the one list that --json prints
         failed: dict[Job, Failure] = {}
         try:
-            for job, outcome in show.progress(judge_many(program, todo, args.workers), len(todo)):
+            for job, outcome in show.progress(judge_many(program, todo, workers, then), len(todo)):
                 if isinstance(outcome, Exception):
                     failed[job] = outcome
                     print(f"agenticiqa: {job.image}: {one_line(outcome)}", file=sys.stderr)
@@ -84,19 +113,20 @@ def run(args: Namespace) -> int:
                         break
                     continue
                 judged += 1
-                row = to_json(outcome)
                 if journal:
-                    journal.append(row)
+                    journal.append(outcome)
                 elif args.json:
-                    rows[job] = row
+                    rows[job] = outcome
                 else:
-                    show.print_result(row)
+                    show.print_result(outcome)
         finally:
             if rows:
                 in_order = [rows[job] for job in todo if job in rows]
                 print(json.dumps(in_order[0] if len(jobs) == 1 else in_order, ensure_ascii=False, indent=2))
     if journal:
         print(f"{judged} judged, kept in {args.jsonl}", file=sys.stderr)
+    if args.save_maps:
+        print(f"Pictures are in {args.save_maps}", file=sys.stderr)
     left = len(todo) - judged - len(failed)
     if left:
         print(f"agenticiqa: stopped; {left} images were not judged", file=sys.stderr)
@@ -121,6 +151,15 @@ def _jobs(args: Namespace) -> list[Job]:
             raise UserError(f"{args.reference} has no reference of the same name for {', '.join(lacking)}")
         references = {path: by_stem[path.stem] for path in images}
     return [Job(path, args.query, references[path], args.resize_reference) for path in images]
+
+
+def _drawing(folder: Path, jobs: list[Job]) -> Callable[[dspy.Prediction], dict[str, Any]]:
+    """As ``to_json``, with a picture of each result in the folder, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--save-maps {folder}: no folder can be made there ({error.strerror})") from error
+    return partial(pictures.drawn_to_json, pictures.picture_paths(folder, [job.image for job in jobs]))
 
 
 def _journal(args: Namespace) -> Journal:

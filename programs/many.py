@@ -1,18 +1,41 @@
-"""One program over many images, side by side, each result handed over as it comes."""
+"""One program over many images, side by side, each result handed over as it comes.
+
+A program that asks a model waits most of the time: threads. One that only computes is kept to one core by Python's
+lock, so it is copied into processes, once there is enough to do to be worth their start. The figures are the same to
+the last bit either way.
+"""
 
 import contextvars
-from collections.abc import Generator, Iterable
+import logging
+import pickle
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import TypeAlias
+from queue import LifoQueue
+from typing import Any, TypeAlias, TypeVar
 
 import dspy
 
+from agenticiqa.programs.apart import Apart, Died, NotStarted
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Failure: TypeAlias = AgenticIQAError | dspy.LMError
+
+IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are judged while a process starts
+LONG_SECONDS = 5.0  # of processor time: when fewer images have taken as long, they are large ones
+
+SMALLER = "judge it again with fewer workers, or a smaller copy of it"
 
 
 @dataclass(frozen=True)
@@ -25,21 +48,63 @@ class Job:
     resize_reference: bool = False
 
 
-def judge_many(
-    program: AgenticIQA, jobs: Iterable[Job], workers: int
-) -> Generator[tuple[Job, dspy.Prediction | Failure], None, None]:
-    """Judge every job with ``workers`` threads; yields each with its result, or with the error that it ended in.
+def itself(result: dspy.Prediction) -> dspy.Prediction:
+    """The result as it is."""
+    return result
 
-    At most twice as many jobs as workers are taken ahead, so memory does not grow with their number. At Ctrl-C, jobs
-    that have not begun are dropped, those under way are waited for and yielded, and then KeyboardInterrupt is raised.
+
+def judge_many(
+    program: AgenticIQA, jobs: Iterable[Job], workers: int, then: Callable[[dspy.Prediction], T] = itself
+) -> Generator[tuple[Job, T | Failure], None, None]:
+    """Judge every job, ``workers`` at a time; yields each with its result, or with the error that it ended in.
+
+    ``then`` is applied to each result where the image was judged, so that no more has to be kept, or sent over from
+    another process, than what it returns: ``result.to_json``, say. An error of ours that it raises is that job's.
+
+    A program of which every stage computes is run in processes, at most one for every 8 images, or right here when
+    that makes one. (Images so large that fewer have taken 5 s of processor time get processes, too.) ``then`` and its
+    result must be picklable for that, and not be defined in the running script. Otherwise there are threads.
+
+    Begun or waiting are at most two jobs for each worker, so memory does not grow with their number. At Ctrl-C, jobs
+    that have not begun are dropped, those that threads or processes are at are waited for and yielded, and then
+    KeyboardInterrupt is raised.
     """
-    waiting: dict[Future[dspy.Prediction | Failure], Job] = {}
+    judge = partial(_judge, program, then)
     upcoming = iter(jobs)
+    if not _only_computes(program):
+        yield from _side_by_side(judge, upcoming, workers)
+        return
+    ahead, spent = deque(islice(upcoming, IMAGES_PER_PROCESS * workers)), 0.0
+    while ahead and (processes := _worthwhile(workers, len(ahead), spent)) < 2:
+        begun = time.process_time()
+        outcome = judge(ahead[0])
+        spent += time.process_time() - begun
+        yield ahead.popleft(), outcome
+        ahead.extend(islice(upcoming, 1))
+    if not ahead:
+        return
+    upcoming = chain(ahead, upcoming)
+    if function := _movable(judge):
+        with _processes(function, processes) as judge_apart:
+            yield from _side_by_side(judge_apart, upcoming, processes)
+    else:
+        yield from _side_by_side(judge, upcoming, workers)
+
+
+def _worthwhile(workers: int, images: int, spent: float) -> int:
+    """How many processes are worth their start for the images ahead, after so many seconds without."""
+    return min(workers, images if spent >= LONG_SECONDS else images // IMAGES_PER_PROCESS)
+
+
+def _side_by_side(
+    judge: Callable[[Job], T | Failure], upcoming: Iterator[Job], workers: int
+) -> Generator[tuple[Job, T | Failure], None, None]:
+    waiting: dict[Future[T | Failure], Job] = {}
     pool = ThreadPoolExecutor(workers)
     try:
         while True:
             while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
-                waiting[pool.submit(contextvars.copy_context().run, _judge, program, job)] = job
+                waiting[pool.submit(contextvars.copy_context().run, judge, job)] = job
             if not waiting:
                 return
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -53,12 +118,66 @@ def judge_many(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _judge(program: AgenticIQA, job: Job) -> dspy.Prediction | Failure:
+def _judge(program: AgenticIQA, then: Callable[[dspy.Prediction], T], job: Job) -> T | Failure:
     try:
         # DSPy would otherwise keep every image of the run in its history and trace.
         with dspy.context(disable_history=True, trace=None):
-            return program(
+            result = program(
                 image=job.image, query=job.query, reference=job.reference, resize_reference=job.resize_reference
             )
+            return then(result)
     except (AgenticIQAError, dspy.LMError) as error:
         return error
+    except MemoryError:
+        return ImageError(f"{job.image}: memory ran out; {SMALLER}")
+
+
+@contextmanager
+def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
+    """A ``_judge`` of one argument, pickled, as one that hands each job to a process that is free."""
+    processes = [Apart(function) for _ in range(count)]
+    free: LifoQueue[Apart] = LifoQueue()  # the last one used is surely running
+    for process in processes:
+        free.put(process)
+
+    def judge(job: Job) -> Any:
+        process = free.get()
+        try:
+            return process(job)
+        except Died as end:
+            return ImageError(f"{job.image}: the process that judged it {end}; {SMALLER}")
+        except NotStarted as reason:
+            return UserError(f"no process could be started to judge in ({reason}); judge with one worker")
+        finally:
+            free.put(process)
+
+    try:
+        yield judge
+    finally:
+        for process in processes:
+            process.close()
+
+
+def _only_computes(program: AgenticIQA) -> bool:
+    """Whether every part is one of ours that asks no model (one that does holds a ``dspy.Predict``)."""
+    return all(type(part).__module__.startswith("agenticiqa.") for _, part in program.named_sub_modules())
+
+
+def _movable(judge: Callable[[Job], Any]) -> bytes | None:
+    """The function pickled, or ``None`` if it can only be called here; the reason is logged."""
+    reason = ""
+    if getattr(sys, "frozen", False) or not sys.executable:
+        reason = "this Python cannot start another"
+    elif dspy.settings.callbacks:
+        reason = "DSPy's callbacks would not hear of what is judged elsewhere"
+    else:
+        try:
+            function = pickle.dumps(judge)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            reason = str(error)
+        else:
+            if b"__main__" not in function:
+                return function
+            reason = "what the running script defines cannot be imported elsewhere"
+    logger.info("judging in threads, not processes: %s", reason)
+    return None

@@ -18,7 +18,7 @@ from agenticiqa.programs.journal import Journal
 from support.fake_server import Reply, bad_key, fake_server, server_error
 
 MakeLabels = Callable[..., Path]
-EVALUATE = ("evaluate", "--resamples", "40")
+EVALUATE = ("evaluate", "--resamples", "40", "--workers", "1")  # one: in this process, where the tests can look
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:
@@ -100,7 +100,7 @@ def test_a_last_line_cut_short_is_judged_again(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    command = [*EVALUATE, str(make_labels()), "--out", str(run), "--workers", "1"]
+    command = [*EVALUATE, str(make_labels()), "--out", str(run)]
     assert main(command) == 0
     before = rows_of(run)
     text = (run / "results.jsonl").read_bytes()
@@ -198,7 +198,7 @@ def test_a_model_out_of_reach_ends_the_run_and_is_no_bad_answer(
     with fake_server(fault) as server:
         config.write_text(f"summarizer: {{backend: vllm.down, api_base: '{server.url}', max_retries: 0}}\n")
         labels = make_labels(scenes=6)
-        assert main([*EVALUATE, str(labels), "--out", str(run), "--config", str(config), "--workers", "1"]) == 1
+        assert main([*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]) == 1
     assert "goes on from what is kept" in capsys.readouterr().err
     rows = rows_of(run)
     assert 0 < len(rows) <= most < 18

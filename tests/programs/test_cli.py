@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -115,8 +116,8 @@ def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, ca
 def test_finished_rows_survive_an_interruption(album, tmp_path, capsys, monkeypatch):
     judge_many = assess_command.judge_many
 
-    def interrupted(program, jobs, workers):
-        yield next(iter(judge_many(program, jobs, workers)))
+    def interrupted(*given):
+        yield next(judge_many(*given))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(assess_command, "judge_many", interrupted)
@@ -183,21 +184,25 @@ def test_tools_lists_kind_direction_and_range(capsys):
     assert "pip install 'agenticiqa[pyiqa]'" in " ".join(table.split())
 
 
-def test_a_real_ctrl_c_keeps_what_is_finished(album, tmp_path):
-    for copy in range(30):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, tmp_path, workers):
+    for copy in range(60):
         shutil.copy(album / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")
     file = tmp_path / "scores.jsonl"
     command = [sys.executable, "-m", "agenticiqa.programs.cli", "assess", str(album), "--jsonl", str(file)]
-    run = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.PIPE, text=True)
-    for _ in range(600):
+    run = subprocess.Popen(
+        [*command, "--workers", str(workers)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    for _ in range(1200):
         time.sleep(0.05)
         if file.exists() and file.read_text().count("\n") >= 2:
             break
-    run.send_signal(2)
-    _, error = run.communicate(timeout=30)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does it
+    _, error = run.communicate(timeout=30)  # stderr is closed when the last process that has it is gone
     assert run.returncode == 130
+    assert error.splitlines()[-1] == "agenticiqa: interrupted"
     assert "Traceback" not in error
-    assert 2 <= len(lines(file)) < 33
+    assert 2 <= len(lines(file)) < 63
 
 
 def test_a_closed_pipe_is_no_error(album):
