@@ -16,12 +16,14 @@ from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.programs.fusion import ScoreFusion
 from agenticiqa.programs.images import ImageSource, load_pair
+from agenticiqa.programs.localize import Locator
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
     MeasuredDetector,
     MeasuredScorer,
     RulePlanner,
+    SaliencyLocator,
     TableSelector,
 )
 from agenticiqa.programs.planner import Planner, earlier_plan
@@ -84,7 +86,8 @@ class AgenticIQA(dspy.Module):
     @classmethod
     def _composed(cls, config: Config) -> "AgenticIQA":
         tools = toolbox(config.calibration, config.pyiqa)
-        fusion, attempts = ScoreFusion(config.fusion.eta), config.attempts
+        fusion = ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
+        attempts = config.attempts
         plan, look, tell, doubt = map(connect, (config.planner, config.executor, config.summarizer, config.replan))
         ask_look: dict[str, Any] = {"backend": look, "attempts": attempts}
         ask_tell: dict[str, Any] = {"backend": tell, "attempts": attempts}
@@ -98,9 +101,11 @@ class AgenticIQA(dspy.Module):
             )
             if plan
             else RulePlanner(tools),
-            executor=Executor(Detector(**ask_look), Analyst(**ask_look), Selector(**ask_look), tools)
+            executor=Executor(
+                Detector(**ask_look), Analyst(**ask_look), Selector(**ask_look), tools, Locator(**ask_look)
+            )
             if look
-            else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools),
+            else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator()),
             summarizer=Summarizer(Scorer(**ask_tell, fusion=fusion), Answerer(**ask_tell), fusion)
             if tell
             else Summarizer(MeasuredScorer(), EvidenceAnswerer(), fusion),

@@ -29,12 +29,23 @@ class ScoreFusion:
     softmax of the model's log-probabilities, and the score is ``sum(alpha_c p_c c) / sum(alpha_c p_c)``. The paper
     prints it without the denominator, with which no result could reach the scale: its own example (two tools at
     2.9871, result 2.9542) holds with it.
+
+    ``model_error`` guards the tools against a model that is wrong. It is the standard deviation, in levels, of how far
+    the model's reading may lie from the true level: in the place of ``p_c`` stands the probability that an image of
+    level c is read as the model reads this one, ``sum_j p_j K(j | c)`` with K Gaussian over the levels and normalised
+    for each c. 0 is the paper's formula; the greater it is, the more the tools decide. However sure of itself the model
+    is, it pulls no harder than that error allows, an undecided model does not pull at all, and the score still rises
+    with its opinion.
     """
 
-    def __init__(self, eta: float = 1.0, quality_levels: Sequence[int] = (1, 2, 3, 4, 5)) -> None:
+    def __init__(
+        self, eta: float = 1.0, quality_levels: Sequence[int] = (1, 2, 3, 4, 5), *, model_error: float = 0.0
+    ) -> None:
         if not (math.isfinite(eta) and eta >= 0):
             raise ValueError(f"eta is a finite number of at least 0, got {eta}")
-        self.eta = eta
+        if not (math.isfinite(model_error) and model_error >= 0):
+            raise ValueError(f"model_error is a finite number of at least 0, in levels, got {model_error}")
+        self.eta, self.model_error = eta, model_error
         self.quality_levels = tuple(quality_levels)
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
@@ -71,7 +82,8 @@ class ScoreFusion:
     def fuse_scores(self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float]) -> float:
         """The fused score in [1, 5]: rises with every tool score and with the model's own expectation.
 
-        Raises ValueError for tool scores off the scale, or probabilities that are not a distribution over the levels.
+        Without any tool score it is the expectation under p, whatever the model's error. Raises ValueError for tool
+        scores off the scale, or probabilities that are not a distribution over the levels.
         """
         if set(vlm_probabilities) != set(self.quality_levels):
             raise ValueError(f"probabilities of the levels {sorted(vlm_probabilities)}, expected {self.quality_levels}")
@@ -79,12 +91,24 @@ class ScoreFusion:
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities are at least 0 and sum to 1, got {dict(vlm_probabilities)}")
         closeness = self._closeness(tool_scores)
+        told = self.likelihood(vlm_probabilities) if tool_scores else vlm_probabilities
         # In logarithms, so that a large eta does not take every level to zero.
-        joint = softmax({c: closeness[c] + math.log(p) for c, p in vlm_probabilities.items() if p > 0})
+        joint = softmax({c: closeness[c] + math.log(share) for c, share in told.items() if share > 0})
         score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
 
     fuse = fuse_scores
+
+    def likelihood(self, vlm_probabilities: Mapping[int, float]) -> Probabilities:
+        """How probable the model's reading is for an image of each level, up to a factor, given ``model_error``."""
+        if self.model_error == 0:
+            return dict(vlm_probabilities)
+        likely = {}
+        for level in self.quality_levels:
+            away = {read: (read - level) / self.model_error for read in self.quality_levels}
+            shares = {read: math.exp(-0.5 * steps * steps) for read, steps in away.items()}
+            likely[level] = math.fsum(shares[read] * p for read, p in vlm_probabilities.items()) / sum(shares.values())
+        return likely
 
     def map_to_level(self, score: float) -> str:
         """The letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""

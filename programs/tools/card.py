@@ -2,17 +2,21 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.agreement import Agreement
 from agenticiqa.programs.tools.calibration import Calibration
-from agenticiqa.signatures.types import ToolCall
+from agenticiqa.programs.tools.pixels import Plane
+from agenticiqa.signatures.types import OVERALL, ToolCall
 
 logger = logging.getLogger(__name__)
+
+RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is taken for that distortion
 
 
 @dataclass(frozen=True)
@@ -21,9 +25,13 @@ class ToolCard:
 
     ``measure`` takes the pixels (uint8, H x W x 3, RGB), a full-reference metric the reference's pixels too, and gives
     the raw value. ``calibration`` maps it to 1..5, higher is better. ``good_at`` lists the distortion categories that
-    it is the tool of choice for, "Overall" among them for quality as a whole. ``cost_ms`` is the time for 512 x 384
+    it is made for, "Overall" among them for quality as a whole; ``measured`` has how well it really follows each, which
+    is what a tool is chosen by, and is empty for one that nobody measured. ``trained_on`` names the data sets that it
+    has seen, whose figures would flatter it. ``cost_ms`` is the time for 512 x 384
     pixels on one core, in milliseconds, to tell cheap from dear, or ``None`` where nobody measured it; ``smallest`` is
-    the least side in pixels.
+    the least side in pixels. ``damage`` takes what ``measure`` takes and tells where the image is bad: a map (h, w) of
+    the image's shape or a whole fraction of it, 0 where nothing is wrong and larger the worse; ``None`` for a metric
+    that has no such map.
     """
 
     name: str
@@ -37,11 +45,28 @@ class ToolCard:
     measure: Callable[..., float]
     calibration: Calibration | None = None
     smallest: int = 1
+    damage: Callable[..., Plane] | None = None
+    measured: Mapping[str, Agreement] = field(default_factory=dict)
+    trained_on: tuple[str, ...] = ()
+
+    def strength(self, category: str) -> float:
+        """How well it follows a category, as SRCC; where nobody measured it, 1 for what it is made for, else 0."""
+        if not self.measured:
+            return float(category in self.good_at)
+        return self.measured[category].srcc if category in self.measured else 0.0
+
+    def strengths(self) -> dict[str, Agreement]:
+        """The measured categories that it is reliable for, and its quality overall, the best first."""
+        told = {name: found for name, found in self.measured.items() if name == OVERALL or found.srcc >= RELIABLE}
+        return dict(sorted(told.items(), key=lambda item: -item[1].srcc))
 
     def line(self) -> str:
-        """One line for a model that chooses: name, kind, what it is good at."""
-        best = f" Best for: {', '.join(self.good_at)}." if self.good_at else ""
-        return f"{self.name} ({self.kind}): {self.description}{best}"
+        """One line for a model that chooses: name, kind, what it does and how well it was seen to do it."""
+        if self.measured:
+            best = ", ".join(f"{name}: SRCC {found.srcc:.2f} (n={found.n})" for name, found in self.strengths().items())
+        else:
+            best = ", ".join(self.good_at)
+        return f"{self.name} ({self.kind}): {self.description}" + (f" Best for: {best}." if best else "")
 
 
 def find_card(toolbox: Mapping[str, ToolCard], name: str) -> ToolCard:
@@ -49,6 +74,18 @@ def find_card(toolbox: Mapping[str, ToolCard], name: str) -> ToolCard:
     if name not in toolbox:
         raise ToolError(f"unknown tool {name!r}: known tools are {', '.join(toolbox)}")
     return toolbox[name]
+
+
+def best_for(distortion: str, cards: Sequence[ToolCard]) -> ToolCard | None:
+    """The tool of choice for a distortion: the one that follows it best, or where none is reliable, quality overall.
+
+    Of several the first; ``None`` where no tool is good at either.
+    """
+    for category, least in ((distortion, RELIABLE), (OVERALL, 0.0)):
+        best = max(cards, key=lambda card: card.strength(category), default=None)
+        if best is not None and best.strength(category) > least:
+            return best
+    return None
 
 
 def run_tool(

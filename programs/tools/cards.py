@@ -1,29 +1,50 @@
 """The toolbox: every embedded metric's card, and the dict that a program is given.
 
-The order is the order of preference: of the tools that are good at a distortion the first is chosen.
+Which tool is chosen for a distortion is decided by the measured table (``agreement``); of equals the first is taken.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.plan_rules import find_tool
+from agenticiqa.programs.tools.agreement import measured
 from agenticiqa.programs.tools.blockwise import SMALLEST as PIQE_SMALLEST
-from agenticiqa.programs.tools.blockwise import piqe
+from agenticiqa.programs.tools.blockwise import piqe, piqe_map
 from agenticiqa.programs.tools.calibration import Calibration, usable
 from agenticiqa.programs.tools.card import ToolCard
+from agenticiqa.programs.tools.consensus import consensus, consensus_damage
+from agenticiqa.programs.tools.damage import blocking_map, blur_map, clipping_map, noise_map
+from agenticiqa.programs.tools.deep import deep_similarity
 from agenticiqa.programs.tools.exposure import exposure_error
-from agenticiqa.programs.tools.fidelity import ms_ssim, psnr, ssim
-from agenticiqa.programs.tools.gradient import fsim, gmsd
-from agenticiqa.programs.tools.haar import haarpsi
-from agenticiqa.programs.tools.information import vif
-from agenticiqa.programs.tools.naturalness import BRISQUE_SMALLEST, NIQE_SMALLEST, brisque, niqe
-from agenticiqa.programs.tools.spatial import blockiness, blur_extent, edge_sharpness, noise_sigma
-from agenticiqa.programs.tools.tonal import colorfulness, rms_contrast
+from agenticiqa.programs.tools.fidelity import ms_ssim, ms_ssim_damage, psnr, psnr_damage, ssim, ssim_damage
+from agenticiqa.programs.tools.gradient import fsim, fsim_damage, gmsd, gmsd_damage, mdsi, mdsi_damage
+from agenticiqa.programs.tools.haar import haarpsi, haarpsi_damage
+from agenticiqa.programs.tools.information import vif, vif_damage
+from agenticiqa.programs.tools.learned import SMALLEST as LEARNED_SMALLEST
+from agenticiqa.programs.tools.learned import learned_damage, learned_quality
+from agenticiqa.programs.tools.measures import take
+from agenticiqa.programs.tools.naturalness import BRISQUE_SMALLEST, NIQE_SMALLEST, brisque, niqe, niqe_map
+from agenticiqa.programs.tools.ssimulacra import ssimulacra2, ssimulacra2_damage
 from agenticiqa.signatures.types import OVERALL
 
 FULL_REFERENCE = (
+    ToolCard(
+        name="FR-FUSION",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(1.0, 5.0),
+        good_at=(OVERALL,),
+        description="The mean verdict of HaarPSI, MDSI and VIF, each brought to 1..5 by a curve of its own.",
+        source="own; curves fitted on LIVE r2",
+        cost_ms=70,
+        measure=consensus,
+        damage=consensus_damage,
+        smallest=8,
+        trained_on=("live_r2",),
+    ),
     ToolCard(
         name="HaarPSI",
         kind="FR",
@@ -32,8 +53,9 @@ FULL_REFERENCE = (
         good_at=(OVERALL, "Blurs", "Noise", "Compression", "Sharpness", "Spatial distortions"),
         description="Similarity of local Haar wavelet coefficients, in luma and colour.",
         source="Reisenhofer et al. 2018, Signal Processing: Image Communication 61",
-        cost_ms=50,
+        cost_ms=7,
         measure=haarpsi,
+        damage=haarpsi_damage,
         smallest=8,
     ),
     ToolCard(
@@ -44,8 +66,35 @@ FULL_REFERENCE = (
         good_at=(OVERALL, "Contrast"),
         description="Similarity of phase congruency and gradients, the features that the eye picks out first.",
         source="Zhang et al. 2011, IEEE TIP 20(8)",
-        cost_ms=130,
+        cost_ms=34,
         measure=fsim,
+        damage=fsim_damage,
+        smallest=8,
+    ),
+    ToolCard(
+        name="MDSI",
+        kind="FR",
+        higher_is_better=False,
+        raw_range=(0.0, 0.8),
+        good_at=(),
+        description="Spread of the similarity of edges and chromaticity.",
+        source="Nafchi et al. 2016, IEEE Access 4",
+        cost_ms=5,
+        measure=mdsi,
+        damage=mdsi_damage,
+        smallest=8,
+    ),
+    ToolCard(
+        name="SSIMULACRA2",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(-200.0, 100.0),
+        good_at=("Compression",),
+        description="Structure and edges over six scales in a perceptual colour space, weighted for compression.",
+        source="Sneyers 2022, Cloudinary; weights of April 2023",
+        cost_ms=33,
+        measure=ssimulacra2,
+        damage=ssimulacra2_damage,
         smallest=8,
     ),
     ToolCard(
@@ -56,9 +105,22 @@ FULL_REFERENCE = (
         good_at=(),
         description="Spread of the gradients' similarity; sees damage that is worse in some places than in others.",
         source="Xue et al. 2014, IEEE TIP 23(2)",
-        cost_ms=16,
+        cost_ms=2,
         measure=gmsd,
+        damage=gmsd_damage,
         smallest=8,
+    ),
+    ToolCard(
+        name="DEEP-SIM",
+        kind="FR",
+        higher_is_better=True,
+        raw_range=(0.0, 1.0),
+        good_at=(),
+        description="Cosine of a recognition network's features, position by position: what is still recognisable.",
+        source="own, after Zhang et al. 2018, CVPR (LPIPS), on EfficientNet-Lite0 and without fitted weights",
+        cost_ms=120,
+        measure=deep_similarity,
+        smallest=LEARNED_SMALLEST,
     ),
     ToolCard(
         name="VIF",
@@ -68,8 +130,9 @@ FULL_REFERENCE = (
         good_at=(),
         description="The share of the reference's visual information that is left.",
         source="Sheikh and Bovik 2006, IEEE TIP 15(2)",
-        cost_ms=165,
+        cost_ms=56,
         measure=vif,
+        damage=vif_damage,
         smallest=65,
     ),
     ToolCard(
@@ -80,8 +143,9 @@ FULL_REFERENCE = (
         good_at=(),
         description="Structural similarity over five scales.",
         source="Wang et al. 2003, Asilomar",
-        cost_ms=55,
+        cost_ms=9,
         measure=ms_ssim,
+        damage=ms_ssim_damage,
         smallest=176,
     ),
     ToolCard(
@@ -92,8 +156,9 @@ FULL_REFERENCE = (
         good_at=(),
         description="Structural similarity of local luma patterns.",
         source="Wang et al. 2004, IEEE TIP 13(4)",
-        cost_ms=35,
+        cost_ms=7,
         measure=ssim,
+        damage=ssim_damage,
         smallest=11,
     ),
     ToolCard(
@@ -106,9 +171,24 @@ FULL_REFERENCE = (
         source="ITU-T J.247; peak 255",
         cost_ms=1,
         measure=psnr,
+        damage=psnr_damage,
     ),
 )
 NO_REFERENCE = (
+    ToolCard(
+        name="LEARNED-IQA",
+        kind="NR",
+        higher_is_better=True,
+        raw_range=(1.0, 5.0),
+        good_at=(OVERALL,),
+        description="People's mean opinion as a linear reading of a recognition network's activations foretells it.",
+        source="own, on EfficientNet-Lite0 (Tan and Le 2019, ICML); see quality_model.md",
+        cost_ms=60,
+        measure=learned_quality,
+        damage=learned_damage,
+        smallest=LEARNED_SMALLEST,
+        trained_on=("live_r2", "clive", "biq2021", "avt_ai"),
+    ),
     ToolCard(
         name="NIQE",
         kind="NR",
@@ -117,9 +197,10 @@ NO_REFERENCE = (
         good_at=(OVERALL,),
         description="Distance of local contrast statistics from those of pristine photographs.",
         source="Mittal et al. 2013, IEEE SPL 20(3)",
-        cost_ms=25,
+        cost_ms=20,
         smallest=NIQE_SMALLEST,
         measure=niqe,
+        damage=niqe_map,
     ),
     ToolCard(
         name="BRISQUE",
@@ -129,7 +210,8 @@ NO_REFERENCE = (
         good_at=(OVERALL, "Spatial distortions"),
         description="Deviation of local contrast statistics from those of rated images.",
         source="Mittal et al. 2012, IEEE TIP 21(12); trained on LIVE r2",
-        cost_ms=29,
+        trained_on=("live_r2",),
+        cost_ms=20,
         smallest=BRISQUE_SMALLEST,
         measure=brisque,
     ),
@@ -141,9 +223,10 @@ NO_REFERENCE = (
         good_at=(),
         description="Share and strength of blocks that look damaged or noisy.",
         source="Venkatanath et al. 2015, NCC",
-        cost_ms=26,
+        cost_ms=12,
         smallest=PIQE_SMALLEST,
         measure=piqe,
+        damage=piqe_map,
     ),
     ToolCard(
         name="BLUR-EXTENT",
@@ -153,8 +236,9 @@ NO_REFERENCE = (
         good_at=("Blurs",),
         description="How little the image changes when it is blurred again.",
         source="Crete et al. 2007, SPIE 6492",
-        cost_ms=15,
-        measure=blur_extent,
+        cost_ms=6,
+        measure=partial(take, "blur_extent"),
+        damage=blur_map,
     ),
     ToolCard(
         name="EDGE-SHARPNESS",
@@ -164,8 +248,8 @@ NO_REFERENCE = (
         good_at=("Sharpness",),
         description="How steep the strongest edges are.",
         source="width of edge profiles, after Marziliano et al. 2002, ICIP",
-        cost_ms=15,
-        measure=edge_sharpness,
+        cost_ms=6,
+        measure=partial(take, "edge_sharpness"),
     ),
     ToolCard(
         name="NOISE-SIGMA",
@@ -175,8 +259,9 @@ NO_REFERENCE = (
         good_at=("Noise",),
         description="Standard deviation of the noise in grey levels.",
         source="Immerkaer 1996, CVIU 64(2), on the smoothest blocks",
-        cost_ms=10,
-        measure=noise_sigma,
+        cost_ms=5,
+        measure=partial(take, "noise_sigma"),
+        damage=noise_map,
     ),
     ToolCard(
         name="BLOCKINESS",
@@ -186,8 +271,9 @@ NO_REFERENCE = (
         good_at=("Compression",),
         description="Strength of luma steps on the 8 x 8 grid of JPEG.",
         source="Wang et al. 2000, ICIP, as a ratio",
-        cost_ms=5,
-        measure=blockiness,
+        cost_ms=4,
+        measure=partial(take, "blockiness"),
+        damage=blocking_map,
     ),
     ToolCard(
         name="EXPOSURE-ERROR",
@@ -197,8 +283,9 @@ NO_REFERENCE = (
         good_at=("Brightness change",),
         description="Distance of the mean luma from that of well exposed photographs.",
         source="mean luma against 80..160",
-        cost_ms=3,
+        cost_ms=1,
         measure=exposure_error,
+        damage=clipping_map,
     ),
     ToolCard(
         name="COLORFULNESS",
@@ -208,8 +295,8 @@ NO_REFERENCE = (
         good_at=("Color distortions",),
         description="Spread and strength of opponent colours.",
         source="Hasler and Suesstrunk 2003, SPIE 5007",
-        cost_ms=5,
-        measure=colorfulness,
+        cost_ms=1,
+        measure=partial(take, "colorfulness"),
     ),
     ToolCard(
         name="RMS-CONTRAST",
@@ -219,8 +306,8 @@ NO_REFERENCE = (
         good_at=("Contrast",),
         description="Standard deviation of luma.",
         source="Peli 1990, JOSA A 7(10)",
-        cost_ms=2,
-        measure=rms_contrast,
+        cost_ms=1,
+        measure=partial(take, "rms_contrast"),
     ),
 )
 
@@ -244,7 +331,7 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, To
     for name, card in CARDS.items():
         curve, _ = curve_or_reason(name, profile)
         if curve is not None:
-            tools[name] = replace(card, calibration=curve)
+            tools[name] = replace(card, calibration=curve, measured=measured().get(name, {}))
     if not tools:
         raise ToolError(f"calibration profile {profile!r} has no usable curve for any tool")
     return tools
@@ -268,6 +355,7 @@ def listing(tools: Mapping[str, ToolCard], profile: str) -> list[dict[str, Any]]
             "raw_range": list(card.raw_range),
             "cost_ms": card.cost_ms,
             "good_at": list(card.good_at),
+            "measured": {name: asdict(found) for name, found in card.strengths().items()},
             "description": card.description,
             "source": card.source,
             "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",

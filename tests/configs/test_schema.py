@@ -117,6 +117,7 @@ def test_a_key_of_a_provider_is_refused_and_not_repeated(tmp_path: Path, key: st
         ("max_replan_iterations: -1", "max_replan_iterations"),
         ("fusion:\n  eta: -1", "fusion.eta"),
         ("fusion:\n  eta: .inf", "fusion.eta"),
+        ("fusion:\n  model_error: -1", "fusion.model_error"),
         ("planner:\n  timeout: .inf", "planner.timeout"),
         ("pyiqa: musiq", "pyiqa"),
         ("- planner", "the file"),

@@ -140,6 +140,60 @@ def test_what_is_no_distribution_over_the_levels_is_refused(bad: dict[int, float
         FUSION.fuse_scores([3.0], bad)
 
 
+errors = st.floats(0, 20)
+
+
+@given(tool_scores, logs, etas, errors)
+def test_whatever_the_models_error_the_score_lies_on_the_scale(
+    tools: list[float], log_p: dict[int, float], eta: float, error: float
+) -> None:
+    assert 1 <= ScoreFusion(eta, model_error=error).fuse_scores(tools, softmax(log_p)) <= 5
+
+
+@given(tool_scores, logs, st.floats(0, 5), st.floats(0.01, 20))
+def test_whatever_the_models_error_the_score_never_falls_when_the_model_thinks_better_of_the_image(
+    tools: list[float], log_p: dict[int, float], strength: float, error: float
+) -> None:
+    fusion, p = ScoreFusion(model_error=error), softmax(log_p)
+    assert fusion.fuse_scores(tools, tilted(p, strength)) >= fusion.fuse_scores(tools, p) - 1e-9
+
+
+@given(scores, logs)
+def test_without_an_error_it_is_the_papers_formula_and_with_a_great_one_the_tools_decide(
+    tool: float, log_p: dict[int, float]
+) -> None:
+    p = softmax(log_p)
+    assert ScoreFusion(model_error=0).fuse_scores([tool], p) == FUSION.fuse_scores([tool], p)
+    assert ScoreFusion(model_error=1e-3).fuse_scores([tool], p) == pytest.approx(FUSION.fuse_scores([tool], p))
+    alone = FUSION.fuse_scores([tool], UNIFORM)
+    assert ScoreFusion(model_error=1e3).fuse_scores([tool], p) == pytest.approx(alone, abs=1e-4)
+
+
+@given(scores, errors)
+def test_an_undecided_model_does_not_pull_whatever_its_error(tool: float, error: float) -> None:
+    alone = FUSION.fuse_scores([tool], UNIFORM)
+    assert ScoreFusion(model_error=error).fuse_scores([tool], UNIFORM) == pytest.approx(alone)
+
+
+def test_the_greater_the_models_error_the_less_a_sure_model_pulls() -> None:
+    sure = {1: 1.0, 2: 0, 3: 0, 4: 0, 5: 0}
+    pulled = [ScoreFusion(2, model_error=error).fuse_scores([4.0], sure) for error in (0, 0.5, 1, 2, 3, 6, 100)]
+    assert pulled[0] == pytest.approx(1)
+    assert pulled == sorted(pulled)
+    assert 3.7 < pulled[4] < 4 == pytest.approx(pulled[-1], abs=0.01)
+
+
+def test_without_tools_the_models_error_changes_nothing() -> None:
+    p = {1: 0.0, 2: 0.1, 3: 0.2, 4: 0.6, 5: 0.1}
+    assert ScoreFusion(model_error=3).fuse_scores([], p) == FUSION.fuse_scores([], p)
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf, -0.1])
+def test_a_model_error_that_is_no_distance_is_refused(error: float) -> None:
+    with pytest.raises(ValueError, match="model_error"):
+        ScoreFusion(model_error=error)
+
+
 @pytest.mark.parametrize("eta", [math.nan, math.inf, -0.1])
 def test_an_eta_that_is_no_sharpness_is_refused(eta: float) -> None:
     with pytest.raises(ValueError, match="eta"):
