@@ -1,106 +1,193 @@
-"""Fit a metric's curve to 1..5 on labelled images; the shipped profile was made with this.
+"""What curves are fitted to: raw values of labelled images, of pristine ones, and of synthetic distortions of these.
 
-python -m agenticiqa.eval.calibrate LABELS.csv --mos-range 0 100 --tool SSIM GMSD --name "LIVE r2" --out mine.yaml
+Every value is measured once and kept in a journal as it comes, so that an interrupted run loses nothing.
 """
 
-import argparse
-import sys
-from collections.abc import Sequence
-from datetime import date
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
+from statistics import median
 
 import numpy as np
-import yaml
-from scipy.optimize import least_squares
 
-from agenticiqa.eval.datasets import Labelled, read_labels
+from agenticiqa.eval.curves import Points
+from agenticiqa.eval.datasets import Labelled
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
-from agenticiqa.programs.images import load_pair
-from agenticiqa.programs.tools import CARDS, ToolCard, find_card
-from agenticiqa.programs.tools.calibration import Calibration, logistic5
+from agenticiqa.eval.parts import Scale
+from agenticiqa.programs.errors import AgenticIQAError, ToolError
+from agenticiqa.programs.images import LoadedImage, load, load_pair
+from agenticiqa.programs.journal import Journal
+from agenticiqa.programs.tools import ToolCard
+from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
+from agenticiqa.signatures.types import OVERALL
 
-LEAST_POINTS = 20
+MOST_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
+SEEN_BY_ALL = ("Blurs", "Noise", "Compression")  # what every full-reference metric of quality overall has to see
+WORST = LEVELS[-1]
+MOST = 0.75  # of the values under extreme distortions, for a tool that claims no strength
+# A tool is fitted on the kinds of distortion whose level it follows with at least this SRCC, and whose worst level
+# takes it at least this share of the way that the first of them does.
+FOLLOWS, REACHES = 0.5, 2 / 3
 
 
-def fit_calibration(
-    raw: Sequence[float], quality: Sequence[float], raw_range: tuple[float, float], name: str
-) -> Calibration:
-    """The monotone logistic curve from raw values to qualities in 1..5 (at least 20 points).
+@dataclass(frozen=True)
+class Sample:
+    """One image to measure.
 
-    The five-parameter form with beta4 = 0, so that it cannot turn round. Raises ToolError for too few points, or for
-    raw values that do not vary.
+    ``quality`` is on 1..5, or ``None`` for an anchor, which no one rated. ``level`` is ``None`` for an image as it was
+    labelled, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
     """
-    x, y = np.asarray(raw, float), np.asarray(quality, float)
-    if len(x) < LEAST_POINTS or np.ptp(x) == 0:
-        raise ToolError(f"a curve needs at least {LEAST_POINTS} points with different values, got {len(x)}")
-    correlation = srcc(x, y)
-    if correlation is None:
-        raise ToolError("a curve needs qualities that differ, and these are all the same")
-    rising = correlation >= 0
 
-    def betas(free: np.ndarray) -> tuple[float, float, float, float, float]:
-        span, steepness, middle, centre = free
-        return (float(span), float(np.exp(steepness)) * (1 if rising else -1), float(middle), 0.0, float(centre))
+    image: Path
+    reference: Path | None
+    content: str
+    quality: float | None = None
+    kind: str | None = None
+    level: int | None = None
 
-    start = np.array([4.0, np.log(4 / np.std(x)), np.mean(x), 3.0])
-    low, high = [0.0, -np.inf, min(raw_range), 1.0], [12.0, np.inf, max(raw_range), 5.0]
-    fit = least_squares(lambda free: logistic5(x, betas(free)) - y, start, bounds=(low, high), loss="soft_l1")
-    curve = Calibration(betas(fit.x), raw_range, "")
-    residual = float(np.sqrt(np.mean([(curve(value) - target) ** 2 for value, target in zip(x, y, strict=True)])))
-    made = date.today().isoformat()
-    provenance = f"{name}, n={len(x)}, {made}, residual {residual:.2f}, SRCC {abs(correlation):.3f}"
-    return Calibration(tuple(round(b, 6) for b in curve.betas), raw_range, provenance)  # type: ignore[arg-type]
+
+def rated_samples(items: Sequence[Labelled], scale: Scale, *, compared: bool) -> list[Sample]:
+    """The labelled images, for full-reference tools (``compared``) only those that have a reference."""
+    return [
+        Sample(item.image, item.reference if compared else None, item.content, scale.to_levels(item.mos))
+        for item in items
+        if item.reference or not compared
+    ]
+
+
+def anchor_samples(card: ToolCard, items: Sequence[Labelled]) -> list[Sample]:
+    """For a full-reference tool some references against themselves, as they are and at the worst level of distortions.
+
+    The distortions are the first kind of each category that the tool is good at, and of blur, noise and compression
+    for a tool of quality overall.
+    """
+    if card.kind == "NR":
+        return []
+    references = sorted({item.reference for item in items if item.reference})
+    chosen = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, MOST_REFERENCES).astype(int))]
+    seen = {*card.good_at, *(SEEN_BY_ALL if OVERALL in card.good_at or not card.good_at else ())}
+    first = {kind.category: name for name, kind in reversed(KINDS.items())}
+    kinds = [name for category, name in first.items() if category in seen]
+    return [
+        Sample(path, path, path.name, kind=kind, level=level)
+        for path in chosen
+        for kind, level in [(None, 0), *((kind, WORST) for kind in kinds)]
+    ]
+
+
+def ladder_samples(card: ToolCard, photos: Sequence[Path]) -> list[Sample]:
+    """Pristine photos through every level of the distortions that a tool is good at: from 5 in steps of 0.8 to 1."""
+    categories = {*card.good_at, *(("Blurs",) if "Sharpness" in card.good_at else ())}  # blur is a lack of sharpness
+    kinds = [name for name, kind in KINDS.items() if kind.category in categories]
+    steps: list[tuple[str | None, int]] = [(None, 0), *((kind, level) for kind in kinds for level in LEVELS)]
+    return [
+        Sample(photo, None, str(photo), 5 - 4 * level / WORST, kind, level) for photo in photos for kind, level in steps
+    ]
+
+
+def points_of(card: ToolCard, raw: Mapping[Sample, float], origin: str) -> Points:
+    """What a tool measured, as the points that its curve is fitted to.
+
+    On a ladder only the kinds of distortion count whose level the tool follows; ``origin`` is completed with them.
+    Raises ToolError where it follows none.
+    """
+    rated = {sample: value for sample, value in raw.items() if sample.quality is not None}
+    kinds = [kind for kind in KINDS if any(sample.kind == kind for sample in rated)]
+    if kinds:
+        reach = {kind: _reach(rated, kind) for kind in kinds if _follows(card, rated, kind)}
+        followed = [kind for kind, way in reach.items() if way >= REACHES * next(iter(reach.values()))]
+        if not followed:
+            raise ToolError(f"it follows the level of no distortion that it is for ({', '.join(kinds)}): leave it out")
+        rated = {sample: value for sample, value in rated.items() if sample.kind in (None, *followed)}
+        origin = f"{origin} ({', '.join(followed)})"
+        raw = rated
+    perfect = [value for sample, value in raw.items() if sample.level == 0]
+    wrecked = {sample: value for sample, value in raw.items() if sample.level == WORST}
+    named = sorted({str(sample.kind) for sample in wrecked})
+    if perfect and not kinds:
+        origin = f"{origin}, anchored by {len(perfect)} references undistorted and under extreme {', '.join(named)}"
+    worst = [median(value for s, value in wrecked.items() if s.kind == kind) for kind in named]
+    if worst and not card.good_at:  # one that claims no strength is held to most of its values, of all kinds together
+        worst = [float(np.quantile([*wrecked.values()], MOST if card.higher_is_better else 1 - MOST))]
+    return Points(
+        raw=np.array([*rated.values()], dtype=float),
+        quality=np.array([sample.quality for sample in rated], dtype=float),
+        contents=tuple(sample.content for sample in rated),
+        perfect=median(perfect) if perfect else None,
+        worst=tuple(worst),
+        origin=origin,
+    )
+
+
+def measure(
+    wanted: Mapping[Sample, Sequence[ToolCard]], journal: Journal
+) -> Iterator[tuple[Sample, dict[str, float], dict[str, str]]]:
+    """Measure every sample with its tools: yields it with the raw value by tool, or the reason why there is none.
+
+    What the journal holds of the same files, measured by the same tool, is taken from there; what is new goes into it.
+    """
+    keys = ("tool", "mark", "image", "reference", "kind", "level")
+    known = {tuple(row.get(key) for key in keys): row["raw"] for row in journal.rows if "raw" in row}
+    tools = {card.name: card for cards in wanted.values() for card in cards}
+    marks = {name: _mark(card) for name, card in tools.items()}
+    loaded, digest = lru_cache(maxsize=2)(load), lru_cache(maxsize=None)(_digest)
+    for sample, cards in wanted.items():
+        values: dict[str, float] = {}
+        failures: dict[str, str] = {}
+        pixels: list[np.ndarray] = []
+        reference = digest(sample.reference) if sample.reference else None
+        for card in cards:
+            try:
+                names = (card.name, marks[card.name], digest(sample.image), reference, sample.kind, sample.level)
+                if names not in known:
+                    pixels = pixels or _pixels(sample, loaded)
+                    known[names] = _run(card, *pixels)
+                    journal.append({**dict(zip(keys, names, strict=True)), "raw": known[names]})
+                values[card.name] = known[names]
+            except AgenticIQAError as error:
+                failures[card.name] = str(error)
+        yield sample, values, failures
 
 
 def raw_value(card: ToolCard, item: Labelled) -> float:
     """What a metric gives for a labelled image, on its own scale. Raises ToolError where it does not apply."""
     image, reference = load_pair(item.image, item.reference if card.kind == "FR" else None)
-    return float(card.measure(image.pixels, reference.pixels) if reference else card.measure(image.pixels))
+    return _run(card, image.pixels, *([reference.pixels] if reference else []))
 
 
-def measure_all(card: ToolCard, items: Sequence[Labelled], low: float, high: float) -> tuple[list[float], list[float]]:
-    """The raw values and the qualities in 1..5 of labelled images; for a full-reference card also of the references."""
-    raw = [raw_value(card, item) for item in items]
-    quality = [float(np.clip(1 + 4 * (item.mos - low) / (high - low), 1, 5)) for item in items]
-    if card.kind == "FR":  # a pristine image is excellent by definition, and few sets show one
-        for path in sorted({item.reference for item in items if item.reference}):
-            pristine = load_pair(path, None)[0].pixels
-            raw.append(card.measure(pristine, pristine))
-            quality.append(5.0)
-    return raw, quality
+def _run(card: ToolCard, *pixels: np.ndarray) -> float:
+    raw = float(card.measure(*pixels))
+    if not np.isfinite(raw):
+        raise ToolError(f"{card.name} gave {raw}, which is no measurement")
+    return raw
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Fit the named tools and write or update a profile."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("labels", help="a labels.csv with the columns image, mos and, for FR tools, reference")
-    parser.add_argument("--mos-range", nargs=2, type=float, required=True, metavar=("WORST", "BEST"))
-    parser.add_argument("--tool", nargs="+", required=True, choices=list(CARDS), metavar="TOOL")
-    parser.add_argument("--split", help="only the rows of this split")
-    parser.add_argument("--name", required=True, help="how the data set is to be named in the profile")
-    parser.add_argument("--out", type=Path, required=True, help="the profile to write, or to update if it is there")
-    args = parser.parse_args(argv)
-    try:
-        items = read_labels(args.labels, args.split)
-        profile = yaml.safe_load(args.out.read_text("utf-8")) if args.out.exists() else {"tools": {}}
-        for tool in args.tool:
-            card = find_card(CARDS, tool)
-            if card.kind == "FR" and any(item.reference is None for item in items):
-                raise UserError(f"{tool} compares with references, and {args.labels} has rows without one")
-            curve = fit_calibration(*measure_all(card, items, *args.mos_range), card.raw_range, args.name)
-            profile["tools"][tool] = {
-                "betas": list(curve.betas),
-                "raw_range": list(curve.raw_range),
-                "fitted_on": curve.fitted_on,
-            }
-            print(f"{tool}: {curve.fitted_on}")
-        args.out.write_text(yaml.safe_dump(profile, sort_keys=False, default_flow_style=None, width=120), "utf-8")
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+def _pixels(sample: Sample, loaded: Callable[[Path], LoadedImage]) -> list[np.ndarray]:
+    """The image's pixels, distorted where the sample says so, and the reference's, if it has one."""
+    image, reference = load_pair(loaded(sample.image), loaded(sample.reference) if sample.reference else None)
+    pixels = distort(image.pixels, sample.kind, sample.level or 0) if sample.kind else image.pixels
+    return [pixels, *([reference.pixels] if reference else [])]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _mark(card: ToolCard) -> float:
+    """What a tool measures on a fixed image: another value, and what it measured before is no longer its own."""
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8).repeat(8, axis=0).repeat(8, axis=1)
+    return _run(card, *([distort(pixels, "jpeg", 3), pixels] if card.kind == "FR" else [pixels]))
+
+
+def _follows(card: ToolCard, raw: Mapping[Sample, float], kind: str) -> bool:
+    values = [(value, sample.quality) for sample, value in raw.items() if sample.kind in (None, kind)]
+    agreement = srcc(*np.array(values, dtype=float).T)
+    return agreement is not None and agreement * (1 if card.higher_is_better else -1) >= FOLLOWS
+
+
+def _reach(raw: Mapping[Sample, float], kind: str) -> float:
+    """How far the worst level of a kind moves a tool, from the middle of the undistorted images to its own."""
+    ends = [[value for s, value in raw.items() if s.level == level and s.kind in (None, kind)] for level in (0, WORST)]
+    return abs(median(ends[1]) - median(ends[0])) if all(ends) else 0.0

@@ -23,7 +23,7 @@ from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 from agenticiqa.programs.many import Job, judge_many
 
 LEAST_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
-OTHER_MODE = "summarizer.answer"  # what a scoring question never reaches
+OTHER_MODE = ("summarizer.answer", "executor.locate")  # what rating a whole image never reaches
 
 
 def add_arguments(parser: ArgumentParser) -> None:

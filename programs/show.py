@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 COLOURS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red", "Bad": "red"}
 WIDEST = 110
+BEST_SHOWN = 3
 PYIQA = (
     "Embedded metrics need no download. Any metric of pyiqa can be added: pip install 'agenticiqa[pyiqa]' "
     "(its licence is non-commercial), then list it under pyiqa: in a configuration."
@@ -49,7 +50,7 @@ def card(row: dict[str, Any]) -> Panel:
             values = (
                 (f"{call['raw']:.4g}", f"{call['calibrated']:.2f}") if call["error"] is None else ("-", call["error"])
             )
-            table.add_row(call["tool"], escape(call["distortion"]), *map(escape, values))
+            table.add_row(call["tool"], escape(_subject(call)), *map(escape, values))
         parts.append(table)
     parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"]]
     parts += [Text(f"planned again: {entry}", style="dim") for entry in row["replan_history"]]
@@ -77,17 +78,20 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
             row["direction"],
             f"{low:g} .. {high:g}",
             "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}",
-            ", ".join(row["good_at"]) or "-",
+            ", ".join(_best_at(row)) or "-",
             escape(row["status"]),
         )
     _console().print(table)
 
 
-def progress(items: Iterable[T], total: int) -> Iterator[T]:
-    """The items, with a bar on stderr while they come, if that is a terminal and there is more than one."""
+def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator[T]:
+    """The items, with a bar on stderr while they come, if that is a terminal and there is more than one.
+
+    ``doing`` stands before the bar.
+    """
     console = Console(stderr=True)
     bar = Progress(
-        TextColumn("judging"),
+        TextColumn(doing),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -98,6 +102,21 @@ def progress(items: Iterable[T], total: int) -> Iterator[T]:
     )
     with bar:
         yield from bar.track(items, total=total)
+
+
+def _subject(call: dict[str, Any]) -> str:
+    """What a tool was run for, and on which crop if it was not the whole image."""
+    about = call["distortion"] if call["region"] == "Global" else f"{call['distortion']} in {call['region']}"
+    if not call["box"]:
+        return about
+    left, top, right, bottom = call["box"]
+    return f"{about}, {right - left} x {bottom - top} pixels"
+
+
+def _best_at(row: dict[str, Any]) -> list[str]:
+    """The categories that a tool follows best, with its SRCC; what it is made for where nobody measured it."""
+    measured = list(row["measured"].items())[:BEST_SHOWN]
+    return [f"{name} {found['srcc']:.2f}" for name, found in measured] or row["good_at"]
 
 
 def _answer(row: dict[str, Any]) -> Text:

@@ -8,25 +8,33 @@ of its tools would be constant)::
 A curve that turns round inside the metric's range would call a worse image better, so it is refused by name.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import yaml
 
 from agenticiqa.programs.errors import ToolError
 
+Betas: TypeAlias = tuple[float, float, float, float, float]
+
 PROFILES = "calibration"
+HEADER = """\
+# From each tool's own scale to 1..5: a five-parameter logistic per tool, and what it was fitted on. Written by
+# "agenticiqa calibrate". To use it, name this file under "calibration:" in a configuration.
+"""
 
 
 @dataclass(frozen=True)
 class Calibration:
     """One tool's curve. ``fitted_on`` says where the numbers come from: data set, n, date, residual, SRCC."""
 
-    betas: tuple[float, float, float, float, float]
+    betas: Betas
     raw_range: tuple[float, float]
     fitted_on: str
 
@@ -41,7 +49,7 @@ class Calibration:
         return bool(np.all(steps >= -tolerance) or np.all(steps <= tolerance))
 
 
-def logistic5(raw: float | np.ndarray, betas: tuple[float, float, float, float, float]) -> float | np.ndarray:
+def logistic5(raw: float | np.ndarray, betas: Betas) -> float | np.ndarray:
     """The standard five-parameter logistic of ``raw``, unclipped."""
     b1, b2, b3, b4, b5 = betas
     x = np.asarray(raw, dtype=float)
@@ -49,7 +57,6 @@ def logistic5(raw: float | np.ndarray, betas: tuple[float, float, float, float, 
     return b1 * 0.5 * np.tanh(0.5 * b2 * (x - b3)) + b4 * x + b5
 
 
-@lru_cache(maxsize=8)
 def load_profile(name_or_path: str) -> Mapping[str, Calibration]:
     """The curves of a profile: the name of a shipped one ("default", "table5") or the path of a YAML file.
 
@@ -58,23 +65,49 @@ def load_profile(name_or_path: str) -> Mapping[str, Calibration]:
     refuses one that is not monotone.
     """
     path = Path(name_or_path)
-    shipped = resources.files("agenticiqa.configs") / PROFILES / f"{name_or_path}.yaml"
-    if path.is_file():
-        text = path.read_text(encoding="utf-8")
-    elif shipped.is_file():
-        text = shipped.read_text(encoding="utf-8")
-    else:
-        known = sorted(
-            p.name.removesuffix(".yaml") for p in (resources.files("agenticiqa.configs") / PROFILES).iterdir()
-        )
-        raise ToolError(f"no calibration profile {name_or_path!r}: give a YAML file or one of {', '.join(known)}")
+    folder = resources.files("agenticiqa.configs") / PROFILES
+    shipped = folder / f"{name_or_path}.yaml"
     try:
-        return {
-            tool: Calibration(tuple(entry["betas"]), tuple(entry["raw_range"]), entry["fitted_on"])
-            for tool, entry in yaml.safe_load(text)["tools"].items()
-        }
-    except (KeyError, TypeError, yaml.YAMLError) as error:
-        raise ToolError(f"calibration profile {name_or_path!r} is not readable: {error}") from error
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+        elif shipped.is_file():
+            text = shipped.read_text(encoding="utf-8")
+        else:
+            known = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir())
+            raise ToolError(f"no calibration profile {name_or_path!r}: give a YAML file or one of {', '.join(known)}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ToolError(f"calibration profile {name_or_path!r} cannot be read: {error}") from error
+    return _parsed(name_or_path, text)
+
+
+def write_profile(path: str | os.PathLike[str], curves: Mapping[str, Calibration]) -> None:
+    """Write curves as a profile that :func:`load_profile` reads, in their order; an old file is replaced as a whole."""
+    entries = {
+        tool: {"betas": list(curve.betas), "raw_range": list(curve.raw_range), "fitted_on": curve.fitted_on}
+        for tool, curve in curves.items()
+    }
+    text = yaml.safe_dump({"tools": entries}, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+    path = Path(path)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(HEADER + text, encoding="utf-8")
+    part.replace(path)
+
+
+@lru_cache(maxsize=8)
+def _parsed(name: str, text: str) -> Mapping[str, Calibration]:
+    try:
+        return {tool: _curve(entry) for tool, entry in yaml.safe_load(text)["tools"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise ToolError(f"calibration profile {name!r} is not readable: {' '.join(str(error).split())}") from error
+
+
+def _curve(entry: Mapping[str, Any]) -> Calibration:
+    """One entry of a profile. Raises ValueError, TypeError or KeyError for one that is incomplete or no numbers."""
+    b1, b2, b3, b4, b5 = map(float, entry["betas"])
+    low, high = map(float, entry["raw_range"])
+    if not (np.isfinite([b1, b2, b3, b4, b5, low, high]).all() and low < high):
+        raise ValueError(f"expected five finite betas and a rising raw_range, got {entry['betas']} and {[low, high]}")
+    return Calibration((b1, b2, b3, b4, b5), (low, high), str(entry["fitted_on"]))
 
 
 def usable(tool: str, profile: str) -> Calibration:

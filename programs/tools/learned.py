@@ -61,9 +61,11 @@ def learned_quality(image: RGB) -> float:
 def learned_damage(image: RGB) -> Plane:
     """How much worse than excellent each part looks by itself, 0..4: a map of 48-pixel cells.
 
-    Tiles of 192 pixels, half overlapping, are judged one by one; a cell has the mean of the tiles that cover it.
+    Tiles of 192 pixels, half overlapping, are judged one by one, in the working size; a cell has the mean of the tiles
+    that cover it. Good photos have about 1.5 all over.
     """
     check_image(image, SMALLEST)
+    image = in_working_size(image)
     height, width = image.shape[:2]
     side = min(TILE, height, width)
     tops, lefts = _starts(height, side), _starts(width, side)
@@ -79,11 +81,16 @@ def learned_damage(image: RGB) -> Plane:
 
 def as_input(image: RGB) -> NDArray[np.float32]:
     """An image as the network takes it: float32 (1, 3, H, W) in 0..255, the longer side at most 1024 (Lanczos)."""
+    return np.ascontiguousarray(in_working_size(image).transpose(2, 0, 1)[None], dtype=np.float32)
+
+
+def in_working_size(image: RGB) -> RGB:
+    """The image, or where its longer side exceeds 1024 pixels a smaller copy of it."""
     longest = max(image.shape[:2])
-    if longest > LONGEST:
-        size = [max(SMALLEST, round(side * LONGEST / longest)) for side in image.shape[1::-1]]
-        image = np.asarray(Image.fromarray(image).resize((size[0], size[1]), Image.Resampling.LANCZOS))
-    return np.ascontiguousarray(image.transpose(2, 0, 1)[None], dtype=np.float32)
+    if longest <= LONGEST:
+        return image
+    width, height = (max(SMALLEST, round(side * LONGEST / longest)) for side in image.shape[1::-1])
+    return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.LANCZOS))
 
 
 def _starts(side: int, tile: int) -> list[int]:

@@ -19,6 +19,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from support.fake_server import Reply, Server, bad_key, by_stage, fake_server, field_of, images_of, text_of
 
 PHRASE = "weigh blockiness"
+TRUSTING = {"eta": 0.5, "model_error": 0.0}  # what the model says moves the score, more than by default
 PLAN: dict[str, Any] = {
     "query_type": "IQA",
     "query_scope": ["Global"],
@@ -98,14 +99,16 @@ def command(labels: Path, server: Server, out: Path, budget: int, *more: str) ->
     model = model_at(server)
     models = ["--reflection-backend", f"{model}-reflection", "--reflection-api-base", server.url]
     if "--config" not in more:
-        models += ["--backend", model, "--api-base", server.url]
+        config = out.parent / "trusting.yaml"
+        config.write_text(json.dumps({"fusion": TRUSTING}))
+        models += ["--config", str(config), "--backend", model, "--api-base", server.url]
     return ["optimize", str(labels), *models, "--budget", str(budget), "--out", str(out), "--workers", "2", *more]
 
 
 def scorer_only(server: Server, path: Path) -> Path:
     """A configuration in which only the scoring stage asks the model."""
     stage = {"backend": model_at(server), "api_base": server.url, "max_retries": 0}
-    path.write_text(json.dumps({"summarizer": stage}))  # JSON is YAML
+    path.write_text(json.dumps({"summarizer": stage, "fusion": TRUSTING}))  # JSON is YAML
     return path
 
 

@@ -1,4 +1,4 @@
-"""Training the learned model: sets brought together, nothing tested on what it was fitted on, the file says the same."""
+"""Training the learned model: sets on one scale, nothing tested on what it was fitted on, and a file that says so."""
 
 import csv
 from pathlib import Path
@@ -38,6 +38,7 @@ def network():
             conv(f"{name}._depthwise_conv", f"{name}._bn1", wide, 1, kernel)
             conv(f"{name}._project_conv", f"{name}._bn2", out, wide, 1)
             number, into = number + 1, out
+    conv("_conv_head", "_bn1", 1280, into, 1)
     return assemble(state)
 
 

@@ -1,0 +1,117 @@
+"""Distortions made on purpose: known order, the same bytes each time, any size of image."""
+
+import inspect
+
+import numpy as np
+import pytest
+import skimage.data
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
+from agenticiqa.programs.tools.haar import haarpsi
+from agenticiqa.programs.tools.wavelet import coarsen
+from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS, fold_distortion
+from support.ladders import scene
+
+
+@pytest.fixture(scope="module")
+def photo() -> np.ndarray:
+    return np.ascontiguousarray(skimage.data.coffee()[60:252, 140:396])
+
+
+def mean_error(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.abs(a.astype(float) - b).mean())
+
+
+def test_every_detectable_category_has_a_kind_and_there_are_at_least_twelve():
+    assert {kind.category for kind in KINDS.values()} >= set(DETECTABLE)
+    assert len(KINDS) >= 12
+    for kind in KINDS.values():
+        assert kind.category in DISTORTIONS
+        assert len(kind.strengths) == len(LEVELS)
+        assert kind.description
+        assert inspect.getdoc(kind.apply)
+
+
+@pytest.mark.parametrize("kind", ["gaussian_blur", "motion_blur", "white_noise", "jpeg", "pixelate", "oversharpen"])
+def test_the_name_of_a_kind_means_its_category_in_the_vocabulary(kind):
+    assert fold_distortion(kind.replace("_", " ")) == KINDS[kind].category
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_error_rises_with_every_level(kind, photo):
+    errors = [mean_error(distort(photo, kind, level), photo) for level in (0, *LEVELS)]
+    assert errors[0] == 0
+    assert np.all(np.diff(errors) > 0), errors
+
+
+# A perceptual distance, so that levels of different kinds can be set side by side.
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_level_is_slight_and_the_last_strong_in_every_kind(kind, photo):
+    first, last = (haarpsi(distort(photo, kind, level), photo) for level in (1, 5))
+    assert first > 0.8
+    assert last < 0.75
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_arguments_give_the_same_bytes_and_leave_the_image_alone(kind, photo):
+    before = photo.copy()
+    once, again = distort(photo, kind, 3, seed=5), distort(photo, kind, 3, seed=5)
+    assert once.dtype == np.uint8
+    assert once.shape == photo.shape
+    assert once.tobytes() == again.tobytes()
+    assert photo.tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["motion_blur", "white_noise", "impulse_noise", "speckle_noise", "chroma_noise", "fast_fading", "color_cast"],
+)
+def test_another_seed_draws_another_chance(kind, photo):
+    assert mean_error(distort(photo, kind, 3, seed=0), distort(photo, kind, 3, seed=1)) > 0
+
+
+def test_level_0_is_a_copy(photo):
+    copy = distort(photo, "jpeg", 0)
+    assert copy.tobytes() == photo.tobytes()
+    assert not np.shares_memory(copy, photo)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [(1, 1), (2, 9), (1, 70), (9, 9)])
+def test_tiny_images_keep_their_size(kind, size):
+    for level in (1, 5):
+        assert distort(scene(*size), kind, level).shape == (*size, 3)
+
+
+def test_chroma_noise_hardly_touches_the_brightness(photo):
+    grey = np.full_like(photo, 128)
+    noisy = distort(grey, "chroma_noise", 3).astype(float)
+    assert noisy.std() > 15
+    assert (noisy @ [0.299, 0.587, 0.114]).std() < 1
+
+
+def test_a_color_cast_keeps_grey_as_bright_as_it_was():
+    grey = np.full((8, 8, 3), 100, np.uint8)
+    tinted = distort(grey, "color_cast", 2, seed=3)
+    assert float((tinted @ np.array([0.299, 0.587, 0.114])).mean()) == pytest.approx(100, abs=1)
+    assert len(set(tinted[0, 0])) > 1
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 9), (33, 64)])
+def test_nothing_is_lost_where_every_packet_arrives(size):
+    values = np.random.default_rng(0).uniform(0, 255, (*size, 3))
+    assert np.allclose(coarsen(values, 0, np.random.default_rng(0)), values)
+
+
+@pytest.mark.parametrize(("kind", "level", "wrong"), [("fog", 1, "unknown distortion 'fog'"), ("jpeg", 6, "got 6")])
+def test_an_unknown_kind_or_level_is_refused(kind, level, wrong, photo):
+    with pytest.raises(ToolError, match=wrong):
+        distort(photo, kind, level)
+
+
+def test_only_an_rgb_array_is_distorted_and_only_within_what_a_format_can_hold(photo):
+    with pytest.raises(ToolError, match="uint8"):
+        distort(photo.astype(float), "jpeg", 1)
+    with pytest.raises(ToolError, match="WEBP cannot hold an image of 17000 x 1"):
+        distort(np.zeros((1, 17000, 3), np.uint8), "webp", 1)
