@@ -8,15 +8,17 @@ a ladder's last step is "extreme"; their first points leave room for changes tha
 import math
 from collections.abc import Mapping
 
-from agenticiqa.programs.offline.findings import Curve, Finding, grade, worst
+from agenticiqa.programs.offline.detector import Seen
+from agenticiqa.programs.offline.findings import Curve, Finding, grade, settle, worst
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 Measures = Mapping[str, float]
+AllSeen = Mapping[DetectableDistortion, Seen]
 
 BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.44, 3.3), (0.58, 4))
 BLUR_BY_EDGES: Curve = ((0.17, 4), (0.25, 3.3), (0.33, 2.5), (0.46, 1.6), (0.67, 0.8), (0.92, 0))
 OVERSHARPENING: Curve = ((1.03, 0), (1.12, 0.8), (1.22, 1.6), (1.35, 2.5), (1.5, 3.3), (1.8, 4))
-NOISE: Curve = ((0.5, 0), (2.5, 0.7), (5.5, 1.5), (9.5, 2.3), (16, 3.1), (35, 4))
+NOISE: Curve = ((0.5, 0), (2.5, 0.7), (5.5, 1.5), (9.5, 2.3), (16, 3.1), (35, 3.7), (70, 4))
 IMPULSES: Curve = ((0.001, 0), (0.004, 0.8), (0.012, 1.6), (0.03, 2.5), (0.055, 3.4), (0.08, 4))
 BLOCKING: Curve = ((1.08, 0), (1.4, 0.8), (1.8, 1.5), (2.4, 2.3), (3.2, 3.0), (4.5, 3.6), (6, 4))
 BRIGHTNESS: Curve = ((0.01, 0), (0.12, 0.8), (0.25, 1.6), (0.4, 2.5), (0.55, 3.3), (0.72, 4))
@@ -32,18 +34,24 @@ GREYEST = 5.0  # of colourfulness: below, a share of it that is lost means nothi
 FAINT_COLOR = 15.0  # what Hasler and Süsstrunk call slightly colourful: a gain is seen beside at least that
 
 
-def find(now: Measures, before: Measures) -> dict[DetectableDistortion, Finding]:
-    """The findings from the measures of an image and of its reference, by name."""
-    noise, compression = _noise(now, before), _compression(now, before)
-    brightness = _brightness(now, before)
+def find(now: Measures, before: Measures, seen: AllSeen | None = None) -> dict[DetectableDistortion, Finding]:
+    """The findings from the measures of an image and of its reference, by name, and what networks see in the change.
+
+    Where something is seen, both have "lost_detail" and "color_noise" of the traits as well.
+    """
+    seen = seen or {}
+    blurs, noise = _blurs(now, before, seen), _noise(now, before, seen)
+    compression = _compression(now, before, seen)
+    brightness = _brightness(now, before, seen)
+    others = worst(noise, compression, brightness).severity
     return {
-        "Blurs": _blurs(now, before),
-        "Color distortions": _color(now, before, brightness),
+        "Blurs": blurs,
+        "Color distortions": _color(now, before, seen, brightness),
         "Compression": compression,
         "Noise": noise,
         "Brightness change": brightness,
-        "Sharpness": _sharpness(now, before, worst(noise, compression, brightness).severity),
-        "Contrast": _contrast(now, before),
+        "Sharpness": _sharpness(now, before, seen, others, blurs.severity),
+        "Contrast": _contrast(now, before, seen),
     }
 
 
@@ -52,33 +60,38 @@ def ratio(now: float, before: float, floor: float) -> float:
     return max(now, floor) / max(before, floor)
 
 
-def _blurs(now: Measures, before: Measures) -> Finding:
+def _blurs(now: Measures, before: Measures, seen: AllSeen) -> Finding:
     more = now["blur_extent"] - before["blur_extent"]
     edges = _edge_ratio(now, before)
-    return Finding(
-        (grade(more, BLUR_BY_EXTENT) + grade(edges, BLUR_BY_EDGES)) / 2,
-        "defocus or motion blur",
-        f"Edges are {1 / edges:.2f} times as wide as in the reference, and blurring the image again would leave "
-        f"{now['blur_extent']:.0%} of its gradients (reference: {before['blur_extent']:.0%}).",
+    return settle(
+        "Blurs",
+        seen,
+        Finding(
+            (grade(more, BLUR_BY_EXTENT) + grade(edges, BLUR_BY_EDGES)) / 2,
+            "defocus or motion blur",
+            f"Edges are {1 / edges:.2f} times as wide as in the reference, and blurring the image again would leave "
+            f"{now['blur_extent']:.0%} of its gradients (reference: {before['blur_extent']:.0%}).",
+        ),
     )
 
 
-def _sharpness(now: Measures, before: Measures, others: float) -> Finding:
+def _sharpness(now: Measures, before: Measures, seen: AllSeen, others: float, blur: float) -> Finding:
     edges = _edge_ratio(now, before)
     measured = f"Edges are {edges:.2f} times as steep as in the reference."
+    # Noise, block borders and clipped highlights make steep steps too: what they account for is not sharpening.
+    excess = grade(edges, OVERSHARPENING) * (1 - others / 4)
     return worst(
-        Finding(SOFTNESS * grade(edges, BLUR_BY_EDGES), "lack of sharpness", measured),
-        # Noise, block borders and clipped highlights make steep steps too: what they account for is not sharpening.
-        Finding(grade(edges, OVERSHARPENING) * (1 - others / 4), "oversharpening", measured),
+        Finding(SOFTNESS * min(grade(edges, BLUR_BY_EDGES), blur), "lack of sharpness", measured),
+        settle("Sharpness", seen, Finding(excess, "oversharpening", measured)),
     )
 
 
-def _noise(now: Measures, before: Measures) -> Finding:
+def _noise(now: Measures, before: Measures, seen: AllSeen) -> Finding:
     gain = max(1.0, _brightness_ratio(now, before), _contrast_ratio(now, before))
     gain *= 1 + NOISE_PER_STEEPNESS * max(_edge_ratio(now, before) - 1, 0)
     sigma, expected = now["noise_sigma"], gain * before["noise_sigma"]
     isolated = now["isolated_pixels"] - before["isolated_pixels"]
-    return worst(
+    measured = [
         Finding(
             grade(math.sqrt(max(sigma**2 - expected**2, 0)), NOISE),
             "Gaussian noise",
@@ -91,41 +104,60 @@ def _noise(now: Measures, before: Measures) -> Finding:
             f"{now['isolated_pixels']:.2%} of the pixels stand out alone from all their neighbours (reference: "
             f"{before['isolated_pixels']:.2%}).",
         ),
+    ]
+    if seen:
+        told = (
+            f"Colours of the smoothest parts fluctuate by {now['color_noise']:.1f} of 255 levels (reference: "
+            f"{before['color_noise']:.1f})."
+        )
+        measured.append(Finding(0.0, "color noise", told))
+    return settle("Noise", seen, *measured)
+
+
+def _compression(now: Measures, before: Measures, seen: AllSeen) -> Finding:
+    grid = (
+        f"teps along an 8 x 8 grid are {now['blockiness']:.1f} times as strong as elsewhere (reference: "
+        f"{before['blockiness']:.1f})"
     )
+    measured = [
+        Finding(grade(ratio(now["blockiness"], before["blockiness"], 1.0), BLOCKING), "JPEG blocking", f"S{grid}.")
+    ]
+    if seen:
+        lost = f"{now['lost_detail']:.0%} of the finest detail is rounded away (reference: {before['lost_detail']:.0%})"
+        measured.append(Finding(0.0, "coding artifacts", f"{lost}; s{grid}."))
+        measured.append(Finding(0.0, "banding", f"Few values are left in smooth parts, and {lost}."))
+    return settle("Compression", seen, *measured)
 
 
-def _compression(now: Measures, before: Measures) -> Finding:
-    return Finding(
-        grade(ratio(now["blockiness"], before["blockiness"], 1.0), BLOCKING),
-        "JPEG blocking",
-        f"Steps along an 8 x 8 grid are {now['blockiness']:.1f} times as strong as elsewhere (reference: "
-        f"{before['blockiness']:.1f}).",
-    )
-
-
-def _brightness(now: Measures, before: Measures) -> Finding:
+def _brightness(now: Measures, before: Measures, seen: AllSeen) -> Finding:
     shift = now["mean_luma"] - before["mean_luma"]
     room = before["mean_luma"] if shift < 0 else 255 - before["mean_luma"]
-    return Finding(
-        grade(abs(shift) / max(room, 1.0), BRIGHTNESS),
-        "underexposure" if shift < 0 else "overexposure",
-        f"The mean brightness is {now['mean_luma']:.0f} of 255 (reference: {before['mean_luma']:.0f}).",
+    return settle(
+        "Brightness change",
+        seen,
+        Finding(
+            grade(abs(shift) / max(room, 1.0), BRIGHTNESS),
+            "underexposure" if shift < 0 else "overexposure",
+            f"The mean brightness is {now['mean_luma']:.0f} of 255 (reference: {before['mean_luma']:.0f}).",
+        ),
     )
 
 
-def _contrast(now: Measures, before: Measures) -> Finding:
+def _contrast(now: Measures, before: Measures, seen: AllSeen) -> Finding:
     change, light = _contrast_ratio(now, before), _brightness_ratio(now, before)
     measured = (
         f"Brightness varies by {now['rms_contrast']:.0f} of 255 grey levels (standard deviation; reference: "
         f"{before['rms_contrast']:.0f})"
     )
-    return worst(
+    return settle(
+        "Contrast",
+        seen,
         Finding(grade(1 - change / min(1.0, light), CONTRAST_LOSS), "low contrast", f"{measured}."),
         Finding(grade(change / max(1.0, light) - 1, CONTRAST_GAIN), "high contrast", f"{measured}."),
     )
 
 
-def _color(now: Measures, before: Measures, brightness: Finding) -> Finding:
+def _color(now: Measures, before: Measures, seen: AllSeen, brightness: Finding) -> Finding:
     tone = (_contrast_ratio(now, before), _brightness_ratio(now, before))
     color, least = now["colorfulness"], before["colorfulness"] * min(1.0, *tone)
     most = before["colorfulness"] * max(1.0, *tone)
@@ -136,7 +168,9 @@ def _color(now: Measures, before: Measures, brightness: Finding) -> Finding:
     measured = (
         f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale (reference: {before['colorfulness']:.0f})."
     )
-    return worst(
+    return settle(
+        "Color distortions",
+        seen,
         Finding(grade((least - color) / max(least, GREYEST), COLOR_LOSS), "desaturation", measured),
         Finding(grade((color - most) / (most + FAINT_COLOR), COLOR_GAIN), "oversaturation", measured),
         Finding(

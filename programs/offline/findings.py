@@ -1,11 +1,12 @@
 """What a finding is, and how a measured value becomes a severity."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agenticiqa.signatures.vocabulary import SEVERITIES, Severity
+from agenticiqa.programs.offline.detector import TRUST, Seen
+from agenticiqa.signatures.vocabulary import SEVERITIES, DetectableDistortion, Severity
 
 Curve = Sequence[tuple[float, float]]
 
@@ -45,3 +46,17 @@ def grade(value: float, curve: Curve) -> float:
 def worst(*findings: Finding) -> Finding:
     """The finding with the greatest severity; the first of them where several share it."""
     return max(findings, key=lambda finding: finding.severity)
+
+
+def settle(category: DetectableDistortion, seen: Mapping[DetectableDistortion, Seen], *measured: Finding) -> Finding:
+    """The finding of a category from what was measured of its subtypes and, if anything, what the networks see of it.
+
+    The subtype for which both together speak most is named. The severity is the greatest that was measured, less the
+    share TRUST of it, plus that share of what is seen.
+    """
+    greatest = worst(*measured)
+    if category not in seen:
+        return greatest
+    subtypes, trust = seen[category].subtypes, TRUST[category]
+    named = max(measured, key=lambda finding: finding.severity + subtypes.get(finding.subtype, 0.0))
+    return replace(named, severity=(1 - trust) * greatest.severity + trust * seen[category].severity)

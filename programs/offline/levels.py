@@ -6,13 +6,12 @@ positive: no distortion ever makes an image better.
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
-from statistics import NormalDist
 
+from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.tools.learned import SMALLEST, opinion
+from agenticiqa.programs.tools.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DetectableDistortion
-
-LEVELS = (1, 2, 3, 4, 5)
 
 # Fitted on 2026-11-21 by non-negative least squares to the mean opinions, put on 1..5, of 300 images of CLIVE and 1,200
 # of BIQ2021 (their split=train here), the two sets with equal weight in all and each with a level of its own for
@@ -47,8 +46,15 @@ def expected_level(findings: Mapping[DetectableDistortion, Finding]) -> float:
     return max(min(PRISTINE - loss, UNIMPAIRED - worst), 1.0)
 
 
-def level_probabilities(findings: Mapping[DetectableDistortion, Finding]) -> dict[int, float]:
-    """The probability of each level 1..5, summing to one."""
-    opinion = NormalDist(expected_level(findings), SPREAD)
-    below = [0.0, *(opinion.cdf(level + 0.5) for level in LEVELS[:-1]), 1.0]
-    return {level: upper - lower for level, (lower, upper) in zip(LEVELS, pairwise(below), strict=True)}
+def learned_applies(image: LoadedImage, reference: LoadedImage | None) -> bool:
+    """Whether the learned model judges: without a reference, and where the image is large enough for it."""
+    return reference is None and min(image.size) >= SMALLEST
+
+
+def judge(
+    image: LoadedImage, reference: LoadedImage | None, findings: Mapping[DetectableDistortion, Finding]
+) -> Opinion:
+    """What people would think of an image with these findings: by the learned model, or what the findings speak for."""
+    if learned_applies(image, reference):
+        return opinion(image.pixels)
+    return Opinion(expected_level(findings), SPREAD)

@@ -1,12 +1,15 @@
 """What is wrong with an image, and how badly, from measurements alone: no model looks at it.
 
 With a reference each category is judged by what changed between the two images, without one by how far the image is
-from what photos usually measure. The curves are in ``compared`` and ``alone``.
+from what photos usually measure. Curves over single measures (``compared``, ``alone``) and trained networks over all of
+them and more (``detector``) are asked; the measured values explain what is found.
 """
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline import alone, compared
+from agenticiqa.programs.offline.detector import detect, detect_change
 from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.traits import has_traits, traits
 from agenticiqa.programs.tools.measures import measure
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -19,5 +22,12 @@ def perceive(image: LoadedImage, reference: LoadedImage | None = None) -> dict[D
     An image compared with itself has severity 0 everywhere.
     """
     if reference is None:
-        return alone.find(measure(image))
-    return compared.find(measure(image), measure(reference))
+        return alone.find(_values(image), detect(image))
+    return compared.find(_values(image), _values(reference), detect_change(image, reference))
+
+
+def _values(image: LoadedImage) -> dict[str, float]:
+    values = dict(measure(image))
+    if has_traits(image):
+        values |= {"lost_detail": traits(image).lost_detail, "color_noise": traits(image).color_noise}
+    return values

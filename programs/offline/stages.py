@@ -1,6 +1,7 @@
 """The offline twins of every stage that asks a model: the same calls, answered by rules and measurements."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from statistics import fmean
 
 import dspy
 
@@ -8,15 +9,28 @@ from agenticiqa.programs.flow import Computed
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.answering.answers import answer_from_evidence
 from agenticiqa.programs.offline.answering.measured import VISIBLE
-from agenticiqa.programs.offline.levels import expected_level, level_probabilities
-from agenticiqa.programs.offline.perception import Finding, perceive
+from agenticiqa.programs.offline.levels import learned_applies
+from agenticiqa.programs.offline.perception import Finding
 from agenticiqa.programs.offline.planning.planner import plan_question
-from agenticiqa.programs.tools.card import ToolCard
-from agenticiqa.programs.tools.measures import measure
-from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, Distortions, ExecutorOutput
+from agenticiqa.programs.offline.regional import (
+    Findings,
+    as_asked,
+    find_regions,
+    judge_apart,
+    measure_regions,
+    perceive_apart,
+    perceive_regions,
+)
+from agenticiqa.programs.tools.card import ToolCard, best_for
+from agenticiqa.signatures.types import (
+    GLOBAL,
+    UNABLE,
+    Boxes,
+    DistortionAnalysis,
+    Distortions,
+    ExecutorOutput,
+)
 from agenticiqa.signatures.vocabulary import DetectableDistortion
-
-Findings = Mapping[DetectableDistortion, Finding]
 
 
 class RulePlanner(Computed):
@@ -34,40 +48,51 @@ class RulePlanner(Computed):
         return dspy.Prediction(plan=plan, retries=[])
 
 
+class SaliencyLocator(Computed):
+    """Finds the subject and the background by the embedded saliency network, and nothing else."""
+
+    def compute(self, image: LoadedImage, regions: list[str]) -> dspy.Prediction:
+        """As ``Locator.steps``, with ``remarks`` for the evidence's notes beside."""
+        boxes, remarks = find_regions(image, regions)
+        return dspy.Prediction(boxes=boxes, retries=[], remarks=remarks)
+
+
 class MeasuredDetector(Computed):
-    """Reports the distortions that the measurements show, worst first; every region gets the whole image's."""
+    """Reports the distortions that the measurements of each region show, worst first."""
 
     def compute(
-        self, image: LoadedImage, query: str, regions: list[str], reference: LoadedImage | None
+        self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
     ) -> dspy.Prediction:
         """As ``Detector.steps``."""
-        found = [name for name, finding in worst_first(perceive(image, reference)) if finding.severity >= VISIBLE]
-        return dspy.Prediction(
-            distortion_set=dict.fromkeys(regions, found), retries=[], measurements=dict(measure(image))
-        )
+        found = {
+            region: [name for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
+            for region, findings in perceive_regions(image, reference, regions, boxes).items()
+        }
+        return dspy.Prediction(distortion_set=found, retries=[], measurements=measure_regions(image, regions, boxes))
 
 
 class MeasuredAnalyst(Computed):
     """Gives each distortion its measured severity, with the measured values as the explanation."""
 
     def compute(
-        self, image: LoadedImage, query: str, distortion_set: Distortions, reference: LoadedImage | None
+        self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> dspy.Prediction:
         """As ``Analyst.steps``."""
-        findings = perceive(image, reference)
         analysis = {
             region: [
                 DistortionAnalysis(type=name, severity=finding.word, explanation=finding.explanation)
                 for name, finding in worst_first(findings)
-                if name in names
+                if name in distortion_set[region]
             ]
-            for region, names in distortion_set.items()
+            for region, findings in perceive_regions(image, reference, distortion_set, boxes).items()
         }
-        return dspy.Prediction(distortion_analysis=analysis, retries=[], measurements=dict(measure(image)))
+        return dspy.Prediction(
+            distortion_analysis=analysis, retries=[], measurements=measure_regions(image, distortion_set, boxes)
+        )
 
 
 class TableSelector(Computed):
-    """Picks the first tool whose card says that it is good at the distortion, else the first that is good overall."""
+    """Picks the tool that was measured to follow the distortion best, else the one that is best overall."""
 
     def compute(self, distortion_set: Distortions, cards: list[ToolCard]) -> dspy.Prediction:
         """As ``Selector.steps``."""
@@ -79,17 +104,20 @@ class TableSelector(Computed):
 
 
 class MeasuredScorer(Computed):
-    """Probabilities over the levels from the measured severities."""
+    """Probabilities over the levels: the learned model's, or with a reference the severities'; the mean over regions."""
 
     def compute(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> dspy.Prediction:
         """As ``Scorer.steps``."""
-        findings = perceive(image, reference)
+        by_region = perceive_apart(image, reference, evidence)
+        opinions = judge_apart(image, reference, evidence, by_region)
+        shares = [opinion.probabilities() for opinion in opinions.values()]
+        told = [f"{r}: {summary(found)}" if r != GLOBAL else summary(found) for r, found in by_region.items()]
         return dspy.Prediction(
-            probabilities=level_probabilities(findings),
-            source="measurements",
-            reasoning=summary(findings),
+            probabilities={level: fmean(share[level] for share in shares) for level in shares[0]},
+            source="learned" if learned_applies(image, reference) else "measurements",
+            reasoning=" ".join(told),
             retries=[],
         )
 
@@ -105,20 +133,23 @@ class EvidenceAnswerer(Computed):
         options: dict[str, str],
         reference: LoadedImage | None,
     ) -> dspy.Prediction:
-        """As ``Answerer.steps``."""
-        findings = perceive(image, reference)
-        expected = expected_level(findings)
-        answered = answer_from_evidence(query, options, findings, evidence, expected, compared=reference is not None)
-        return dspy.Prediction(final_answer=answered.final_answer, reasoning=answered.reasoning, retries=[])
-
-
-def best_for(distortion: str, cards: list[ToolCard]) -> ToolCard | None:
-    """The tool of choice for a distortion among the cards given, in their order."""
-    for wanted in (distortion, OVERALL):
-        for card in cards:
-            if wanted in card.good_at:
-                return card
-    return None
+        """As ``Answerer.steps``; asked of several regions, it answers for each, and with one letter if they agree."""
+        by_region = perceive_apart(image, reference, evidence)
+        opinions = judge_apart(image, reference, evidence, by_region)
+        answers = {
+            region: answer_from_evidence(
+                query, options, view, evidence, opinions[region].score, compared=reference is not None
+            )
+            for region, view in as_asked(by_region, evidence).items()
+        }
+        one, *others = answers.values()
+        if all(other.final_answer == one.final_answer for other in others):
+            return dspy.Prediction(final_answer=one.final_answer, reasoning=one.reasoning, retries=[])
+        each = "; ".join(f"{region}: {answer.final_answer}" for region, answer in answers.items())
+        why = [f"{region}: {answer.final_answer}. {answer.reasoning}" for region, answer in answers.items()]
+        return dspy.Prediction(
+            final_answer=UNABLE if options else each, reasoning=" ".join(["The regions differ.", *why]), retries=[]
+        )
 
 
 def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]]:

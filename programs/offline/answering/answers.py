@@ -108,12 +108,13 @@ def _reasoning(verdict: Verdict, measured: Measured, regions: list[str]) -> str:
         for region, row in (measured.evidence.quality_scores or {}).items()
         for distortion, (tool, score) in row.items()
     ]
+    placed = [_ADJECTIVE.sub("", region) for region, box in (measured.evidence.boxes or {}).items() if box]
     parts = [verdict.why]
     if details or (scores and verdict.answer):
         shown = [*details, *scores[:4]] if verdict.answer else details
         parts.append(f"Measured: {'; '.join(shown)}.")
     if not verdict.answer:
         parts.append(f"An answer needs {verdict.missing}.")
-    elif regions:
-        parts.append(f"The whole image was measured, not only {', '.join(regions)}.")
+    elif unplaced := [region for region in regions if region not in placed]:
+        parts.append(f"The whole image was measured, not only {', '.join(unplaced)}.")
     return " ".join(parts)

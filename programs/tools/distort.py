@@ -1,0 +1,239 @@
+"""Distortions made on purpose: 22 kinds in five levels each, from slight to extreme, for tests, training and study.
+
+>>> from agenticiqa.programs.tools.distort import KINDS, distort
+>>> worse = distort(pixels, "motion_blur", 3)  # doctest: +SKIP
+>>> KINDS["motion_blur"].category
+'Blurs'
+
+The levels 1 to 5 are meant as slight, moderate, visible at a glance, severe and extreme, alike over the kinds as far as
+one table can make them so: WebP ends at "severe", and what a level does to an image depends on the image.
+"""
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.pixels import LUMA_WEIGHTS, RGB, check_image
+from agenticiqa.programs.tools.wavelet import coarsen
+from agenticiqa.signatures.vocabulary import Distortion
+
+Values = NDArray[np.float64]
+LEVELS = range(1, 6)
+
+YCC_TO_RGB = np.array([[1, 0, 1.402], [1, -0.344136, -0.714136], [1, 1.772, 0]])  # BT.601, chroma about 0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of distortion: the category it belongs to, what it does, and how strong its five levels are.
+
+    ``apply`` takes float64 RGB in 0..255 of shape (H, W, 3), the strength of the level and a generator of random
+    numbers, and gives values of the same shape, which may lie outside 0..255.
+    """
+
+    category: Distortion
+    description: str
+    strengths: Sequence[float]
+    apply: Callable[[Values, float, np.random.Generator], Values]
+
+
+def distort(pixels: RGB, kind: str, level: int, *, seed: int = 0) -> RGB:
+    """The image with one distortion of KINDS at level 1 (slight) to 5 (extreme); level 0 gives a copy of it.
+
+    ``pixels`` is uint8 RGB of shape (H, W, 3) and any size, and so is what comes back. ``seed`` picks what the kind
+    leaves to chance: the noise, the direction of a motion, the hue of a cast. It is the same draw at every level, so
+    that a higher level is more of the same, and the same arguments always give the same bytes.
+
+    Raises ToolError for an unknown kind or level, for anything that is not such an image, and for one that a format
+    cannot hold (WebP ends at 16,383 pixels a side).
+    """
+    check_image(pixels)
+    if kind not in KINDS:
+        raise ToolError(f"unknown distortion '{kind}': expected one of {', '.join(KINDS)}")
+    if level not in (0, *LEVELS):
+        raise ToolError(f"expected a level from 0 (undistorted) to {LEVELS[-1]}, got {level!r}")
+    if level == 0:
+        return pixels.copy()
+    chosen = KINDS[kind]
+    return _bytes(chosen.apply(pixels.astype(float), chosen.strengths[level - 1], np.random.default_rng(seed)))
+
+
+def gaussian_blur(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
+    """Gaussian blur of a standard deviation in pixels."""
+    return scipy.ndimage.gaussian_filter(rgb, (sigma, sigma, 0))
+
+
+def motion_blur(rgb: Values, length: float, rng: np.random.Generator) -> Values:
+    """The mean along a straight path of ``length`` pixels in a random direction."""
+    angle = rng.uniform(0, math.pi)
+    steps = np.linspace(-length / 2, length / 2, 4 * math.ceil(length) + 1)
+    return _convolve(rgb, np.stack([steps * math.sin(angle), steps * math.cos(angle)]))
+
+
+def defocus(rgb: Values, radius: float, rng: np.random.Generator) -> Values:
+    """The mean over a disk of ``radius`` pixels, the blur of a lens with a round aperture."""
+    offsets = np.arange(-radius, radius + 0.1, 0.5)
+    disk = np.stack(np.meshgrid(offsets, offsets)).reshape(2, -1)
+    return _convolve(rgb, disk[:, np.hypot(*disk) <= radius + 0.1])
+
+
+def low_resolution(rgb: Values, factor: float, rng: np.random.Generator) -> Values:
+    """Scaled down by ``factor`` and up again, both bicubic."""
+    height, width = rgb.shape[:2]
+    small = (max(round(width / factor), 1), max(round(height / factor), 1))
+    image = Image.fromarray(_bytes(rgb)).resize(small, Image.Resampling.BICUBIC)
+    return np.asarray(image.resize((width, height), Image.Resampling.BICUBIC), float)
+
+
+def pixelate(rgb: Values, side: float, rng: np.random.Generator) -> Values:
+    """Squares of ``side`` pixels of one colour each, the mean of what they cover."""
+    height, width = rgb.shape[:2]
+    rows, columns = (np.arange(0, length, int(side)) for length in (height, width))
+    sums = np.add.reduceat(np.add.reduceat(rgb, rows, axis=0), columns, axis=1)
+    areas = np.diff([*rows, height])[:, None, None] * np.diff([*columns, width])[None, :, None]
+    return (sums / areas)[np.arange(height) // int(side)][:, np.arange(width) // int(side)]
+
+
+def white_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
+    """Gaussian noise of a standard deviation in grey levels, drawn for each pixel and channel."""
+    return rgb + sigma * rng.standard_normal(rgb.shape)
+
+
+def impulse_noise(rgb: Values, share: float, rng: np.random.Generator) -> Values:
+    """A share of the pixels turned black or white."""
+    draw = rng.random(rgb.shape[:2])
+    white = rng.random(rgb.shape[:2]) < 0.5
+    return np.where((draw < share)[..., None], np.where(white, 255.0, 0.0)[..., None], rgb)
+
+
+def speckle_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
+    """Grain that multiplies the brightness: dark parts keep clean. ``sigma`` is a share of the value."""
+    return rgb * (1 + sigma * rng.standard_normal(rgb.shape[:2])[..., None])
+
+
+def chroma_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
+    """Blotches of colour about two pixels wide that leave the luma alone, as small sensors make them in the dark."""
+    colors = scipy.ndimage.gaussian_filter(rng.standard_normal(rgb.shape), (0.8, 0.8, 0))
+    colors *= 1 / max(colors.std(), 1e-9)
+    return rgb + sigma * (colors - _luma(colors))
+
+
+def jpeg(rgb: Values, quality: float, rng: np.random.Generator) -> Values:
+    """JPEG of a quality (1 to 95) with 4:2:0 chroma."""
+    return _coded(rgb, "JPEG", quality=int(quality), subsampling="4:2:0")
+
+
+def jpeg2000(rgb: Values, ratio: float, rng: np.random.Generator) -> Values:
+    """JPEG 2000 at a compression ratio: 24 is one bit per pixel."""
+    resolutions = min(6, 1 + int(math.log2(min(rgb.shape[:2]))))
+    return _coded(
+        rgb, "JPEG2000", quality_mode="rates", quality_layers=[ratio], irreversible=True, num_resolutions=resolutions
+    )
+
+
+def webp(rgb: Values, quality: float, rng: np.random.Generator) -> Values:
+    """Lossy WebP of a quality (0 to 100)."""
+    return _coded(rgb, "WEBP", quality=int(quality), method=4)
+
+
+def fast_fading(rgb: Values, share: float, rng: np.random.Generator) -> Values:
+    """JPEG 2000 over a bad channel: in a share of the wavelet code blocks only the upper bit planes arrive."""
+    ycc = np.linalg.inv(YCC_TO_RGB)
+    return coarsen(rgb @ ycc.T, share, rng) @ YCC_TO_RGB.T
+
+
+def banding(rgb: Values, count: float, rng: np.random.Generator) -> Values:
+    """Only ``count`` values left in each channel."""
+    step = 255 / (count - 1)
+    return np.rint(rgb / step) * step
+
+
+def scale_light(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
+    """Every value times ``gain``: underexposure below 1, overexposure with clipped highlights above."""
+    return rgb * gain
+
+
+def scale_contrast(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
+    """Distances from the image's mean times ``gain``."""
+    mean = rgb.mean()
+    return mean + (rgb - mean) * gain
+
+
+def scale_color(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
+    """Distances from grey of the same luma times ``gain``: 0 is grey."""
+    grey = _luma(rgb)
+    return grey + (rgb - grey) * gain
+
+
+def color_cast(rgb: Values, strength: float, rng: np.random.Generator) -> Values:
+    """The light of a coloured lamp: gains per channel, off 1 by up to ``strength`` towards a random hue."""
+    hue = rng.uniform(0, 2 * math.pi)
+    gains = 1 + strength * np.cos(hue + np.array([0, 2, 4]) * math.pi / 3)
+    return rgb * (gains / (gains @ LUMA_WEIGHTS))
+
+
+def oversharpen(rgb: Values, amount: float, rng: np.random.Generator) -> Values:
+    """An unsharp mask of radius 1.5 pixels, so strong that halos line the edges."""
+    return rgb + amount * (rgb - scipy.ndimage.gaussian_filter(rgb, (1.5, 1.5, 0)))
+
+
+KINDS: dict[str, Kind] = {
+    "gaussian_blur": Kind("Blurs", "Gaussian blur", (0.7, 1.2, 2.0, 3.2, 5.0), gaussian_blur),
+    "motion_blur": Kind("Blurs", "blur along one direction, of a camera that moved", (3, 6, 10, 17, 28), motion_blur),
+    "defocus": Kind("Blurs", "blur over a disk, of a lens out of focus", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
+    "low_resolution": Kind("Blurs", "enlarged from fewer pixels", (1.6, 2.4, 3.6, 5.5, 9), low_resolution),
+    "white_noise": Kind("Noise", "Gaussian noise in every channel", (4, 9, 16, 28, 45), white_noise),
+    "impulse_noise": Kind("Noise", "salt and pepper", (0.003, 0.01, 0.03, 0.07, 0.15), impulse_noise),
+    "speckle_noise": Kind("Noise", "grain in the bright parts", (0.04, 0.08, 0.15, 0.26, 0.45), speckle_noise),
+    "chroma_noise": Kind("Noise", "blotches of colour", (7, 13, 22, 36, 60), chroma_noise),
+    "jpeg": Kind("Compression", "JPEG", (60, 35, 20, 12, 6), jpeg),
+    "jpeg2000": Kind("Compression", "JPEG 2000", (16, 28, 48, 80, 130), jpeg2000),
+    "webp": Kind("Compression", "WebP", (50, 25, 10, 4, 0), webp),
+    "fast_fading": Kind("Compression", "JPEG 2000 with lost packets", (0.12, 0.3, 0.5, 0.75, 1.0), fast_fading),
+    "banding": Kind("Compression", "few values per channel", (20, 13, 9, 6, 4), banding),
+    "darken": Kind("Brightness change", "underexposure", (0.85, 0.7, 0.5, 0.35, 0.2), scale_light),
+    "brighten": Kind("Brightness change", "overexposure", (1.15, 1.35, 1.7, 2.2, 3.0), scale_light),
+    "low_contrast": Kind("Contrast", "flat tones", (0.8, 0.6, 0.45, 0.3, 0.15), scale_contrast),
+    "high_contrast": Kind("Contrast", "hard tones with clipped ends", (1.25, 1.55, 2.0, 2.8, 4.5), scale_contrast),
+    "desaturate": Kind("Color distortions", "faded colours, grey at last", (0.8, 0.6, 0.4, 0.2, 0), scale_color),
+    "oversaturate": Kind("Color distortions", "gaudy colours", (1.35, 1.75, 2.3, 3.2, 5), scale_color),
+    "color_cast": Kind("Color distortions", "light of one colour", (0.05, 0.1, 0.18, 0.3, 0.5), color_cast),
+    "oversharpen": Kind("Sharpness", "unsharp mask with halos", (0.7, 1.3, 2.2, 3.6, 6), oversharpen),
+    "pixelate": Kind("Spatial distortions", "squares of one colour", (2, 3, 5, 8, 12), pixelate),
+}
+
+
+def _convolve(rgb: Values, offsets: Values) -> Values:
+    """The mean over the points at ``offsets``, (2, N) rows and columns; each counts at its nearest pixel."""
+    taps, counts = np.unique(np.rint(offsets).astype(int), axis=1, return_counts=True)
+    margin = int(np.abs(taps).max())
+    height, width = rgb.shape[:2]
+    padded = np.pad(rgb, ((margin, margin), (margin, margin), (0, 0)), mode="edge")
+    total = np.zeros_like(rgb)
+    for (down, right), count in zip(taps.T + margin, counts, strict=True):
+        total += count * padded[down : down + height, right : right + width]
+    return total / counts.sum()
+
+
+def _coded(rgb: Values, form: str, **options: object) -> Values:
+    file = io.BytesIO()
+    try:
+        Image.fromarray(_bytes(rgb)).save(file, form, **options)
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{form} cannot hold an image of {rgb.shape[1]} x {rgb.shape[0]} pixels: {error}") from error
+    return np.asarray(Image.open(file).convert("RGB"), float)
+
+
+def _luma(rgb: Values) -> Values:
+    return (rgb @ np.array(LUMA_WEIGHTS))[..., None]
+
+
+def _bytes(values: Values) -> RGB:
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)

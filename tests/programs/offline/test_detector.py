@@ -1,0 +1,131 @@
+"""The trained half of perception on images that it was not trained on, and what it must never do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.eval.datasets import Labelled, read_labels
+from agenticiqa.eval.detector_report import ALARM, agreement, right
+from agenticiqa.programs import images
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.offline import detector
+from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, TRUST, detect, detect_change, graded
+from agenticiqa.programs.offline.perception import perceive
+from agenticiqa.programs.offline.traits import LEAST_SIDE
+from agenticiqa.programs.tools.distort import KINDS, distort
+from agenticiqa.signatures.vocabulary import DETECTABLE
+from support.ladders import scene
+
+FOLLOWED = (
+    "gaussian_blur",
+    "motion_blur",
+    "defocus",
+    "white_noise",
+    "jpeg",
+    "webp",
+    "banding",
+    "darken",
+    "low_contrast",
+)
+
+
+def loaded(rgb: np.ndarray) -> images.LoadedImage:
+    return images.load(Image.fromarray(rgb))
+
+
+def vector(image: images.LoadedImage, reference: images.LoadedImage | None = None) -> np.ndarray:
+    found = perceive(image, reference)
+    return np.array([found[name].severity for name in DETECTABLE])
+
+
+@pytest.fixture(scope="module")
+def live(shared_data: Path) -> list[Labelled]:
+    return read_labels(shared_data / "live_r2" / "labels.csv")
+
+
+@pytest.fixture(scope="module")
+def pristine(live: list[Labelled]) -> dict[Path, images.LoadedImage]:
+    return {path: images.load(path) for path in {item.reference for item in live if item.reference}}
+
+
+# LIVE release 2 was never trained on. Its mildest images hardly differ from their references.
+@pytest.mark.parametrize("referenced", [False, True])
+def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, pristine, referenced):
+    hits = [
+        right(
+            str(item.distortion),
+            DETECTABLE[int(vector(images.load(item.image), pristine[item.reference] if referenced else None).argmax())],
+        )
+        for item in live
+    ]
+    assert np.mean(hits) >= (0.9 if referenced else 0.82), sum(hits)
+
+
+def test_pristine_photos_of_live_raise_no_alarm(pristine):
+    for path, image in pristine.items():
+        assert vector(image).max() < ALARM, path.name
+
+
+@pytest.mark.parametrize("kind", FOLLOWED)
+def test_severity_rises_with_the_level_of_a_distortion_of_an_unknown_photo(pristine, kind):
+    for referenced in (False, True):
+        agreements = []
+        for path in sorted(pristine):
+            crop = np.ascontiguousarray(pristine[path].pixels[60:316, 100:484])
+            steps = [loaded(distort(crop, kind, level)) for level in (0, 1, 3, 5)]
+            judged = [vector(step, steps[0] if referenced else None) for step in steps]
+            agreements.append(agreement(kind, [0, 1, 3, 5], np.array(judged)))
+        assert np.mean(agreements) >= 0.85, (referenced, agreements)
+
+
+def test_every_category_has_a_head_a_trust_and_subtypes():
+    assert (
+        {*HEADS["texture"], *HEADS["tone"]} == set(HEADS["compared"]) == set(SUBTYPES) == set(TRUST) == set(DETECTABLE)
+    )
+    assert all(0 < share <= 1 for share in TRUST.values())
+    assert {made.category for made in KINDS.values()} >= set(SUBTYPES)
+
+
+def test_what_is_seen_has_a_severity_and_one_for_each_subtype():
+    for seen in (detect(loaded(scene())), detect_change(loaded(scene()), loaded(scene(seed=1)))):
+        assert seen is not None
+        for name in DETECTABLE:
+            assert tuple(seen[name].subtypes) == SUBTYPES[name]
+            assert all(0 <= severity <= 4 for severity in (seen[name].severity, *seen[name].subtypes.values()))
+
+
+def test_an_image_is_seen_the_same_each_time():
+    image = distort(scene(), "jpeg", 2)
+    assert detect(loaded(image)) == detect(loaded(image))
+
+
+def test_no_change_is_seen_between_an_image_and_its_copy():
+    seen = detect_change(loaded(scene()), loaded(scene()))
+    assert seen is not None
+    assert all(one.severity == 0 and not any(one.subtypes.values()) for one in seen.values())
+
+
+def test_an_image_too_small_for_the_networks_is_judged_by_the_curves():
+    small = loaded(scene(LEAST_SIDE - 1, 200))
+    assert detect(small) is None
+    assert detect_change(small, small) is None
+    assert tuple(perceive(small)) == DETECTABLE
+
+
+def test_grades_keep_the_order_of_outputs_within_0_and_4():
+    outputs = np.linspace(-3, 7, 200)
+    severities = graded(outputs)
+    assert np.all(np.diff(severities) >= 0)
+    assert severities.min() >= 0
+    assert severities.max() <= 4
+    assert severities[(outputs > 1) & (outputs < 3)] == pytest.approx(outputs[(outputs > 1) & (outputs < 3)], abs=0.01)
+
+
+def test_damaged_weights_are_refused_by_name(monkeypatch, tmp_path):
+    damaged = tmp_path / "detector.npz"
+    damaged.write_bytes(detector.WEIGHTS.read_bytes()[:-1] + b"x")
+    monkeypatch.setattr(detector, "WEIGHTS", damaged)
+    with pytest.raises(ToolError, match=r"detector\.npz"):
+        detect(loaded(scene()))
