@@ -104,7 +104,7 @@ class TableSelector(Computed):
 
 
 class MeasuredScorer(Computed):
-    """Probabilities over the levels: the learned model's, or with a reference the severities'; the mean over regions."""
+    """Level probabilities by the learned model, or with a reference by the severities; over regions the mean."""
 
     def compute(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
