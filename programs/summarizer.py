@@ -30,6 +30,8 @@ from agenticiqa.signatures.types import (
 
 logger = logging.getLogger(__name__)
 
+SOURCES = {"learned": "the learned model"}  # in words, where a probability_source is none by itself
+
 
 class Summarizer(Stage):
     """Answers from the evidence, in one of two modes.
@@ -90,10 +92,11 @@ class Summarizer(Stage):
             how += f", fused from the tool mean {mean} and a level expectation of {seen:.2f}"
         else:
             how += ", the level expectation alone, as no tool score came"
+        source = SOURCES.get(reply.source, reply.source)
         return SummarizerOutput(
             final_answer=score,
             quality_score=score,
-            quality_reasoning=_sentences(reply.reasoning, f"{how} (levels from {reply.source}).", *_caveats(evidence)),
+            quality_reasoning=_sentences(reply.reasoning, f"{how} (levels from {source}).", *_caveats(evidence)),
             used_evidence=_used(evidence),
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=reply.source,
