@@ -18,17 +18,7 @@ from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.ladders import scene
 
-FOLLOWED = (
-    "gaussian_blur",
-    "motion_blur",
-    "defocus",
-    "white_noise",
-    "jpeg",
-    "webp",
-    "banding",
-    "darken",
-    "low_contrast",
-)
+FOLLOWED = ("motion_blur", "chroma_noise", "webp", "banding", "low_contrast")
 
 
 def loaded(rgb: np.ndarray) -> images.LoadedImage:
@@ -50,16 +40,18 @@ def pristine(live: list[Labelled]) -> dict[Path, images.LoadedImage]:
     return {path: images.load(path) for path in {item.reference for item in live if item.reference}}
 
 
+@pytest.fixture(scope="module")
+def distorted(live: list[Labelled]) -> list[images.LoadedImage]:
+    return [images.load(item.image) for item in live]
+
+
 # LIVE release 2 was never trained on. Its mildest images hardly differ from their references.
 @pytest.mark.parametrize("referenced", [False, True])
-def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, pristine, referenced):
-    hits = [
-        right(
-            str(item.distortion),
-            DETECTABLE[int(vector(images.load(item.image), pristine[item.reference] if referenced else None).argmax())],
-        )
-        for item in live
-    ]
+def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, distorted, pristine, referenced):
+    hits = []
+    for item, image in zip(live, distorted, strict=True):
+        severities = vector(image, pristine[item.reference] if referenced else None)
+        hits.append(right(str(item.distortion), DETECTABLE[int(severities.argmax())]))
     assert np.mean(hits) >= (0.9 if referenced else 0.82), sum(hits)
 
 
