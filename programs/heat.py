@@ -27,7 +27,6 @@ EXTREME = {
     "MDSI": 0.27,
     "SSIMULACRA2": 110.0,
     "GMSD": 0.26,
-    "DEEP-SIM": 0.6,
     "VIF": 1.4,
     "MS-SSIM": 0.34,
     "SSIM": 0.71,

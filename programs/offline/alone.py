@@ -6,18 +6,13 @@ curve rises gently, so that better stays distinguishable from good. Above, it fo
 ladders, and for blur, noise and blocking also people's opinion of them in a set of synthetic distortions.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.offline.detector import Seen
-from agenticiqa.programs.offline.findings import Curve, Finding, grade, settle, worst
+from agenticiqa.programs.offline.findings import AllSeen, Curve, Finding, Measures, grade, settle, worst
 from agenticiqa.signatures.vocabulary import DetectableDistortion
-
-Measures = Mapping[str, float]
-AllSeen = Mapping[DetectableDistortion, Seen]
 
 # Nine in ten of the pristine photos that the networks did not know stay below these severities where they are above
 # 0.5: tones can be meant, and then "none" ends here.

@@ -6,14 +6,9 @@ a ladder's last step is "extreme"; their first points leave room for changes tha
 """
 
 import math
-from collections.abc import Mapping
 
-from agenticiqa.programs.offline.detector import Seen
-from agenticiqa.programs.offline.findings import Curve, Finding, grade, settle, worst
+from agenticiqa.programs.offline.findings import AllSeen, Curve, Finding, Measures, grade, settle, worst
 from agenticiqa.signatures.vocabulary import DetectableDistortion
-
-Measures = Mapping[str, float]
-AllSeen = Mapping[DetectableDistortion, Seen]
 
 BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.44, 3.3), (0.58, 4))
 BLUR_BY_EDGES: Curve = ((0.17, 4), (0.25, 3.3), (0.33, 2.5), (0.46, 1.6), (0.67, 0.8), (0.92, 0))

@@ -9,6 +9,8 @@ from agenticiqa.programs.offline.detector import TRUST, Seen
 from agenticiqa.signatures.vocabulary import SEVERITIES, DetectableDistortion, Severity
 
 Curve = Sequence[tuple[float, float]]
+Measures = Mapping[str, float]
+AllSeen = Mapping[DetectableDistortion, Seen]
 
 
 def severity_word(severity: float) -> Severity:
@@ -48,7 +50,7 @@ def worst(*findings: Finding) -> Finding:
     return max(findings, key=lambda finding: finding.severity)
 
 
-def settle(category: DetectableDistortion, seen: Mapping[DetectableDistortion, Seen], *measured: Finding) -> Finding:
+def settle(category: DetectableDistortion, seen: AllSeen, *measured: Finding) -> Finding:
     """The finding of a category from what was measured of its subtypes and, if anything, what the networks see of it.
 
     The subtype for which both together speak most is named. The severity is the greatest that was measured, less the

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.tools.measures import GRID, PART, PARTS_PER_SIDE, SPATIAL, TONAL, WHOLE_PIXELS, measure
+from agenticiqa.programs.tools.measures import SPATIAL, TONAL, WHOLE_PIXELS, measure, parts_of
 from agenticiqa.programs.tools.pixels import RGB, luma
 from agenticiqa.programs.tools.tonal import Tone
 
@@ -75,7 +75,7 @@ def traits(image: LoadedImage) -> Traits:
     found = _known.get(image)
     if found is None:
         measures = measure(image)
-        parts = [_texture(part) for part in _parts(image.pixels)]
+        parts = [_texture(part) for part in parts_of(image.pixels)]
         found = _known[image] = Traits(
             np.array([*np.mean(parts, axis=0), *_named(measures, SPATIAL)]),
             np.array([*_tone(Tone(image.pixels)), *_named(measures, TONAL), *_clipping(image.pixels)]),
@@ -85,18 +85,6 @@ def traits(image: LoadedImage) -> Traits:
 
 def _named(measures: Mapping[str, float], names: Mapping[str, object]) -> list[float]:
     return [np.log(measures[name] + BY_RATIO[name]) if name in BY_RATIO else measures[name] for name in names]
-
-
-def _parts(pixels: RGB) -> list[RGB]:
-    height, width = pixels.shape[:2]
-    if height * width <= WHOLE_PIXELS:
-        return [pixels]
-    return [pixels[top : top + PART, left : left + PART] for top in _starts(height) for left in _starts(width)]
-
-
-def _starts(side: int) -> list[int]:
-    count = min(PARTS_PER_SIDE, -(-side // PART))
-    return [int(start) // GRID * GRID for start in np.linspace(0, max(side - PART, 0), count)]
 
 
 def _texture(pixels: RGB) -> list[float]:

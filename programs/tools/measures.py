@@ -97,14 +97,15 @@ def take(name: str, image: RGB) -> float:
 
 def spatial_parts(image: RGB) -> list[Luma]:
     """The luma of the parts of an image that the spatial measures see."""
+    return [luma(part).astype(np.float32) for part in parts_of(image)]
+
+
+def parts_of(image: RGB) -> list[RGB]:
+    """The parts of an image that stand for its detail: all of it, or of a large one nine squares."""
     height, width = image.shape[:2]
     if height * width <= WHOLE_PIXELS:
-        return [luma(image).astype(np.float32)]
-    return [
-        luma(image[top : top + PART, left : left + PART]).astype(np.float32)
-        for top in _part_starts(height)
-        for left in _part_starts(width)
-    ]
+        return [image]
+    return [image[top : top + PART, left : left + PART] for top in _part_starts(height) for left in _part_starts(width)]
 
 
 def _measure_all(pixels: RGB) -> dict[str, float]:

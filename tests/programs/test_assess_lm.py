@@ -18,14 +18,9 @@ from agenticiqa.configs import Config, FusionConfig, PlannerConfig, StageConfig,
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import connect
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
-from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.fusion import ScoreFusion, softmax
-from agenticiqa.programs.localize import Locator
 from agenticiqa.programs.many import Job, judge_many
-from agenticiqa.programs.planner import Planner
-from agenticiqa.programs.replan import Replan, judge
 from agenticiqa.programs.result import to_json
-from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
 from agenticiqa.programs.tools import CARDS, ToolCard
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.fake_server import (
@@ -47,6 +42,7 @@ from support.fake_server import (
     wrong_types,
 )
 from support.ladders import blur, scene
+from support.nodes import all_asking
 
 RATE = "Rate the perceptual quality of this image."
 ALL = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
@@ -318,19 +314,7 @@ def composed(server: Server, tools: dict[str, ToolCard], max_replan_iterations: 
     """The program around a toolbox of the test's own."""
     backend = connect(config_for(server).executor)
     assert backend is not None
-    return AgenticIQA(
-        planner=Planner(tools, backend=backend),
-        executor=Executor(
-            Detector(backend=backend),
-            Analyst(backend=backend),
-            Selector(backend=backend),
-            tools,
-            Locator(backend=backend),
-        ),
-        summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
-        replan=Replan(judge(backend=backend)),
-        max_replan_iterations=max_replan_iterations,
-    )
+    return all_asking(backend, tools, max_replan_iterations)
 
 
 WHY = "Contradictory evidence: severe blur but a score of 4.6; look at the cup"

@@ -8,13 +8,14 @@ from typing import Any
 import yaml
 
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.graph import AgenticIQAState
 from agenticiqa.programs.localize import Locator
 from agenticiqa.programs.planner import Planner
 from agenticiqa.programs.replan import Replan, judge
 from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
-from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools import ToolCard, toolbox
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
 from support.engine import ScriptedEngine, scripted_backend
 from support.fake_server import Answer, Body, by_stage, field_of
@@ -109,8 +110,12 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
     Unless ``answers`` say otherwise the model finds none of the regions it is asked for.
     """
     backend, engine = scripted_backend(by_stage({"location": nowhere, **answers}))
-    tools = toolbox()
-    program = AgenticIQA(
+    return {"configurable": {"program": all_asking(backend, toolbox())}}, engine
+
+
+def all_asking(backend: Backend, tools: Mapping[str, ToolCard], max_replan_iterations: int = 2) -> AgenticIQA:
+    """The program whose every stage asks one model, around a toolbox of the test's own."""
+    return AgenticIQA(
         planner=Planner(tools, backend=backend),
         executor=Executor(
             Detector(backend=backend),
@@ -121,8 +126,8 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
         ),
         summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
         replan=Replan(judge(backend=backend)),
+        max_replan_iterations=max_replan_iterations,
     )
-    return {"configurable": {"program": program}}, engine
 
 
 def configured(folder: Path, settings: Mapping[str, Any]) -> Config:
