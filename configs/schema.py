@@ -22,6 +22,17 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+class Price(Section):
+    """What a provider asks for, in USD for a million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    def usd(self, input_tokens: int, output_tokens: int) -> float:
+        """The price of so many tokens."""
+        return (self.input * input_tokens + self.output * output_tokens) / 1_000_000
+
+
 class StageConfig(Section):
     """What one stage runs on.
 
@@ -35,13 +46,17 @@ class StageConfig(Section):
     api_key_env: str | None = None
     fallback_backend: str | None = None
     fallback_api_base: str | None = None
-    temperature: float = Field(default=0.0, ge=0, le=2)
+    fallback_api_key_env: str | None = None
+    projector: str | None = Field(default=None, description="gguf: the file (mmproj) by which the model sees images")
+    temperature: float | None = Field(default=0.0, ge=0, le=2, description="null: the model's own")
     top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = Field(default=None, ge=0)
     max_tokens: int = Field(default=2048, gt=0)
     timeout: float = Field(default=120.0, gt=0, description="seconds that one attempt may take")
     max_retries: int = Field(default=3, ge=0, description="further attempts after a fault of the network or server")
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "auto"
-    logprobs: bool = False
+    logprobs: Literal["auto"] | bool = "auto"
+    price: Price | None = None
 
     @property
     def is_offline(self) -> bool:
@@ -74,6 +89,10 @@ class Config(Section):
     executor: StageConfig = StageConfig()
     summarizer: StageConfig = StageConfig()
     replan: StageConfig = StageConfig()
+    profile: Literal["full", "fast"] = Field(
+        default="full", description="fast: at most two questions to a model, for the plan and for the score or answer"
+    )
+    max_side: int | None = Field(default=None, ge=32, description="pixels; larger images are sent as smaller copies")
     attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)
     fusion: FusionConfig = FusionConfig()
@@ -83,18 +102,28 @@ class Config(Section):
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
         """This configuration with every stage on ``backend`` and without a fallback, so that nothing goes elsewhere.
 
-        A stage's ``api_key_env`` stays with its server.
+        A stage's ``api_key_env`` stays with its server, and its ``price`` and ``projector`` with its model.
         """
 
         def moved(stage: StageConfig) -> StageConfig:
             same_server = api_base is not None and api_base == stage.api_base
             key_env = stage.api_key_env if same_server else None
-            changes = {"backend": backend, "api_base": api_base, "api_key_env": key_env}
-            return stage.model_copy(update={**changes, "fallback_backend": None, "fallback_api_base": None})
+            changes: dict[str, object] = {"backend": backend, "api_base": api_base, "api_key_env": key_env}
+            if backend != stage.backend:
+                changes |= {"price": None, "projector": None}
+            no_fallback = dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env"))
+            return stage.model_copy(update={**changes, **no_fallback})
 
         return self.model_copy(
             update={name: moved(getattr(self, name)) for name in ("planner", "executor", "summarizer", "replan")}
         )
+
+    def in_profile(self) -> "Config":
+        """What the profile means: ``fast`` looks and doubts offline, by measurements and rules, and plans only once."""
+        if self.profile == "full":
+            return self
+        changes = {"executor": StageConfig(), "replan": StageConfig(), "max_replan_iterations": 0}
+        return self.model_copy(update=changes)
 
     @property
     def is_offline(self) -> bool:

@@ -17,9 +17,11 @@ from agenticiqa.programs import show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.assess_command import add_workers_argument, workers_from
 from agenticiqa.programs.command import OK, SOME_FAILED, add_backend_arguments, config_from, one_line
-from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
+from agenticiqa.programs.models.limits import LimitReached
+from agenticiqa.programs.outages import Outages
 from agenticiqa.programs.question import detect_query_type
 from agenticiqa.programs.result import to_json
 from agenticiqa.signatures.types import QueryType
@@ -27,8 +29,6 @@ from agenticiqa.signatures.types import QueryType
 Row = dict[str, Any]
 
 LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content")
-OUTAGES = 5  # so many in a row, beyond those under way, and the model counts as gone
-HOPELESS = (dspy.LMAuthError, dspy.LMBillingError, dspy.LMConfigurationError, dspy.LMUnsupportedModelError)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -101,18 +101,17 @@ def judge_labels(
 ) -> Iterator[tuple[Labelled, Row]]:
     """Judge every labelled image; yields its row as it comes: a result's JSON and the label's fields.
 
-    An image that failed has ``error`` instead of a result. Raises, after that row, what would end every image the same:
-    a UserError about anything but an image, and ``dspy.LMError`` when the model refuses us or stays out of reach.
+    An image that failed has ``error`` instead of a result. Raises, after the last row, what ended the run early
+    (``programs.outages``): a UserError about anything but an image, ``dspy.LMError`` when the model refuses us or stays
+    out of reach, LimitReached.
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
-    outages = 0
-    for job, outcome in judge_many(program, jobs, workers, judged):
-        yield jobs[job], _row(jobs[job], query, outcome)
-        if isinstance(outcome, UserError) and not isinstance(outcome, ImageError):
-            raise outcome
-        outages = outages + 1 if isinstance(outcome, dspy.LMError) else 0
-        if isinstance(outcome, dspy.LMError) and (isinstance(outcome, HOPELESS) or outages >= OUTAGES + 2 * workers):
-            raise outcome
+    outages = Outages(workers)
+    for job, outcome in judge_many(program, jobs, workers, judged, outages.end_the_run):
+        if not isinstance(outcome, LimitReached):
+            yield jobs[job], _row(jobs[job], query, outcome)
+    if outages.ended_by:
+        raise outages.ended_by
 
 
 def default_folder(labels: Path, split: str | None, backend: str) -> Path:

@@ -19,6 +19,11 @@ from pydantic import BaseModel, ValidationError
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.flow import Call, Flow, arun, run
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.models.engine import Model
+from agenticiqa.programs.models.held_images import holding
+from agenticiqa.programs.models.ledger import asking
+from agenticiqa.programs.models.limits import Halted, LimitReached
 from agenticiqa.signatures.types import well_formed
 
 logger = logging.getLogger(__name__)
@@ -28,6 +33,7 @@ Check = Callable[[Any], None]
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"
 LONGEST_LOGGED = 2000
+CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
 
 # What DSPy reports as the text of an answer that had none, with and without log-probabilities.
 _NO_TEXT = re.compile(r"\s*(None|\{'text': (''|None).*)?\s*", re.DOTALL)
@@ -79,14 +85,15 @@ class Asked(dspy.Module):
                 logger.debug("%s: attempt %d of %d: %s", self.stage, attempt, self.attempts, self._prompt(request))
             started = time.perf_counter()
             try:
-                prediction = yield from self._reach(request)
+                with asking(self.stage) as spent:
+                    prediction = yield from self._reach(request)
                 typed = prediction[field]
                 raw = _as_text(typed)
                 if check:
                     check(typed)
             except AdapterParseError as error:
                 raw = said(error)
-                reasons.append(reason(error))
+                reasons.append(CUT_OFF if spent.cut_off else reason(error))
             except RecursionError:  # a model that repeats an opening bracket for ever
                 raw = ""
                 reasons.append("the answer was nested too deeply")
@@ -94,8 +101,9 @@ class Asked(dspy.Module):
                 reasons.append(str(error))
             else:
                 logger.debug("%s: answered in %.2f s: %s", self.stage, time.perf_counter() - started, _cut(raw))
-                if trace is not None:
-                    trace.append((self.predict, given, dspy.Prediction(**{field: typed})))
+                if trace is not None:  # whoever reads it knows nothing of images that are held
+                    seen = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
+                    trace.append((self.predict, seen, dspy.Prediction(**{field: typed})))
                 return dspy.Prediction(answer=typed, retries=reasons, logprobs=prediction.get("logprobs"))
             logger.warning("%s: attempt %d of %d rejected: %s", self.stage, attempt, self.attempts, reasons[-1])
             logger.debug("%s: rejected answer: %s", self.stage, _cut(raw))
@@ -107,17 +115,31 @@ class Asked(dspy.Module):
         *firsts, last = self.backend.settings()
         for settings in firsts:
             try:
-                return (yield Call(self.predict, request, settings))
+                return (yield from self._call(request, settings))
+            except (LimitReached, Halted):
+                raise
             except dspy.LMError as error:
                 if not dspy.is_retryable_lm_error(error):
                     raise
                 why = str(error).partition("\n")[0]
                 logger.warning("%s: %s is out of reach (%s); falling back", self.stage, settings["lm"].model, why)
+                self.backend.out_of_reach(settings["lm"])
         try:
-            return (yield Call(self.predict, request, last))
+            return (yield from self._call(request, last))
         except dspy.LMError as error:
             logger.info("%s: the model stays out of reach: %s", self.stage, error)  # whoever catches it tells the user
             raise
+
+    def _call(self, request: dict[str, Any], settings: Mapping[str, Any]) -> Flow[dspy.Prediction]:
+        """Ask one model; one of ours is sent the bytes of the images without a way through the prompt."""
+        images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
+        engine = settings["lm"].engine if "lm" in settings else None
+        if isinstance(engine, Model):
+            sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
+            with holding(sent) as shown:
+                return (yield Call(self.predict, {**request, **shown}, settings))
+        shown = {name: image.to_dspy() for name, image in images.items()}
+        return (yield Call(self.predict, {**request, **shown}, settings))
 
     def _prompt(self, request: dict[str, Any]) -> str:
         """What is asked, in full but for the bytes of the images."""

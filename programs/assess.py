@@ -10,13 +10,15 @@ import dspy
 
 from agenticiqa.configs import Config, load_config
 from agenticiqa.programs import saving
-from agenticiqa.programs.backends import connect
+from agenticiqa.programs.backends import connect, without_place
+from agenticiqa.programs.early import begin
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.programs.fusion import ScoreFusion
 from agenticiqa.programs.images import ImageSource, load_pair
 from agenticiqa.programs.localize import Locator
+from agenticiqa.programs.models.ledger import keeping
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
@@ -50,8 +52,8 @@ class AgenticIQA(dspy.Module):
 
     The result is a ``dspy.Prediction`` of ``final_answer`` (a float in [1, 5] when scoring, else text),
     ``quality_score`` (that float or ``None``), ``quality_reasoning``, ``query_type``, ``plan``, ``executor_evidence``,
-    ``summarizer_result``, ``iteration_count``, ``replan_history``, ``retries``, ``usage``, ``timings_ms``, and the two
-    loaded images. Raises UserError for what the caller can mend, Unanswered or NoScore when no answer can be had, and
+    ``summarizer_result``, ``iteration_count``, ``replan_history``, ``retries``, ``usage`` (tokens by model),
+    ``usage_by_stage`` (``models.ledger``: calls, tokens, money), ``timings_ms``, and the two loaded images. Raises UserError for what the caller can mend, Unanswered or NoScore when no answer can be had, and
     ``dspy.LMError`` when a model cannot be reached.
     """
 
@@ -63,11 +65,13 @@ class AgenticIQA(dspy.Module):
         replan: dspy.Module,
         *,
         max_replan_iterations: int = 2,
+        max_side: int | None = None,
         backend: str = "custom",
     ) -> None:
         super().__init__()
         self.planner, self.executor, self.summarizer, self.replan = planner, executor, summarizer, replan
         self.max_replan_iterations = max_replan_iterations
+        self.max_side = max_side
         self.backend = backend
 
     @classmethod
@@ -85,6 +89,7 @@ class AgenticIQA(dspy.Module):
 
     @classmethod
     def _composed(cls, config: Config) -> "AgenticIQA":
+        config = config.in_profile()
         tools = toolbox(config.calibration, config.pyiqa)
         fusion = ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
         attempts = config.attempts
@@ -111,6 +116,7 @@ class AgenticIQA(dspy.Module):
             else Summarizer(MeasuredScorer(), EvidenceAnswerer(), fusion),
             replan=Replan(judge(backend=doubt, attempts=attempts) if doubt else None),
             max_replan_iterations=config.max_replan_iterations,
+            max_side=config.max_side,
             backend=backend_name(config),
         )
 
@@ -122,9 +128,9 @@ class AgenticIQA(dspy.Module):
         resize_reference: bool = False,
     ) -> dspy.Prediction:
         """Judge one image. ``resize_reference`` allows a reference of another size, scaled to the image's."""
-        with dspy.track_usage() as usage:
+        with dspy.track_usage() as usage, keeping() as ledger:
             result = run(self._steps(image, query, reference, resize_reference))
-        result.usage = usage.get_total_tokens()
+        result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
         return result
 
     async def aforward(
@@ -135,9 +141,9 @@ class AgenticIQA(dspy.Module):
         resize_reference: bool = False,
     ) -> dspy.Prediction:
         """As ``forward``, async."""
-        with dspy.track_usage() as usage:
+        with dspy.track_usage() as usage, keeping() as ledger:
             result = await arun(self._steps(image, query, reference, resize_reference))
-        result.usage = usage.get_total_tokens()
+        result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
         return result
 
     def _steps(
@@ -148,7 +154,12 @@ class AgenticIQA(dspy.Module):
             raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
         if len(query) > LONGEST_QUERY:
             raise UserError(f"the question has {len(query)} characters: shorten it to {LONGEST_QUERY}")
-        pair = {"image": image, "reference": reference, "resize_reference": resize_reference}
+        pair = {
+            "image": image,
+            "reference": reference,
+            "resize_reference": resize_reference,
+            "max_side": self.max_side,
+        }
         loaded, pristine = yield Call(load_pair, pair)
         told = Told()
         given = {"image": loaded, "query": query, "reference": pristine}
@@ -156,7 +167,8 @@ class AgenticIQA(dspy.Module):
         plan: PlannerOutput | None = None
         earlier = ""
         while True:
-            planned = yield from told.stage("plan", self.planner, {**given, "earlier": earlier})
+            planning = told.stage("plan", self.planner, {**given, "earlier": earlier})
+            planned = (yield from planning) if history else (yield [planning, self._begin(given)])[0]
             if planned.plan == plan:
                 logger.warning("the plan did not change, so planning again would change nothing")
                 break
@@ -203,6 +215,12 @@ class AgenticIQA(dspy.Module):
             version=version("agenticiqa"),
         )
 
+    def _begin(self, given: dict[str, Any]) -> Flow[None]:
+        """While a model plans, measure what will be wanted whatever the plan."""
+        if isinstance(self.planner, Planner) and isinstance(self.executor, Executor):
+            cards = self.executor.surely_wanted(**given)
+            yield Call(begin, {"cards": cards, "image": given["image"], "reference": given["reference"]})
+
     def save(self, path: str | os.PathLike[str], created_with: Mapping[str, Any] | None = None) -> None:
         """Write the tuned prompts with a header that tells which signatures they are for; never a model or its key."""
         saving.save(self, path, created_with or {})
@@ -210,6 +228,11 @@ class AgenticIQA(dspy.Module):
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read tuned prompts into this program. Raises StateError when they were made for other signatures."""
         saving.load(self, path)
+
+
+def by_model(usage: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The tokens that DSPy counted, without the places of servers."""
+    return {without_place(name): dict(tokens) for name, tokens in usage.items()}
 
 
 def backend_name(config: Config) -> str:

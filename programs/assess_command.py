@@ -17,10 +17,12 @@ from agenticiqa.programs import pictures, show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.command import OK, SOME_FAILED, USAGE, add_backend_arguments, config_from, one_line
 from agenticiqa.programs.cores import available_cores
-from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
+from agenticiqa.programs.models.limits import LimitReached
+from agenticiqa.programs.outages import Outages
 from agenticiqa.programs.result import to_json
 
 WORKERS = 4  # with a model, where the work is waiting
@@ -104,13 +106,15 @@ def run(args: Namespace) -> int:
         judged = 0
         rows: dict[Job, dict[str, Any]] = {}  # kept only for the one list that --json prints
         failed: dict[Job, Failure] = {}
+        outages = Outages(workers)
         try:
-            for job, outcome in show.progress(judge_many(program, todo, workers, then), len(todo)):
+            for job, outcome in show.progress(judge_many(program, todo, workers, then, outages.end_the_run), len(todo)):
+                if isinstance(outcome, LimitReached):
+                    print(f"agenticiqa: {one_line(outcome)}", file=sys.stderr)
+                    continue
                 if isinstance(outcome, Exception):
                     failed[job] = outcome
                     print(f"agenticiqa: {job.image}: {one_line(outcome)}", file=sys.stderr)
-                    if _concerns_all(outcome):
-                        break
                     continue
                 judged += 1
                 if journal:
@@ -129,15 +133,11 @@ def run(args: Namespace) -> int:
         print(f"Pictures are in {args.save_maps}", file=sys.stderr)
     left = len(todo) - judged - len(failed)
     if left:
-        print(f"agenticiqa: stopped; {left} images were not judged", file=sys.stderr)
-    if not failed:
+        go_on = f"; the same command with --resume goes on with {args.jsonl}" if journal else ""
+        print(f"agenticiqa: stopped; {left} images were not judged{go_on}", file=sys.stderr)
+    if not failed and not left:
         return OK
-    return USAGE if not judged and all(isinstance(e, UserError) for e in failed.values()) else SOME_FAILED
-
-
-def _concerns_all(error: Failure) -> bool:
-    """Whether the next image would end the same: the model is out of reach, or the question itself is at fault."""
-    return isinstance(error, dspy.LMError) or (isinstance(error, UserError) and not isinstance(error, ImageError))
+    return USAGE if failed and not judged and all(isinstance(e, UserError) for e in failed.values()) else SOME_FAILED
 
 
 def _jobs(args: Namespace) -> list[Job]:

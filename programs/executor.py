@@ -12,9 +12,11 @@ import dspy
 
 from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
+from agenticiqa.programs.early import run_once
 from agenticiqa.programs.errors import ToolError, Unanswered
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
+from agenticiqa.programs.question import detect_query_type
 from agenticiqa.programs.regions import SMALLEST, account, crop, grown, place_in_frame, told
 from agenticiqa.programs.tools.card import ToolCard, best_for, find_card, run_tool
 from agenticiqa.signatures.executor import (
@@ -33,6 +35,7 @@ from agenticiqa.signatures.types import (
     Distortions,
     ExecutorOutput,
     PlannerOutput,
+    QueryType,
     ToolCall,
 )
 
@@ -88,6 +91,13 @@ class Executor(Stage):
             notes=[*image.notes, *_notes(work, log)],
         )
         return dspy.Prediction(evidence=evidence, retries=work.retries)
+
+    def surely_wanted(self, image: LoadedImage, query: str, reference: LoadedImage | None) -> list[ToolCard]:
+        """The tools that a plan will run on the whole image, as far as the question alone tells: quality overall."""
+        if detect_query_type(query, "IQA") is not QueryType.SCORING:
+            return []
+        best = best_for(OVERALL, applicable(self.toolbox, image, reference))
+        return [best] if best else []
 
     def _boxes(self, work: "Work") -> Flow[None]:
         """Find the named regions, if anything is to be done with them."""
@@ -177,10 +187,13 @@ def run_in_box(
     card: ToolCard, image: LoadedImage, reference: LoadedImage | None, box: Box | None, *, region: str, distortion: str
 ) -> ToolCall:
     """Run one tool on the whole image, or on the crop of a box that is large enough for it; the reference likewise."""
+    if box is None:
+        call = run_once(card, image, reference)
+        return call.model_copy(update={"region": region, "distortion": distortion})
     smallest = max(SMALLEST, card.smallest)
     part, pristine = crop(image, box, smallest), crop(reference, box, smallest) if reference else None
     call = run_tool(card, part.pixels, pristine.pixels if pristine else None, region=region, distortion=distortion)
-    return call.model_copy(update={"box": grown(box, image.size, smallest)}) if box else call
+    return call.model_copy(update={"box": grown(box, image.size, smallest)})
 
 
 def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, ToolCard], reference: LoadedImage | None) -> None:

@@ -21,12 +21,13 @@ truncated files, integer or float pixels whose range nothing tells, 12-bit grey,
 is no image, more pixels than allowed, and web addresses.
 """
 
-import base64
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+from base64 import b64encode
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import dspy
@@ -75,8 +76,36 @@ class LoadedImage:
         return self.width, self.height
 
     def to_dspy(self) -> dspy.Image:
-        """Wrap ``data`` as a data URI. (Given bytes or a PIL image, DSPy would compress them anew, at quality 75.)"""
-        return dspy.Image(f"data:{self.mime};base64,{base64.b64encode(self.data).decode('ascii')}")
+        """``data`` as a data URI. (Given bytes or a PIL image, DSPy would compress them anew, at quality 75.)"""
+        return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
+
+    def sent_as(self, formats: Collection[str]) -> "LoadedImage":
+        """This image for a server that decodes only these media types: as it is, or its pixels as a lossless PNG."""
+        return self if self.mime in formats else self._as_png
+
+    def sent_within(self, max_side: int | None) -> "LoadedImage":
+        """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos, PNG)."""
+        longest = max(self.size)
+        if max_side is None or longest <= max_side:
+            return self
+        width, height = (max(1, round(side * max_side / longest)) for side in self.size)
+        smaller = Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS)
+        note = f"A model is sent a copy of {width}x{height} pixels, as asked for by max_side; resizing changes quality."
+        return replace(self, data=png(smaller), mime="image/png", notes=(*self.notes, note))
+
+    @cached_property
+    def _as_png(self) -> "LoadedImage":
+        return replace(self, data=png(Image.fromarray(self.pixels)), mime="image/png")
+
+    @cached_property
+    def base64(self) -> bytes:
+        """``data`` as base64."""
+        return b64encode(self.data)
+
+    @cached_property
+    def sent_sha256(self) -> str:
+        """The hex digest of ``data``."""
+        return hashlib.sha256(self.data).hexdigest()
 
 
 ImageSource = str | os.PathLike[str] | bytes | Image.Image | LoadedImage
@@ -108,13 +137,22 @@ def load_pair(
     reference: ImageSource | None,
     *,
     resize_reference: bool = False,
+    max_side: int | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> tuple[LoadedImage, LoadedImage | None]:
     """Load an image and, if there is one, its pristine reference, which must have the same size.
 
     ``resize_reference`` brings a reference of another size to the image's size (Lanczos), for the model as well;
-    its ``sha256`` stays that of the file. Raises as ``load`` does, and ``ImageError`` when the sizes differ.
+    its ``sha256`` stays that of the file. With ``max_side`` a model is sent a smaller copy of images whose longer side
+    has more pixels; they are measured as they are. Raises as ``load`` does, and ``ImageError`` when the sizes differ.
     """
+    image, reference = _pair(image, reference, resize_reference, max_pixels)
+    return image.sent_within(max_side), reference.sent_within(max_side) if reference else None
+
+
+def _pair(
+    image: ImageSource, reference: ImageSource | None, resize_reference: bool, max_pixels: int
+) -> tuple[LoadedImage, LoadedImage | None]:
     loaded = load(image, max_pixels=max_pixels)
     if reference is None:
         return loaded, None
@@ -185,6 +223,6 @@ def _read(source: str | os.PathLike[str]) -> bytes:
         refuse(str(path), f"expected an image, but it cannot be read ({error.strerror}); check its permissions")
 
 
-def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, dspy.Image | None]:
+def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, LoadedImage | None]:
     """The two image fields that every signature that sees images has."""
-    return {"reference": reference.to_dspy() if reference else None, "image": image.to_dspy()}
+    return {"reference": reference, "image": image}

@@ -31,7 +31,7 @@ class Locator(Stage):
             if twice:
                 raise Rejected(f"these regions have more than one box: {', '.join(twice)}; give one around all of it")
 
-        inputs = {"image": image.to_dspy(), "regions": json.dumps(regions, ensure_ascii=False)}
+        inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False)}
         reply = yield Call(self.ask, {"inputs": inputs, "check": check})
         found = {row.region: row.box and in_pixels(row.box, image.size, WHOLE) for row in reply.answer.regions}
         return dspy.Prediction(boxes={region: found[region] for region in regions}, retries=reply.retries)

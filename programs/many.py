@@ -26,6 +26,7 @@ import dspy
 from agenticiqa.programs.apart import Apart, Died, NotStarted
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
+from agenticiqa.programs.models.limits import Halted, LimitReached, current, set_current
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +54,17 @@ def itself(result: dspy.Prediction) -> dspy.Prediction:
     return result
 
 
+def never(outcome: object) -> bool:
+    """Judge them all."""
+    return False
+
+
 def judge_many(
-    program: AgenticIQA, jobs: Iterable[Job], workers: int, then: Callable[[dspy.Prediction], T] = itself
+    program: AgenticIQA,
+    jobs: Iterable[Job],
+    workers: int,
+    then: Callable[[dspy.Prediction], T] = itself,
+    enough: Callable[[T | Failure], bool] = never,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     """Judge every job, ``workers`` at a time; yields each with its result, or with the error that it ended in.
 
@@ -65,14 +75,17 @@ def judge_many(
     that makes one. (Images so large that fewer have taken 5 s of processor time get processes, too.) ``then`` and its
     result must be picklable for that, and not be defined in the running script. Otherwise there are threads.
 
-    Begun or waiting are at most two jobs for each worker, so memory does not grow with their number. At Ctrl-C, jobs
-    that have not begun are dropped, those that threads or processes are at are waited for and yielded, and then
-    KeyboardInterrupt is raised.
+    An outcome for which ``enough`` is true ends the run: no more is begun, nothing more is sent to a model, what comes
+    to its end without is yielded. Outcomes that only tell of the end itself (Halted, a second LimitReached) are not.
+
+    Begun or waiting are at most two jobs for each worker, so memory does not grow with their number. At Ctrl-C nothing
+    more is sent to a model; jobs that have not begun, or would have to ask again, are dropped, those that come to their
+    end without are waited for and yielded, and then KeyboardInterrupt is raised.
     """
     judge = partial(_judge, program, then)
     upcoming = iter(jobs)
     if not _only_computes(program):
-        yield from _side_by_side(judge, upcoming, workers)
+        yield from _side_by_side(judge, upcoming, workers, enough)
         return
     ahead, spent = deque(islice(upcoming, IMAGES_PER_PROCESS * workers)), 0.0
     while ahead and (processes := _worthwhile(workers, len(ahead), spent)) < 2:
@@ -80,15 +93,17 @@ def judge_many(
         outcome = judge(ahead[0])
         spent += time.process_time() - begun
         yield ahead.popleft(), outcome
+        if enough(outcome):
+            return
         ahead.extend(islice(upcoming, 1))
     if not ahead:
         return
     upcoming = chain(ahead, upcoming)
     if function := _movable(judge):
         with _processes(function, processes) as judge_apart:
-            yield from _side_by_side(judge_apart, upcoming, processes)
+            yield from _side_by_side(judge_apart, upcoming, processes, enough)
     else:
-        yield from _side_by_side(judge, upcoming, workers)
+        yield from _side_by_side(judge, upcoming, workers, enough)
 
 
 def _worthwhile(workers: int, images: int, spent: float) -> int:
@@ -97,22 +112,35 @@ def _worthwhile(workers: int, images: int, spent: float) -> int:
 
 
 def _side_by_side(
-    judge: Callable[[Job], T | Failure], upcoming: Iterator[Job], workers: int
+    judge: Callable[[Job], T | Failure], upcoming: Iterator[Job], workers: int, enough: Callable[[T | Failure], bool]
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     waiting: dict[Future[T | Failure], Job] = {}
     pool = ThreadPoolExecutor(workers)
+    limits, context = current(), contextvars.copy_context()
+    context.run(set_current, limits)
+
+    def the_rest() -> Iterator[tuple[Job, T | Failure]]:
+        """What is under way, sending nothing more."""
+        limits.halt()
+        pool.shutdown(wait=True, cancel_futures=True)
+        ended = ((job, future.result()) for future, job in waiting.items() if not future.cancelled())
+        return ((job, outcome) for job, outcome in ended if not isinstance(outcome, Halted | LimitReached))
+
     try:
         while True:
             while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
-                waiting[pool.submit(contextvars.copy_context().run, judge, job)] = job
+                waiting[pool.submit(context.copy().run, judge, job)] = job
             if not waiting:
                 return
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                yield waiting.pop(future), future.result()
+                outcome = future.result()
+                yield waiting.pop(future), outcome
+                if enough(outcome):
+                    yield from the_rest()
+                    return
     except KeyboardInterrupt:
-        pool.shutdown(wait=True, cancel_futures=True)
-        yield from ((job, future.result()) for future, job in waiting.items() if not future.cancelled())
+        yield from the_rest()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -55,6 +55,7 @@ def to_json(result: dspy.Prediction) -> dict[str, Any]:
         "backend": result.backend,
         "retries": result.retries,
         "usage": result.usage,
+        "usage_by_stage": result.usage_by_stage,
         "timings_ms": {stage: round(ms, 1) for stage, ms in result.timings_ms.items()},
         "version": result.version,
     }

@@ -1,0 +1,39 @@
+"""Tools that measure a whole image are run once for each loaded image, and may be begun before they are asked for."""
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.tools.card import ToolCard, run_tool
+from agenticiqa.signatures.types import GLOBAL, OVERALL, ToolCall
+
+Key = tuple[str, str, str | None]
+
+_lock = Lock()
+_runs: WeakKeyDictionary[LoadedImage, dict[Key, Future[ToolCall]]] = WeakKeyDictionary()
+
+
+def run_once(card: ToolCard, image: LoadedImage, reference: LoadedImage | None) -> ToolCall:
+    """The call of this tool on the whole image; a second caller waits for the first one's."""
+    key: Key = (card.name, repr(card.calibration), reference.sha256 if reference else None)
+    with _lock:
+        runs = _runs.setdefault(image, {})
+        mine = key not in runs
+        future = runs.setdefault(key, Future())
+    if mine:
+        try:
+            pristine = reference.pixels if reference else None
+            future.set_result(run_tool(card, image.pixels, pristine, region=GLOBAL, distortion=OVERALL))
+        except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
+            with _lock:
+                del runs[key]
+            future.set_exception(error)
+    return future.result()
+
+
+def begin(cards: Iterable[ToolCard], image: LoadedImage, reference: LoadedImage | None) -> None:
+    """Run these tools now, for whoever asks later."""
+    for card in cards:
+        run_once(card, image, reference)

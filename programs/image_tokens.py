@@ -1,0 +1,143 @@
+"""How many tokens an image is to each provider, by the rules that they publish. Sizes are (width, height) in pixels.
+
+- OpenAI: tiles of 512 pixels, or for newer models patches of 32, as of "auto" detail, which is what is sent.
+  https://developers.openai.com/api/docs/guides/images-vision#calculating-costs
+- Anthropic: patches of 28 pixels. Its earlier rule, w * h / 750, is within 5 % of it for whole patches.
+  https://platform.claude.com/docs/en/build-with-claude/vision-coordinates#how-claude-resizes-and-pads-images
+- Google: tiles, by Google's own words a rough formula; Gemini 3 a fixed budget, of which it may use a little less.
+  https://ai.google.dev/gemini-api/docs/image-understanding and .../gemini-api/docs/media-resolution
+- A server of one's own (vLLM, Ollama, llama.cpp, ...): as Qwen2.5-VL has it, patches of 28 pixels. Models differ much.
+  https://huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct and https://github.com/ggml-org/llama.cpp/pull/17020
+"""
+
+import math
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from fractions import Fraction
+
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """OpenAI's older rule: so many tokens for an image and for each of its tiles."""
+
+    base: int
+    each: int
+
+    def tokens(self, size: Size) -> int:
+        """Scaled down into 2048 x 2048, then to 768 on the shorter side, and covered with tiles of 512 x 512."""
+        width, height = within(size, 2048)
+        scale = min(Fraction(1), Fraction(768, min(width, height)))
+        return self.base + self.each * _cells((int(width * scale), int(height * scale)), 512)
+
+
+@dataclass(frozen=True)
+class Patches:
+    """OpenAI's newer rule: so many tokens for each patch; ``budget`` patches at most (``None``: any number)."""
+
+    each: float
+    budget: int | None
+    longest: int
+
+    def tokens(self, size: Size) -> int:
+        """Scaled down to ``longest`` on the longer side and into the budget, and covered with patches of 32 x 32."""
+        width, height = within(size, self.longest)
+        if self.budget is not None and _cells((width, height), 32) > self.budget:
+            shrink = math.sqrt(32 * 32 * self.budget / (width * height))
+            across, down = width * shrink / 32, height * shrink / 32
+            shrink *= min(math.floor(across) / across, math.floor(down) / down) or 1
+            width, height = max(1, int(width * shrink + 1e-6)), max(1, int(height * shrink + 1e-6))
+        return math.ceil(round(_cells((width, height), 32) * self.each, 6))
+
+
+# By the beginning of the model's name, the longest that fits; a model that is not listed counts as the newest.
+NEWEST = Patches(1.2, None, 65535)
+OPENAI: dict[str, Tiles | Patches] = {
+    "gpt-4": Tiles(85, 170),
+    "gpt-4o-mini": Tiles(2833, 5667),
+    "gpt-4.1-mini": Patches(1.62, 6144, 2048),
+    "gpt-4.1-nano": Patches(2.46, 1536, 2048),
+    "gpt-5": Tiles(70, 140),
+    "gpt-5-mini": Patches(1.2, 1536, 2048),
+    "gpt-5-nano": Patches(1.5, 1536, 2048),
+    "gpt-5.2": Patches(1.2, 6144, 2048),
+    "gpt-5.4": Patches(1.2, 2500, 2048),
+    "gpt-5.5": Patches(1.2, 10000, 6000),
+    "gpt-5.6": NEWEST,
+    "o1": Tiles(75, 150),
+    "o3": Tiles(75, 150),
+    "o4-mini": Patches(1.72, 1536, 2048),
+}
+GEMINI_3 = 1120  # its default for an image
+QWEN = 16384  # patches at most, as the model's own files say
+LLAMA_CPP = 4096  # what llama.cpp lets through of them
+
+
+def image_tokens(backend: str, size: Size) -> int:
+    """The input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
+    provider, _, model = backend.partition(".")
+    match provider:
+        case "openai":
+            known = [name for name in OPENAI if model.startswith(name)]
+            return (OPENAI[max(known, key=len)] if known else NEWEST).tokens(size)
+        case "anthropic":
+            sharp = _version(model) >= (4, 7)
+            return _claude(size, longest=2576, budget=4784) if sharp else _claude(size, longest=1568, budget=1568)
+        case "google":
+            return GEMINI_3 if _version(model) >= (3, 0) else _gemini(size)
+        case "llamacpp" | "lmstudio" | "gguf":
+            return _qwen(size, LLAMA_CPP)
+        case _:
+            return _qwen(size, QWEN)
+
+
+def within(size: Size, longest: int | None) -> Size:
+    """The size scaled down so that the longer side is at most ``longest``; unchanged where it is, and for ``None``."""
+    if longest is None or max(size) <= longest:
+        return size
+    width, height = (max(1, round(side * longest / max(size))) for side in size)
+    return width, height
+
+
+def _claude(size: Size, longest: int, budget: int) -> int:
+    """The largest size of the same shape that keeps both limits, covered with patches of 28 x 28."""
+    long, short = max(size), min(size)
+
+    def patches(side: int) -> int:
+        return _cells((side, max(1, round(Fraction(short * side, long)))), 28)
+
+    def too_large(side: int) -> bool:
+        return side > longest or patches(side) > budget
+
+    return patches(bisect_left(range(1, long + 1), True, key=too_large))
+
+
+def _gemini(size: Size) -> int:
+    if max(size) <= 384:
+        return 258
+    return 258 * _cells(size, max(256, int(min(size) / 1.5)))
+
+
+def _qwen(size: Size, budget: int) -> int:
+    """Each side rounded to whole patches of 28; with more of them than the budget, scaled down first."""
+    width, height = (max(1, round(side / 28)) for side in size)
+    if width * height > budget:
+        shrink = math.sqrt(28 * 28 * budget / (size[0] * size[1]))
+        width, height = (max(1, int(side * shrink / 28)) for side in size)
+    return min(max(width * height, 4), budget)
+
+
+def _cells(size: Size, side: int) -> int:
+    """How many squares cover an image."""
+    return math.ceil(size[0] / side) * math.ceil(size[1] / side)
+
+
+def _version(model: str) -> tuple[int, int]:
+    """The first number of a model's name, and the one right after it: (4, 7) of "claude-opus-4-7-20260101".
+
+    A name without any is an alias of the newest.
+    """
+    found = re.search(r"(?<!\d)(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?", model)
+    return (int(found[1]), int(found[2] or 0)) if found else (99, 0)

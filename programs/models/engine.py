@@ -1,0 +1,156 @@
+"""What DSPy asks: one server's model, with retries, the ledger and the limits of the run around every request."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import tenacity
+from dspy import lm15
+
+from agenticiqa.configs import Price
+from agenticiqa.programs.models import retries
+from agenticiqa.programs.models.failures import understood
+from agenticiqa.programs.models.ledger import Spent, spend
+from agenticiqa.programs.models.limits import current
+
+# For the highest price that a request may have: text has seldom fewer than two characters in a token.
+CHARACTERS_PER_TOKEN = 2
+TOKENS_PER_IMAGE = 4096
+
+
+class Wire(Protocol):
+    """What reaches a model: ``prepared`` makes a request ready, ``complete`` sends it."""
+
+    def prepared(self, request: lm15.Request) -> lm15.Request:
+        """The request as ``complete`` takes it, with the images that are held."""
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """One request, one answer."""
+
+    async def acomplete(self, request: lm15.Request) -> lm15.Response:
+        """The same, async."""
+
+
+@dataclass
+class Model:
+    """One model behind a wire, as DSPy's engine (``complete``); ``AsyncEngine`` is the same for its async calls.
+
+    ``name`` is for people and logs, ``wire_model`` what the server knows the model by. ``form`` is how it
+    is asked for JSON: ``json_schema``, ``json_object`` or ``off``; ``formats`` the media types that it decodes.
+    ``secrets`` never get into an error.
+    """
+
+    name: str
+    wire_model: str
+    wire: Wire
+    max_retries: int
+    timeout: float
+    form: str = "json_schema"
+    formats: frozenset[str] = frozenset({"image/jpeg", "image/png"})
+    price: Price | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    most_input: int = 0  # tokens; the largest request so far
+
+    @property
+    def supports_response_schema(self) -> bool:
+        """DSPy's question: whether it takes a strict JSON schema."""
+        return self.form == "json_schema"
+
+    @property
+    def supported_params(self) -> frozenset[str]:
+        """DSPy's question: which parameters it takes."""
+        return frozenset() if self.form == "off" else frozenset({"response_format"})
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """Ask, and ask again as ``retries`` says. Raises lm15's errors, LimitReached or Halted."""
+        ready, limits = self._ready(request), current()
+        for attempt in tenacity.Retrying(sleep=limits.halted.wait, **self._policy()):
+            with attempt:
+                limits.admit(highest := self._highest_usd(ready))
+                with self._accounted(attempt.retry_state.attempt_number, highest) as spent:
+                    return self._noted(spent, self.wire.complete(ready))
+        raise AssertionError("tenacity either answers or raises")
+
+    async def acomplete(self, request: lm15.Request) -> lm15.Response:
+        """As ``complete``, async."""
+        ready, limits = self._ready(request), current()
+        async for attempt in tenacity.AsyncRetrying(sleep=asyncio.sleep, **self._policy()):
+            with attempt:
+                highest = self._highest_usd(ready)
+                if limits.max_usd is None:
+                    limits.admit(highest)
+                else:
+                    await asyncio.to_thread(limits.admit, highest)  # it may have to wait
+                with self._accounted(attempt.retry_state.attempt_number, highest) as spent:
+                    return self._noted(spent, await self.wire.acomplete(ready))
+        raise AssertionError("tenacity either answers or raises")
+
+    def close(self) -> None:
+        """Connections are closed with the process."""
+
+    def _ready(self, request: lm15.Request) -> lm15.Request:
+        return self.wire.prepared(replace(request, model=self.wire_model))
+
+    def _policy(self) -> dict[str, Any]:
+        return {
+            "retry": tenacity.retry_if_exception(retries.worth_another),
+            "wait": retries.wait,
+            "stop": retries.stop_after(self.max_retries),
+            "before_sleep": retries.telling(self.name),
+            "reraise": True,
+        }
+
+    @contextmanager
+    def _accounted(self, number: int, highest: float | None) -> Iterator[Spent]:
+        spent, began = Spent(calls=1, retries=int(number > 1)), time.perf_counter()
+        try:
+            yield spent
+        except lm15.LM15Error as error:
+            told = understood(error, self.timeout, self.secrets)
+            if told is error:
+                raise
+            raise told from error
+        finally:
+            spent.seconds = time.perf_counter() - began
+            current().settle(highest, spent.usd)
+            spend(spent)
+
+    def _noted(self, spent: Spent, response: lm15.Response) -> lm15.Response:
+        spent.input_tokens = response.usage.input_tokens or 0
+        spent.output_tokens = response.usage.output_tokens or 0
+        self.most_input = max(self.most_input, spent.input_tokens)
+        spent.cut_off = response.finish_reason == "length"
+        if self.price is not None:
+            spent.usd = self.price.usd(spent.input_tokens, spent.output_tokens)
+        refused = [part.text for part in response.message.parts if isinstance(part, lm15.RefusalPart)]
+        if refused or response.finish_reason == "content_filter":
+            why = " ".join(refused) or "no reason given"
+            raise lm15.InvalidRequestError(f"the model refuses to answer: {why}")
+        return response
+
+    def _highest_usd(self, request: lm15.Request) -> float | None:
+        if self.price is None:
+            return None
+        parts = [part for message in request.messages for part in message.parts]
+        characters = sum(len(part.text) for part in parts if isinstance(part, lm15.TextPart))
+        characters += len(str(request.system or "")) + len(str(request.config.response_format or ""))
+        images = sum(isinstance(part, lm15.ImagePart) for part in parts)
+        tokens = characters // CHARACTERS_PER_TOKEN + images * TOKENS_PER_IMAGE
+        return self.price.usd(max(tokens, self.most_input), request.config.max_tokens or 0)
+
+
+class AsyncEngine:
+    """A model as DSPy's async engine."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    async def complete(self, request: lm15.Request) -> lm15.Response:
+        """As the model's ``acomplete``."""
+        return await self.model.acomplete(request)
+
+    async def aclose(self) -> None:
+        """Connections are closed with the process."""

@@ -1,0 +1,107 @@
+"""The bytes of images travel beside the prompt, not through it.
+
+DSPy 3.4 writes an image into the text of the prompt as base64, searches that text with regular expressions, encodes and
+decodes it as JSON and hashes it for its cache: some 40 ms of processor time for a call with 1.5 MB, so that one core is
+full at 25 calls a second. Here each of these steps sees a short address that tells the image by its content; the bytes
+are put into the finished body of the request.
+
+Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``, the ``transport`` of lm15's providers.
+``test_held_images.py`` tells when DSPy no longer needs this; then this file and the places that import it can go.
+"""
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, Protocol
+
+import dspy
+from dspy import lm15
+
+HOST = "https://held.invalid/"  # ".invalid" belongs to nobody (RFC 2606), should an address ever get out
+_MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding
+
+
+class Held(Protocol):
+    """An image whose bytes wait to be sent: ``base64`` is their text, ``sent_sha256`` the hex digest of the bytes."""
+
+    @property
+    def mime(self) -> str:
+        """The media type, such as image/jpeg."""
+
+    @property
+    def sent_sha256(self) -> str:
+        """The hex digest of the bytes that are sent."""
+
+    @property
+    def base64(self) -> bytes:
+        """The bytes that are sent, as base64."""
+
+
+_held: ContextVar[Mapping[str, Held]] = ContextVar("agenticiqa_held_images")
+
+
+def address(image: Held) -> str:
+    """What stands for an image in the prompt: the same for the same bytes, so that it serves as a key of a cache."""
+    return f"{HOST}{image.sent_sha256}.{image.mime.rpartition('/')[2]}"
+
+
+@contextmanager
+def holding(images: Mapping[str, Held]) -> Iterator[dict[str, dspy.Image]]:
+    """Hold these images (by the name of their input); gives what to put into the prompt in their place."""
+    token = _held.set({address(image): image for image in images.values()})
+    try:
+        yield {name: dspy.Image(address(image)) for name, image in images.items()}
+    finally:
+        _held.reset(token)
+
+
+def marked(request: lm15.Request) -> lm15.Request:
+    """The request with a short mark in place of each held image's bytes; a ``Splicing`` transport puts them in."""
+    return _with_images(request, lambda place, image: _mark(place).decode())
+
+
+def filled(request: lm15.Request) -> lm15.Request:
+    """The request with the bytes of each held image in it."""
+    return _with_images(request, lambda place, image: image.base64.decode())
+
+
+def _with_images(request: lm15.Request, data: Callable[[str, Held], str]) -> lm15.Request:
+    held = _held.get({})
+    if not held:
+        return request
+
+    def part(given: Any) -> Any:
+        image = held.get(given.url) if isinstance(given, lm15.ImagePart) else None
+        return lm15.ImagePart(media_type=image.mime, data=data(given.url, image)) if image else given
+
+    return replace(
+        request,
+        messages=tuple(replace(message, parts=tuple(map(part, message.parts))) for message in request.messages),
+    )
+
+
+def _mark(place: str) -> bytes:
+    return base64.b64encode(_MARK + hashlib.sha256(place.encode()).digest())
+
+
+class Transport(Protocol):
+    """What lm15 sends requests with: ``stream`` takes a request whose ``body`` is bytes."""
+
+    def stream(self, request: Any) -> Any:
+        """Send it."""
+
+
+class Splicing:
+    """A transport that puts the bytes of held images where ``marked`` left marks, and has another one send it."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+
+    def stream(self, request: Any) -> Any:
+        """Send the request, sync or async, whichever the other one is."""
+        for place, image in _held.get({}).items():
+            request.body = request.body.replace(_mark(place), image.base64)
+        return self.inner.stream(request)

@@ -1,0 +1,56 @@
+"""The providers that can be named in a configuration: how each is reached and what its interface takes."""
+
+from dataclasses import dataclass
+
+from dspy import lm15
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One provider.
+
+    ``route`` is lm15's name for its interface, ``key_env`` the environment variable of its key (``None``: a server of
+    one's own, whose address has to be given), ``preset`` the lm15 dialect of a server that lm15 has no route for,
+    ``schema_bounds`` whether a schema may have the likes of ``maxItems``, ``formats`` the images that it decodes. The
+    rest is what the interface has at all; a model or server may still lack it, which is what a probe finds out.
+    """
+
+    route: str
+    key_env: str | None = None
+    preset: str | None = None
+    takes_top_p: bool = True
+    json_object: bool = True
+    logprobs: bool = True
+    seed: bool = True
+    most_logprobs: int = 20
+    schema_bounds: bool = True
+    formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
+
+    def definitions(self) -> tuple[lm15.ProviderDefinition, ...]:
+        """The declaration that lm15 needs for a server that it has no route for."""
+        if self.preset is None:
+            return ()
+        access = lm15.AccessPolicy(provider=self.route, base_url="http://localhost/v1")  # the address is always given
+        compat = lm15.OpenAIChatCompat.preset(self.preset)
+        return (lm15.ProviderDefinition.chat(access, compat=compat, placeholder_key="none"),)
+
+
+PROVIDERS: dict[str, Provider] = {
+    "openai": Provider("openai-chat", "OPENAI_API_KEY"),
+    # Newer models refuse top_p beside a temperature; there is no JSON mode, no seed and no log-probabilities.
+    "anthropic": Provider(
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        takes_top_p=False,
+        json_object=False,
+        logprobs=False,
+        seed=False,
+        schema_bounds=False,
+    ),
+    "google": Provider("gemini", "GEMINI_API_KEY"),
+    "vllm": Provider("vllm"),
+    "sglang": Provider("sglang"),
+    "ollama": Provider("ollama"),
+    "llamacpp": Provider("llamacpp", preset="vllm", formats=frozenset({"image/jpeg", "image/png"})),
+    "lmstudio": Provider("lmstudio", preset="lmstudio", json_object=False, logprobs=False),
+}

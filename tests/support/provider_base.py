@@ -1,0 +1,221 @@
+"""What the loopback servers of all providers share: HTTP, the record of a request, images, tokens."""
+
+import base64
+import binascii
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, NoReturn
+
+from support.fake_server import Body, Reply
+
+Kind = Literal["bad_key", "context", "image", "no_images", "no_model", "overloaded", "quota", "rate_limit", "server"]
+Finish = Literal["stop", "length", "refusal"]
+Entry = Mapping[str, Any]  # one token of the "content" of OpenAI's log-probabilities
+
+SIGNATURES = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8", "image/bmp": b"BM"}
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A request as it came in: path with query, headers under their names in small letters, body."""
+
+    path: str
+    headers: Mapping[str, str]
+    raw: bytes
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image of a request; ``text`` is its base64 as it stood in the body."""
+
+    mime: str
+    data: bytes = field(repr=False)
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one request says, in the same form for every provider.
+
+    ``parts`` are the texts and images of the last user message, in their order. ``structured`` is where JSON was asked
+    for, with dots (``response_format.json_schema``), ``schema`` the schema that went with it. ``sampling`` has the
+    provider's own names. ``ignored`` are the fields that such a server takes and does nothing with.
+    """
+
+    arrived: Arrived = field(repr=False)
+    body: Body = field(repr=False)
+    key: str | None
+    model: str
+    system: str
+    parts: tuple[str | Picture, ...] = field(repr=False)
+    structured: str | None = None
+    schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        return self.arrived.path
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.arrived.headers
+
+    @property
+    def pictures(self) -> list[Picture]:
+        return [part for part in self.parts if isinstance(part, Picture)]
+
+    @property
+    def images(self) -> list[tuple[str, bytes]]:
+        """Mime type and bytes of each image, in order."""
+        return [(picture.mime, picture.data) for picture in self.pictures]
+
+    @property
+    def texts(self) -> list[str]:
+        return [part for part in self.parts if isinstance(part, str)]
+
+    def as_chat(self) -> Body:
+        """The request as OpenAI's chat would have it, which is what scripts (``by_stage``, ``field_of``) read."""
+        content = [
+            {"type": "text", "text": part}
+            if isinstance(part, str)
+            else {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{part.text}"}}
+            for part in self.parts
+        ]
+        messages = [{"role": "system", "content": self.system}, {"role": "user", "content": content}]
+        return {"model": self.model, "messages": messages}
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer before it gets a provider's form; ``entries`` are log-probabilities, where they were asked for."""
+
+    text: str | None
+    model: str
+    usage: tuple[int, int] = (10, 5)
+    finish: Finish = "stop"
+    entries: Sequence[Entry] | None = None
+
+
+class Refused(Exception):
+    """The server does not take the request, and answers this."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__((reply.raw_body or b"").decode())
+        self.reply = reply
+
+
+def error_reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Reply:
+    """An error in a provider's own JSON."""
+    return Reply(status=status, headers=headers or {}, raw_body=json.dumps(body).encode())
+
+
+def parsed(arrived: Arrived, refuse: Callable[[str], NoReturn]) -> Body:
+    """The JSON object of a request, which is said to be one."""
+    if not arrived.headers.get("content-type", "").startswith("application/json"):
+        refuse("the content type is not application/json")
+    try:
+        body = json.loads(arrived.raw)
+    except ValueError:
+        refuse("we could not parse the JSON body of your request")
+    if not isinstance(body, dict):
+        refuse("the body is not a JSON object")
+    return body
+
+
+def of_type(value: Any, kind: str) -> bool:
+    """Whether a JSON value is of that kind; a boolean is no number."""
+    if kind == "any":
+        return True
+    kinds: dict[str, tuple[type, ...]] = {
+        "string": (str,),
+        "integer": (int,),
+        "number": (int, float),
+        "boolean": (bool,),
+        "array": (list,),
+        "object": (dict,),
+    }
+    return isinstance(value, kinds[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+def picture(mime: str, text: str, refuse: Callable[[str], NoReturn]) -> Picture:
+    """The image in a base64 text, which is what its type says."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        refuse("could not decode the base64 of the image")
+    found = sniffed(data)
+    if found != mime:
+        refuse(f"the image was specified using the {mime} media type, but appears to be {found}")
+    return Picture(mime, data, text)
+
+
+def sniffed(data: bytes) -> str | None:
+    """The type that the first bytes tell."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for mime, start in SIGNATURES.items() if data.startswith(start)), None)
+
+
+def tokens(text: str, choices: Mapping[str, Mapping[str, float]] | None = None) -> list[dict[str, Any]]:
+    """Log-probabilities of an answer, word by word. ``choices``: of those words, what else might have stood there."""
+    entries = []
+    for token in re.findall(r"\w+|\W", text):
+        others = (choices or {}).get(token, {token: -0.01})
+        ranked = sorted(others.items(), key=lambda item: -item[1])
+        entries.append({**_token(token, others[token]), "top_logprobs": [_token(*each) for each in ranked]})
+    return entries
+
+
+def spoken(text: str, choices: Mapping[str, Mapping[str, float]]) -> Reply:
+    """An answer with log-probabilities, for servers that are asked for them."""
+    return Reply(text, logprobs=tokens(text, choices))
+
+
+def _token(token: str, logprob: float) -> dict[str, Any]:
+    return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
+
+
+@contextmanager
+def loopback(respond: Callable[[Arrived], Reply]) -> Iterator[str]:
+    """Answer POST requests on a free port of 127.0.0.1; gives ``http://127.0.0.1:port``."""
+    stopping = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            reply = respond(Arrived(self.path, {name.lower(): value for name, value in self.headers.items()}, raw))
+            stopping.wait(reply.delay)
+            data = reply.raw_body or b""
+            self.close_connection |= reply.cut
+            try:
+                self.send_response(reply.status)
+                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data[: len(data) // 2] if reply.cut else data)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True  # the client gave up waiting
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the test's output clean."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_port}"
+    finally:
+        stopping.set()
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()

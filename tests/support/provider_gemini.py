@@ -1,0 +1,230 @@
+"""Google's Gemini API (``generateContent``), on loopback.
+
+Request and answer: https://ai.google.dev/api/generate-content; images:
+https://ai.google.dev/gemini-api/docs/image-understanding; errors: https://ai.google.dev/gemini-api/docs/troubleshooting,
+their JSON: https://google.aip.dev/193. The wait after status 429 stands in the body, and in no header.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from support import provider_schemas
+from support.fake_server import Body, Reply
+from support.provider_base import Arrived, Kind, Picture, Refused, Seen, Told, error_reply, of_type, parsed, picture
+
+FIELDS = {
+    "contents": "array",
+    "systemInstruction": "object",
+    "generationConfig": "object",
+    "safetySettings": "array",
+    "tools": "array",
+    "toolConfig": "object",
+    "cachedContent": "string",
+    "serviceTier": "string",
+    "store": "boolean",
+    "model": "string",
+}
+CONFIG = {
+    "temperature": "number",
+    "topP": "number",
+    "topK": "integer",
+    "maxOutputTokens": "integer",
+    "seed": "integer",
+    "stopSequences": "array",
+    "candidateCount": "integer",
+    "presencePenalty": "number",
+    "frequencyPenalty": "number",
+    "responseLogprobs": "boolean",
+    "logprobs": "integer",
+    "responseMimeType": "string",
+    "responseSchema": "object",
+    "responseJsonSchema": "any",
+    "responseModalities": "array",
+    "thinkingConfig": "object",
+    "mediaResolution": "string",
+}
+STRUCTURE = ("responseMimeType", "responseSchema", "responseJsonSchema")
+MIMES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
+
+ERRORS: Mapping[Kind, tuple[int, str, str]] = {
+    "bad_key": (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+    "context": (
+        400,
+        "INVALID_ARGUMENT",
+        "The input token count (1204112) exceeds the maximum number of tokens allowed (1048576).",
+    ),
+    "image": (400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes."),
+    "no_model": (
+        404,
+        "NOT_FOUND",
+        "models/gemini-test is not found for API version v1beta, or is not supported for generateContent. "
+        "Call ListModels to see the list of available models and their supported methods.",
+    ),
+    "overloaded": (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+    "quota": (
+        429,
+        "RESOURCE_EXHAUSTED",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    "rate_limit": (
+        429,
+        "RESOURCE_EXHAUSTED",
+        "You exceeded your current quota, please check your plan and billing details.\n"
+        "* Quota exceeded for metric: generativelanguage.googleapis.com/generate_requests_per_minute, limit: 10",
+    ),
+    "server": (500, "INTERNAL", "An internal error has occurred. Please retry."),
+}
+
+
+class Gemini:
+    """The dialect of https://generativelanguage.googleapis.com/v1beta.
+
+    Most of the models served take no ``responseLogprobs``; this one does.
+    """
+
+    name, backend, base = "gemini", "google.gemini-test", "/v1beta"
+    logprobs = True
+
+    def read(self, arrived: Arrived, key: str | None) -> Seen:
+        """What a request says. Raises Refused for one that Google would not take."""
+        path = re.fullmatch(rf"{self.base}/models/([^/:?]+):generateContent", arrived.path.partition("?")[0])
+        if not path:
+            raise Refused(error_reply(404, {}))
+        given = arrived.headers.get("x-goog-api-key")
+        if given is None:
+            message = "Method doesn't allow unregistered callers (callers without established identity)."
+            raise Refused(_error(403, "PERMISSION_DENIED", message))
+        if key is not None and given != key:
+            raise Refused(self.fault("bad_key"))
+        body = parsed(arrived, _refuse)
+        _check(body, FIELDS, "")
+        config = body.get("generationConfig", {})
+        _check(config, CONFIG, " at 'generation_config'")
+        if not body.get("contents"):
+            _refuse("* GenerateContentRequest.contents: contents is not specified")
+        if "logprobs" in config and not config.get("responseLogprobs"):
+            _refuse("logprobs may only be set when response_logprobs is true.")
+        structured, schema = _structured(config)
+        return Seen(
+            arrived,
+            body,
+            key=given,
+            model=path[1],
+            system="\n".join(part["text"] for part in body.get("systemInstruction", {}).get("parts", ())),
+            parts=_parts(body["contents"]),
+            structured=structured,
+            schema=schema,
+            sampling={name: value for name, value in config.items() if name not in STRUCTURE},
+        )
+
+    def write(self, told: Told) -> Body:
+        """The answer."""
+        asked, written = told.usage
+        candidate: Body = {"finishReason": FINISH[told.finish], "index": 0}
+        if told.finish != "refusal":
+            candidate["content"] = {"parts": [{"text": told.text or ""}], "role": "model"}
+        if told.entries is not None:
+            candidate["logprobsResult"] = {
+                "topCandidates": [
+                    {"candidates": [_candidate(each) for each in entry["top_logprobs"]]} for entry in told.entries
+                ],
+                "chosenCandidates": [_candidate(entry) for entry in told.entries],
+            }
+        return {
+            "candidates": [candidate],
+            "usageMetadata": {
+                "promptTokenCount": asked,
+                "candidatesTokenCount": written,
+                "totalTokenCount": asked + written,
+                "promptTokensDetails": [{"modality": "TEXT", "tokenCount": asked}],
+            },
+            "modelVersion": told.model,
+            "responseId": "test",
+        }
+
+    def refusal(self) -> Body:
+        """A prompt that was blocked: there is no candidate at all."""
+        return {
+            "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
+            "usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 10},
+            "modelVersion": "gemini-test",
+        }
+
+    def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
+        """An error. Raises KeyError for one that Google does not have."""
+        status, code, message = ERRORS[kind]
+        details: list[Body] = []
+        if kind == "bad_key":
+            reason = {"reason": "API_KEY_INVALID", "domain": "googleapis.com"}
+            details.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", **reason})
+        if retry_after is not None:
+            message += f"\nPlease retry in {retry_after:g}s."
+            details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{retry_after:g}s"})
+        return _error(status, code, message, details)
+
+
+def _check(given: Any, known: Mapping[str, str], where: str) -> None:
+    for name, value in given.items():
+        if name not in known:
+            _refuse(f'Invalid JSON payload received. Unknown name "{name}"{where}: Cannot find field.')
+        if not of_type(value, known[name]):
+            _refuse(f"Invalid value{where} ({name}), {json.dumps(value)[:40]}")
+
+
+def _structured(config: Body) -> tuple[str | None, Mapping[str, Any] | None]:
+    mime = config.get("responseMimeType", "text/plain")
+    if mime not in ("text/plain", "application/json", "text/x.enum"):
+        _refuse(f"* GenerateContentRequest.generation_config.response_mime_type: allowed mimetypes are not {mime}")
+    named = [name for name in STRUCTURE[1:] if name in config]
+    if len(named) > 1:
+        _refuse("Only one of response_schema and response_json_schema may be set.")
+    if not named:
+        return ("generationConfig.responseMimeType" if mime == "application/json" else None), None
+    if mime != "application/json":
+        _refuse("A response schema needs the response_mime_type application/json.")
+    schema = config[named[0]]
+    if not isinstance(schema, dict):
+        _refuse("the response schema is no object")
+    if named == ["responseSchema"] and any(
+        "additionalProperties" in each for _, each in provider_schemas.subschemas(schema)
+    ):
+        _refuse("Unknown name \"additionalProperties\" at 'generation_config.response_schema': Cannot find field.")
+    if wrong := provider_schemas.gemini(schema):
+        _refuse(wrong)
+    return f"generationConfig.{named[0]}", schema
+
+
+def _parts(contents: list[Any]) -> tuple[str | Picture, ...]:
+    for content in contents:
+        if content.get("role", "user") not in ("user", "model"):
+            _refuse("Please use a valid role: user, model.")
+    return tuple(map(_part, contents[-1]["parts"]))
+
+
+def _part(part: Any) -> str | Picture:
+    match part:
+        case {"text": str(text)}:
+            return text
+        case {"inlineData": {"mimeType": str(mime), "data": str(data)}}:
+            if mime not in MIMES:
+                _refuse(f"Unsupported MIME type: {mime}")
+            return picture(mime, data, _refuse)
+    _refuse("* GenerateContentRequest.contents[0].parts: required oneof field 'data' must have one initialized field")
+
+
+def _candidate(entry: Mapping[str, Any]) -> Body:
+    return {"token": entry["token"], "tokenId": 1, "logProbability": entry["logprob"]}
+
+
+def _error(status: int, code: str, message: str, details: list[Body] | None = None) -> Reply:
+    error: Body = {"code": status, "message": message, "status": code}
+    if details:
+        error["details"] = details
+    return error_reply(status, {"error": error})
+
+
+def _refuse(message: str) -> NoReturn:
+    raise Refused(_error(400, "INVALID_ARGUMENT", message))

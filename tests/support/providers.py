@@ -1,0 +1,134 @@
+"""Loopback servers that speak each provider's real API: they check a request as the provider does, and record it.
+
+::
+
+    with provider_server(ANTHROPIC, by_stage({"assessment": ASSESSMENT}), key="sk-test") as server:
+        ...                                     # StageConfig(backend=ANTHROPIC.backend, api_base=server.url, ...)
+        (seen,) = server.seen                   # the same form for every provider: system, parts, images, key, ...
+        assert server.refused == []             # what was answered with 4xx, in the provider's own JSON
+
+A script is the one of ``fake_server``: it is given the request in OpenAI's form and returns a text or a ``Reply``.
+``fault`` and ``refusal`` are what goes wrong, in each provider's form; they work with ``in_turn`` and ``by_stage``.
+What a request may look like, and the words of the errors, are the providers' own where their sources (named in each
+file) have them; some of the rarer complaints about a request are told in words of ours.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Protocol
+
+from support.fake_server import Body, Reply, Script, stage_of
+from support.provider_anthropic import Anthropic
+from support.provider_base import Arrived, Kind, Refused, Seen, Told, error_reply, loopback, tokens
+from support.provider_chat_servers import LLAMACPP, LMSTUDIO, OLLAMA, OPENAI, SGLANG, VLLM
+from support.provider_gemini import Gemini
+
+
+class Dialect(Protocol):
+    """One provider's API. ``base`` is what follows host and port in the address; ``logprobs`` whether it gives any."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def base(self) -> str: ...
+    @property
+    def logprobs(self) -> bool: ...
+    def read(self, arrived: Arrived, key: str | None) -> Seen: ...
+    def write(self, told: Told) -> Body: ...
+    def refusal(self) -> Body: ...
+    def fault(self, kind: Kind, retry_after: float | None = None) -> Reply: ...
+
+
+ANTHROPIC = Anthropic()
+GEMINI = Gemini()
+DIALECTS: tuple[Dialect, ...] = (OPENAI, ANTHROPIC, GEMINI, VLLM, SGLANG, OLLAMA, LLAMACPP, LMSTUDIO)
+
+
+@dataclass
+class ProviderServer:
+    """A running server: its address as a configuration has it, what it took and what it refused, in order."""
+
+    url: str
+    dialect: Dialect
+    seen: list[Seen] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def of(self, stage: str) -> list[Seen]:
+        """The requests of one stage, named as ``by_stage`` does."""
+        return [seen for seen in self.seen if stage_of(seen.as_chat()) == stage]
+
+
+@contextmanager
+def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | None = None) -> Iterator[ProviderServer]:
+    """Run a server on loopback. With a ``key`` it takes no other, if such a server checks keys at all."""
+    lock = Lock()
+
+    def respond(arrived: Arrived) -> Reply:
+        try:
+            seen = dialect.read(arrived, key)
+        except Refused as refused:
+            with lock:
+                server.refused.append(str(refused))
+            return refused.reply
+        with lock:
+            server.seen.append(seen)
+        try:
+            said = script(seen.as_chat()) if callable(script) else script
+        except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
+            return error_reply(400, {"error": {"message": repr(error)}})
+        reply = Reply(said) if isinstance(said, str) else said
+        return reply if reply.raw_body is not None else _written(dialect, seen, reply)
+
+    with loopback(respond) as address:
+        server = ProviderServer(f"{address}{dialect.base}", dialect)
+        yield server
+
+
+def fault(dialect: Dialect, kind: Kind, retry_after: float | None = None) -> Reply:
+    """An error in the provider's own form: bad_key, context (too long), image (too large), no_images, no_model,
+    overloaded, quota, rate_limit, server. ``retry_after`` in seconds goes where that provider puts it.
+
+    Raises KeyError where the provider has no such error: an own server without keys has no wrong one.
+    """
+    return dialect.fault(kind, retry_after)
+
+
+def refusal(dialect: Dialect) -> Reply:
+    """Status 200, and nothing said for reasons of safety. Raises KeyError where the provider has no form for it."""
+    return Reply(raw_body=json.dumps(dialect.refusal()).encode())
+
+
+def cut_off(dialect: Dialect, text: str) -> Reply:
+    """An answer that ends where its tokens ran out."""
+    return Reply(raw_body=json.dumps(dialect.write(Told(text, "model-test", finish="length"))).encode())
+
+
+def has_fault(dialect: Dialect, kind: Kind) -> bool:
+    """Whether the provider has such an error."""
+    try:
+        dialect.fault(kind)
+    except KeyError:
+        return False
+    return True
+
+
+def _written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:
+    """The reply in the provider's form, with log-probabilities if they were asked for and the provider has them."""
+    entries = None
+    if dialect.logprobs and (seen.sampling.get("logprobs") or seen.sampling.get("responseLogprobs")):
+        most = int(seen.sampling.get("top_logprobs", seen.sampling.get("logprobs", 0)))
+        spoken = tokens(reply.content or "") if reply.logprobs is None else reply.logprobs
+        entries = [{**entry, "top_logprobs": list(entry["top_logprobs"])[:most]} for entry in spoken]
+    told = Told(reply.content, seen.model, reply.usage, entries=entries)
+    return Reply(
+        status=reply.status,
+        headers=reply.headers,
+        delay=reply.delay,
+        cut=reply.cut,
+        raw_body=json.dumps(dialect.write(told)).encode(),
+    )
