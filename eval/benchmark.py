@@ -16,11 +16,20 @@ from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs import show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.assess_command import add_workers_argument, workers_from
-from agenticiqa.programs.command import OK, SOME_FAILED, add_backend_arguments, config_from, one_line
+from agenticiqa.programs.command import (
+    OK,
+    SOME_FAILED,
+    add_backend_arguments,
+    add_dry_run_argument,
+    config_from,
+    limits_from,
+    one_line,
+)
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.estimate import estimate
 from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
-from agenticiqa.programs.models.limits import LimitReached
+from agenticiqa.programs.models.limits import LimitReached, within
 from agenticiqa.programs.outages import Outages
 from agenticiqa.programs.question import detect_query_type
 from agenticiqa.programs.result import to_json
@@ -43,6 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--out", metavar="RUN", type=Path, help="the folder of the run (default: runs/<data>-<backend>); it is resumed"
     )
     add_workers_argument(parser)
+    add_dry_run_argument(parser)
     parser.add_argument(
         "--resamples", metavar="N", type=int, default=1000, help="of the bootstrap intervals (%(default)s; 0: none)"
     )
@@ -59,7 +69,10 @@ def run(args: Namespace) -> int:
         raise UserError(f"evaluate compares scores, and {query!r} does not ask for one; ask to rate the quality")
     labels = read_labels(args.labels, args.split)[: args.limit]
     config = config_from(args)
-    workers = workers_from(args, config)
+    workers, limits = workers_from(args, config), limits_from(args, config)
+    if args.dry_run:
+        show.print_estimate(estimate(config, [Job(label.image, query, label.reference) for label in labels]))
+        return OK
     program = AgenticIQA.from_config(config)
     if args.prompts:
         program.load(args.prompts)
@@ -71,11 +84,12 @@ def run(args: Namespace) -> int:
         if rows:
             print(f"{len(rows)} of {len(labels)} were judged before", file=sys.stderr)
         try:
-            for label, row in show.progress(judge_labels(program, todo, query, workers), len(todo)):
-                rows[label] = row
-                journal.append(row)
-                if "error" in row:
-                    print(f"agenticiqa: {label.image}: {row['error']}", file=sys.stderr)
+            with within(limits):
+                for label, row in show.progress(judge_labels(program, todo, query, workers), len(todo)):
+                    rows[label] = row
+                    journal.append(row)
+                    if "error" in row:
+                        print(f"agenticiqa: {label.image}: {row['error']}", file=sys.stderr)
         except (KeyboardInterrupt, dspy.LMError):
             print(f"agenticiqa: the same command goes on from what is kept in {out}", file=sys.stderr)
             raise

@@ -10,11 +10,19 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import Config
+from agenticiqa.programs.command import STAGES
 from agenticiqa.programs.errors import UserError
 
 # How a model is reached may change between two halves of a run; what is asked of which model may not.
-TRANSPORT = {"api_base", "fallback_api_base", "api_key_env", "timeout", "max_retries"}
-STAGES = ("planner", "executor", "summarizer", "replan")
+TRANSPORT = {
+    "api_base",
+    "fallback_api_base",
+    "api_key_env",
+    "fallback_api_key_env",
+    "timeout",
+    "max_retries",
+    "price",
+}
 
 
 def made_with(program: dspy.Module, config: Config, labels: Path, **more: Any) -> dict[str, Any]:
@@ -26,7 +34,7 @@ def made_with(program: dspy.Module, config: Config, labels: Path, **more: Any) -
     return {
         "version": version("agenticiqa"),
         "labels": sha256(labels.read_bytes()),
-        "config": config.model_dump(mode="json", exclude=dict.fromkeys(STAGES, TRANSPORT)),
+        "config": config.model_dump(mode="json", exclude={**dict.fromkeys(STAGES, TRANSPORT), "cache": True}),
         "prompts": sha256(json.dumps(prompts, sort_keys=True).encode()),
         **more,
     }

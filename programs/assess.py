@@ -53,8 +53,9 @@ class AgenticIQA(dspy.Module):
     The result is a ``dspy.Prediction`` of ``final_answer`` (a float in [1, 5] when scoring, else text),
     ``quality_score`` (that float or ``None``), ``quality_reasoning``, ``query_type``, ``plan``, ``executor_evidence``,
     ``summarizer_result``, ``iteration_count``, ``replan_history``, ``retries``, ``usage`` (tokens by model),
-    ``usage_by_stage`` (``models.ledger``: calls, tokens, money), ``timings_ms``, and the two loaded images. Raises UserError for what the caller can mend, Unanswered or NoScore when no answer can be had, and
-    ``dspy.LMError`` when a model cannot be reached.
+    ``usage_by_stage`` (``models.ledger``: calls, tokens, money), ``timings_ms``, and the two loaded images. Raises
+    UserError for what the caller can mend, Unanswered or NoScore when no answer can be had, and ``dspy.LMError`` when a
+    model cannot be reached.
     """
 
     def __init__(
@@ -93,7 +94,8 @@ class AgenticIQA(dspy.Module):
         tools = toolbox(config.calibration, config.pyiqa)
         fusion = ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
         attempts = config.attempts
-        plan, look, tell, doubt = map(connect, (config.planner, config.executor, config.summarizer, config.replan))
+        stages = (config.planner, config.executor, config.summarizer, config.replan)
+        plan, look, tell, doubt = (connect(stage, cache=config.cache) for stage in stages)
         ask_look: dict[str, Any] = {"backend": look, "attempts": attempts}
         ask_tell: dict[str, Any] = {"backend": tell, "attempts": attempts}
         return cls(

@@ -15,13 +15,23 @@ import dspy
 from agenticiqa.configs import Config
 from agenticiqa.programs import pictures, show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
-from agenticiqa.programs.command import OK, SOME_FAILED, USAGE, add_backend_arguments, config_from, one_line
+from agenticiqa.programs.command import (
+    OK,
+    SOME_FAILED,
+    USAGE,
+    add_backend_arguments,
+    add_dry_run_argument,
+    config_from,
+    limits_from,
+    one_line,
+)
 from agenticiqa.programs.cores import available_cores
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.estimate import estimate
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
-from agenticiqa.programs.models.limits import LimitReached
+from agenticiqa.programs.models.limits import LimitReached, within
 from agenticiqa.programs.outages import Outages
 from agenticiqa.programs.result import to_json
 
@@ -36,6 +46,7 @@ examples:
   agenticiqa assess album/ --jsonl scores.jsonl --resume       a folder; go on where an earlier run stopped
   agenticiqa assess photo.jpg --save-maps maps/                draw where it is bad: maps/photo.png
   agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
+  agenticiqa assess album/ --config mine.yaml --dry-run        tell what that would cost, send nothing
 
 exit status: 0 all judged, 1 some failed (named on stderr), 2 usage
 """
@@ -68,6 +79,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="draw each image that is judged, where it is bad, and its scores: PNGs in DIR, which replace earlier ones",
     )
     add_workers_argument(parser)
+    add_dry_run_argument(parser)
 
 
 def add_workers_argument(parser: ArgumentParser) -> None:
@@ -94,11 +106,15 @@ def run(args: Namespace) -> int:
     if args.resume and not args.jsonl:
         raise UserError("--resume goes on with a file: name it with --jsonl FILE")
     config = config_from(args)
-    workers = workers_from(args, config)
-    program = AgenticIQA.from_config(config)
+    workers, limits = workers_from(args, config), limits_from(args, config)
     jobs = _jobs(args)
+    if args.dry_run:
+        show.print_estimate(estimate(config, jobs), as_json=args.json)
+        return OK
+    program = AgenticIQA.from_config(config)
     then = _drawing(args.save_maps, jobs) if args.save_maps else to_json
     with contextlib.ExitStack() as stack:
+        stack.enter_context(within(limits))
         journal = stack.enter_context(_journal(args)) if args.jsonl else None
         todo = _unfinished(jobs, journal.rows, program.backend) if journal else jobs
         if len(todo) < len(jobs):

@@ -4,6 +4,7 @@ import os
 import re
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import dspy
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.image_tokens import image_tokens
 from agenticiqa.programs.models.engine import AsyncEngine, Model
 from agenticiqa.programs.models.http import Server, password, place
 from agenticiqa.programs.models.providers import PROVIDERS, Provider
@@ -51,8 +53,10 @@ class Backend:
         return self
 
 
-def connect(stage: StageConfig) -> Backend | None:
+def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
     """The backend of a stage, or ``None`` for ``offline``. Nothing is sent yet.
+
+    Without ``cache`` every question is asked anew.
 
     Raises BackendError when the name is not understood or the provider's key is not in the environment.
     """
@@ -68,6 +72,8 @@ def connect(stage: StageConfig) -> Backend | None:
         same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
         key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
         lms.append(_lm(stage, stage.fallback_backend, stage.fallback_api_base, key_env))
+    for lm in lms:
+        lm.cache = cache
     return Backend(tuple(lms))
 
 
@@ -92,6 +98,7 @@ def _lm(stage: StageConfig, name: str, address: str | None, key_env: str | None)
         name=shown,
         wire_model=model,
         wire=Server(provider, model, address, key, stage.timeout),
+        image_tokens=partial(image_tokens, name),
         max_retries=stage.max_retries,
         timeout=stage.timeout,
         form=_form(stage, provider),
@@ -116,6 +123,7 @@ def _in_process(stage: StageConfig, name: str, model: str) -> dspy.LM:
         name=f"gguf/{file.name}",
         wire_model=file.name,
         wire=InProcess(file, Path(stage.projector).expanduser() if stage.projector else None, timeout=stage.timeout),
+        image_tokens=partial(image_tokens, name),
         max_retries=0,
         timeout=stage.timeout,
         form="json_schema" if stage.structured_outputs == "auto" else stage.structured_outputs,
@@ -128,7 +136,7 @@ def _in_process(stage: StageConfig, name: str, model: str) -> dspy.LM:
 
 
 def _asked_through(engine: Model, stage: StageConfig, options: dict[str, Any]) -> dspy.LM:
-    """The engine as DSPy's language model; its name has the server's place in it, by which DSPy's cache tells servers."""
+    """The engine as DSPy's model, by a name with the server's place in it, so that DSPy's cache tells servers apart."""
     try:
         return dspy.LM(
             engine.name,

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from agenticiqa.configs import Config, load_config
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.models.limits import Limits
 
+STAGES = ("planner", "executor", "summarizer", "replan")
+SMALLEST_SENT = 32
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -30,6 +33,29 @@ def add_backend_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--config", metavar="C", help="a configuration file (default: $AGENTICIQA_CONFIG, else offline)"
     )
+    parser.add_argument(
+        "--profile",
+        choices=("full", "fast"),
+        help="fast: at most two questions to a model, measurements in place of the others (default: full)",
+    )
+    parser.add_argument(
+        "--max-side",
+        metavar="PIXELS",
+        type=int,
+        help="send smaller copies of larger images to a model; this changes their quality (default: as they are)",
+    )
+    parser.add_argument("--no-cache", action="store_true", help="ask a model again what it answered before")
+    parser.add_argument("--max-calls", metavar="N", type=int, help="stop before a model is asked more often than this")
+    parser.add_argument(
+        "--max-usd", metavar="M", type=float, help="stop before this is spent (needs price in the configuration)"
+    )
+
+
+def add_dry_run_argument(parser: ArgumentParser) -> None:
+    """The option that tells what a run will cost, and sends nothing."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only tell how many calls, tokens and, with a price, USD it will take"
+    )
 
 
 def config_from(args: Namespace) -> Config:
@@ -37,7 +63,28 @@ def config_from(args: Namespace) -> Config:
     if args.api_base and not args.backend:
         raise UserError("--api-base needs --backend: name the model that the server runs, such as vllm.Qwen2.5-VL")
     config = load_config(args.config)
-    return config.with_backend(args.backend, args.api_base) if args.backend else config
+    if args.backend:
+        config = config.with_backend(args.backend, args.api_base)
+    if args.max_side is not None and args.max_side < SMALLEST_SENT:
+        raise UserError(f"--max-side is at least {SMALLEST_SENT}, got {args.max_side}")
+    given = {"profile": args.profile, "max_side": args.max_side, "cache": False if args.no_cache else None}
+    return config.model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+def limits_from(args: Namespace, config: Config) -> Limits:
+    """The limits that the options set. Raises UserError for a limit in USD where a stage has no price."""
+    for name, limit in (("--max-calls", args.max_calls), ("--max-usd", args.max_usd)):
+        if limit is not None and limit < 0:
+            raise UserError(f"{name} is at least 0, got {limit:g}")
+    if args.max_usd is not None:
+        profile = config.in_profile()
+        stages = {name: getattr(profile, name) for name in STAGES}
+        lacking = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
+        if lacking:
+            raise UserError(
+                f"--max-usd needs to know what a token costs: set price for {', '.join(lacking)} in --config"
+            )
+    return Limits(args.max_calls, args.max_usd)
 
 
 def one_line(error: BaseException) -> str:

@@ -49,7 +49,7 @@ class Planner(Stage):
     ) -> Flow[dspy.Prediction]:
         """A prediction of ``plan`` and ``retries``. ``earlier``: the plan before, and why it fell short."""
         inputs = {
-            "available_tools": "\n".join(card.line() for card in self.toolbox.values()),
+            "available_tools": nameable(self.toolbox),
             "reference_given": reference is not None,
             "query": query,
             "earlier_plan": earlier or "none",
@@ -85,6 +85,11 @@ class Planner(Stage):
             logger.warning("planner: no usable plan from the model; planning by rules")
             return plan_question(query, reference_given=given, known_tools=self.toolbox, feedback=earlier)
         raise gave_up
+
+
+def nameable(toolbox: Mapping[str, ToolCard]) -> str:
+    """The tools that a question may name, one per line; what each is good for is the selector's to know."""
+    return "\n".join(f"{card.name} ({card.kind})" for card in toolbox.values())
 
 
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:

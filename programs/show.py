@@ -13,7 +13,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from agenticiqa.programs.estimate import Estimate
+
 T = TypeVar("T")
+
+COUNTED = {
+    "calls": "calls",
+    "calls_at_most": "at most",
+    "input_tokens": "input tokens",
+    "image_tokens": "of images",
+    "output_tokens": "output tokens",
+}
+ESTIMATED = (
+    "Nothing was sent. Estimated: one clean pass, by the prompts themselves and the providers' published rules for "
+    "images; at most: with every rejected answer asked again and every plan made anew."
+)
 
 COLOURS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red", "Bad": "red"}
 WIDEST = 110
@@ -82,6 +96,34 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
             escape(row["status"]),
         )
     _console().print(table)
+
+
+def print_estimate(found: Estimate, as_json: bool = False) -> None:
+    """What a run will ask of models, as a table or one JSON object on stdout."""
+    if as_json:
+        whole = {"images": found.images, "questions": found.questions, "refused": found.refused, "stages": found.rows()}
+        print(json.dumps(whole, ensure_ascii=False, indent=2))
+        return
+    about = f"{found.questions} questions about {found.images} images"
+    if not found.stages:
+        print(f"{about}: no model is asked")
+        return
+    models = sorted({stage.model for stage in found.stages})
+    several = len(models) > 1
+    table = _table("stage", *COUNTED.values(), "USD", *(["model"] if several else []))
+    for column in table.columns[1 : len(COUNTED) + 2]:
+        column.justify = "right"
+    for row in found.rows():
+        usd = "no price" if row["usd"] is None else f"{row['usd']:.4f}"
+        table.add_row(
+            row["stage"], *(f"{row[count]:,}" for count in COUNTED), usd, *([row["model"]] if several else [])
+        )
+    print(f"{about}, asked of {', '.join(models)}:")
+    console = _console()
+    console.print(table)
+    console.print(Text(ESTIMATED, style="dim"))
+    for refused in found.refused:
+        print(f"agenticiqa: {refused}", file=sys.stderr)
 
 
 def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator[T]:

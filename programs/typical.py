@@ -15,6 +15,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.programs.evidence import format_evidence
+from agenticiqa.programs.planner import nameable
 from agenticiqa.programs.question import detect_query_type, parse_options
 from agenticiqa.programs.regions import account, place_in_frame, told
 from agenticiqa.programs.tools.card import ToolCard, best_for
@@ -59,7 +60,7 @@ class Shelf:
         """The shelf of a toolbox."""
         fitting = {given: [c for c in tools.values() if c.kind == ("FR" if given else "NR")] for given in (True, False)}
         lines = {given: _lines(cards) for given, cards in fitting.items()}
-        return cls(tuple(tools), _lines(tools.values()), fitting, lines)
+        return cls(tuple(tools), nameable(tools), fitting, lines)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -13,12 +13,11 @@ from dspy import lm15
 from agenticiqa.configs import Price
 from agenticiqa.programs.models import retries
 from agenticiqa.programs.models.failures import understood
+from agenticiqa.programs.models.held_images import held_sizes
 from agenticiqa.programs.models.ledger import Spent, spend
 from agenticiqa.programs.models.limits import current
 
-# For the highest price that a request may have: text has seldom fewer than two characters in a token.
-CHARACTERS_PER_TOKEN = 2
-TOKENS_PER_IMAGE = 4096
+CHARACTERS_PER_TOKEN = 2  # for the highest price that a request may have: text has seldom fewer
 
 
 class Wire(Protocol):
@@ -38,14 +37,15 @@ class Wire(Protocol):
 class Model:
     """One model behind a wire, as DSPy's engine (``complete``); ``AsyncEngine`` is the same for its async calls.
 
-    ``name`` is for people and logs, ``wire_model`` what the server knows the model by. ``form`` is how it
-    is asked for JSON: ``json_schema``, ``json_object`` or ``off``; ``formats`` the media types that it decodes.
-    ``secrets`` never get into an error.
+    ``name`` is for people and logs, ``wire_model`` what the server knows the model by. ``form`` is how it is asked for
+    JSON: ``json_schema``, ``json_object`` or ``off``; ``formats`` the media types that it decodes; ``image_tokens``
+    what an image of a size (width, height) is in tokens. ``timeout`` is in seconds. ``secrets`` get into no error.
     """
 
     name: str
     wire_model: str
     wire: Wire
+    image_tokens: Callable[[tuple[int, int]], int]
     max_retries: int
     timeout: float
     form: str = "json_schema"
@@ -137,8 +137,7 @@ class Model:
         parts = [part for message in request.messages for part in message.parts]
         characters = sum(len(part.text) for part in parts if isinstance(part, lm15.TextPart))
         characters += len(str(request.system or "")) + len(str(request.config.response_format or ""))
-        images = sum(isinstance(part, lm15.ImagePart) for part in parts)
-        tokens = characters // CHARACTERS_PER_TOKEN + images * TOKENS_PER_IMAGE
+        tokens = characters // CHARACTERS_PER_TOKEN + sum(self.image_tokens(size) for size in held_sizes())
         return self.price.usd(max(tokens, self.most_input), request.config.max_tokens or 0)
 
 

@@ -32,6 +32,10 @@ class Held(Protocol):
         """The media type, such as image/jpeg."""
 
     @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+
+    @property
     def sent_sha256(self) -> str:
         """The hex digest of the bytes that are sent."""
 
@@ -56,6 +60,11 @@ def holding(images: Mapping[str, Held]) -> Iterator[dict[str, dspy.Image]]:
         yield {name: dspy.Image(address(image)) for name, image in images.items()}
     finally:
         _held.reset(token)
+
+
+def held_sizes() -> list[tuple[int, int]]:
+    """Width and height of the images that are held."""
+    return [image.size for image in _held.get({}).values()]
 
 
 def marked(request: lm15.Request) -> lm15.Request:
