@@ -9,14 +9,15 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import Config, load_config
-from agenticiqa.programs import saving
+from agenticiqa.programs import saving, tell
 from agenticiqa.programs.backends import connect, without_place
 from agenticiqa.programs.early import begin
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.events import event, judging, next_round
 from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.programs.fusion import ScoreFusion
-from agenticiqa.programs.images import ImageSource, load_pair
+from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair
 from agenticiqa.programs.localize import Locator
 from agenticiqa.programs.models.ledger import keeping
 from agenticiqa.programs.offline.stages import (
@@ -74,6 +75,7 @@ class AgenticIQA(dspy.Module):
         self.max_replan_iterations = max_replan_iterations
         self.max_side = max_side
         self.backend = backend
+        self.version = version("agenticiqa")
 
     @classmethod
     def offline(cls) -> "AgenticIQA":
@@ -130,9 +132,10 @@ class AgenticIQA(dspy.Module):
         resize_reference: bool = False,
     ) -> dspy.Prediction:
         """Judge one image. ``resize_reference`` allows a reference of another size, scaled to the image's."""
-        with dspy.track_usage() as usage, keeping() as ledger:
+        with judging(named(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
             result = run(self._steps(image, query, reference, resize_reference))
-        result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
+            result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
+            tell.done(result, judged.seconds)
         return result
 
     async def aforward(
@@ -143,9 +146,10 @@ class AgenticIQA(dspy.Module):
         resize_reference: bool = False,
     ) -> dspy.Prediction:
         """As ``forward``, async."""
-        with dspy.track_usage() as usage, keeping() as ledger:
+        with judging(named(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
             result = await arun(self._steps(image, query, reference, resize_reference))
-        result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
+            result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
+            tell.done(result, judged.seconds)
         return result
 
     def _steps(
@@ -163,6 +167,7 @@ class AgenticIQA(dspy.Module):
             "max_side": self.max_side,
         }
         loaded, pristine = yield Call(load_pair, pair)
+        tell.begun(loaded, query, pristine, self.backend)
         told = Told()
         given = {"image": loaded, "query": query, "reference": pristine}
         history: list[str] = []
@@ -170,11 +175,16 @@ class AgenticIQA(dspy.Module):
         earlier = ""
         while True:
             planning = told.stage("plan", self.planner, {**given, "earlier": earlier})
-            planned = (yield from planning) if history else (yield [planning, self._begin(given)])[0]
+            if history or not self._asks_for_a_plan:
+                planned = yield from planning
+            else:
+                planned, _ = yield [planning, self._begin(given)]
             if planned.plan == plan:
-                logger.warning("the plan did not change, so planning again would change nothing")
+                unchanged = event("plan_unchanged")
+                logger.warning("the plan did not change, so planning again would change nothing", extra=unchanged)
                 break
             plan = planned.plan
+            tell.planned(plan, told.seconds["plan"])
             executed = yield from told.stage("execute", self.executor, {**given, "plan": plan})
             evidence = executed.evidence
             summed = yield from told.stage("summarize", self.summarizer, {**given, "plan": plan, "evidence": evidence})
@@ -195,6 +205,7 @@ class AgenticIQA(dspy.Module):
                 break
             reason = str(result.replan_reason)
             history = remember(history, len(history) + 1, reason)
+            next_round()
             earlier = earlier_plan(plan, reason)
         if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
             result = result.model_copy(update={"need_replan": False, "replan_reason": None})
@@ -214,14 +225,17 @@ class AgenticIQA(dspy.Module):
             reference=pristine,
             query=query,
             backend=self.backend,
-            version=version("agenticiqa"),
+            version=self.version,
         )
+
+    @property
+    def _asks_for_a_plan(self) -> bool:
+        return isinstance(self.planner, Planner) and isinstance(self.executor, Executor)
 
     def _begin(self, given: dict[str, Any]) -> Flow[None]:
         """While a model plans, measure what will be wanted whatever the plan."""
-        if isinstance(self.planner, Planner) and isinstance(self.executor, Executor):
-            cards = self.executor.surely_wanted(**given)
-            yield Call(begin, {"cards": cards, "image": given["image"], "reference": given["reference"]})
+        cards = self.executor.surely_wanted(**given)
+        yield Call(begin, {"cards": cards, "image": given["image"], "reference": given["reference"]})
 
     def save(self, path: str | os.PathLike[str], created_with: Mapping[str, Any] | None = None) -> None:
         """Write the tuned prompts with a header that tells which signatures they are for; never a model or its key."""
@@ -230,6 +244,13 @@ class AgenticIQA(dspy.Module):
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read tuned prompts into this program. Raises StateError when they were made for other signatures."""
         saving.load(self, path)
+
+
+def named(image: ImageSource) -> str:
+    """What logs call an image that is not loaded yet."""
+    if isinstance(image, LoadedImage):
+        return image.source
+    return str(os.fspath(image)) if isinstance(image, str | os.PathLike) else f"<{type(image).__name__}>"
 
 
 def by_model(usage: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -13,11 +13,13 @@ import dspy
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.image_tokens import image_tokens
+from agenticiqa.programs.models.adapter import SteadyAdapter
+from agenticiqa.programs.models.capabilities import known, name_of
 from agenticiqa.programs.models.engine import AsyncEngine, Model
-from agenticiqa.programs.models.http import Server, password, place
+from agenticiqa.programs.models.http import Server, secrets_in
 from agenticiqa.programs.models.providers import PROVIDERS, Provider
 
-TOP_LOGPROBS = 20
+MOST_LOGPROBS = 20  # of a model in process
 NO_KEY = "none"  # what a server without keys is sent
 SKIPPED = 60.0  # seconds that a model which stayed out of reach is not asked, where there is a fallback
 
@@ -39,7 +41,7 @@ class Backend:
 
         A model that was found out of reach less than a minute ago is left out, if another one follows.
         """
-        shared: dict[str, Any] = {"adapter": dspy.JSONAdapter(), "disable_history": True, "trace": None}
+        shared: dict[str, Any] = {"adapter": SteadyAdapter(), "disable_history": True, "trace": None}
         now = time.monotonic()
         *firsts, last = [{"lm": lm, **shared} for lm in self.lms] or [shared]
         return [*(first for first in firsts if self._out_until.get(first["lm"].model, now) <= now), last]
@@ -64,58 +66,90 @@ def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
         return None
     # DSPy would fetch a list of models and prices from GitHub at the first call; it ships one, too.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    lms = [_lm(stage, stage.backend, stage.api_base, stage.api_key_env)]
-    if stage.fallback_backend == "offline":
-        raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
-    if stage.fallback_backend:
-        # The key of the first server goes to no other one.
-        same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
-        key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
-        lms.append(_lm(stage, stage.fallback_backend, stage.fallback_api_base, key_env))
+    lms = [_lm(each) for each in apart(stage)]
     for lm in lms:
         lm.cache = cache
     return Backend(tuple(lms))
 
 
-def _lm(stage: StageConfig, name: str, address: str | None, key_env: str | None) -> dspy.LM:
+def apart(stage: StageConfig) -> list[StageConfig]:
+    """A stage as one of the same settings for each model that it asks, the primary first; none for ``offline``.
+
+    Raises BackendError for a fallback that is no model.
+    """
+    if stage.is_offline:
+        return []
+    if stage.fallback_backend == "offline":
+        raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
+    first = stage.model_copy(update=dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env")))
+    if not stage.fallback_backend:
+        return [first]
+    # The key of the first server goes to no other one.
+    same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
+    key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
+    second = {"backend": stage.fallback_backend, "api_base": stage.fallback_api_base, "api_key_env": key_env}
+    return [first, first.model_copy(update=second)]
+
+
+def provider_of(stage: StageConfig) -> Provider | None:
+    """The provider of a stage's first backend; ``None`` for a model in this process.
+
+    Raises BackendError when its name is not understood, or it cannot be reached or asked as the stage says.
+    """
+    name = stage.backend
     kind, _, model = name.partition(".")
     if kind == "gguf" and model:
-        return _in_process(stage, name, model)
+        return None
     provider = PROVIDERS.get(kind)
     if provider is None or not model:
-        known = ", ".join(f"{known}.<model>" for known in PROVIDERS)
-        raise BackendError(f"backend {name!r} is not understood: expected offline, gguf.<file> or one of {known}")
-    if provider.key_env is None and address is None:
+        known_kinds = ", ".join(f"{kind}.<model>" for kind in PROVIDERS)
+        raise BackendError(f"backend {name!r} is not understood: expected offline, gguf.<file> or one of {known_kinds}")
+    if provider.key_env is None and stage.api_base is None:
         raise BackendError(f"backend {name!r} needs the address of its server: set api_base (--api-base)")
     if stage.structured_outputs == "json_object" and not provider.json_object:
         raise BackendError(
             f"backend {name!r} has no mode of plain JSON objects: set structured_outputs json_schema or off"
         )
-    # A provider's own key never goes to a server of another address: that server's key has to be named.
-    key = _key(name, key_env or (None if address else provider.key_env))
-    shown = f"{kind}@{place(address)}//{model}" if address else f"{kind}/{model}"
+    return provider
+
+
+def key_variable(stage: StageConfig) -> str | None:
+    """The environment variable with the key of a stage's first backend; ``None`` where it is sent none.
+
+    A provider's own key never goes to a server of another address: that server's key has to be named.
+    """
+    provider = provider_of(stage)
+    if provider is None:
+        return None
+    return stage.api_key_env or (None if stage.api_base else provider.key_env)
+
+
+def _lm(stage: StageConfig) -> dspy.LM:
+    provider, model = provider_of(stage), stage.backend.partition(".")[2]
+    if provider is None:
+        return _in_process(stage, model)
+    key = _key(stage.backend, key_variable(stage))
     engine = Model(
-        name=shown,
+        name=name_of(stage),
         wire_model=model,
-        wire=Server(provider, model, address, key, stage.timeout),
-        image_tokens=partial(image_tokens, name),
+        wire=Server(provider, model, stage.api_base, key, stage.timeout),
+        image_tokens=partial(image_tokens, stage.backend),
         max_retries=stage.max_retries,
         timeout=stage.timeout,
-        form=_form(stage, provider),
+        form=_form(stage),
+        top_logprobs=_top_logprobs(stage, provider.most_logprobs if provider.logprobs else 0),
         formats=provider.formats,
         price=stage.price,
-        secrets=tuple(secret for secret in (key, password(address)) if secret not in (NO_KEY, "")),
+        secrets=tuple(secret for secret in (key, password(stage.api_base)) if secret not in (NO_KEY, "")),
     )
     options: dict[str, Any] = {
         "top_p": stage.top_p if provider.takes_top_p else None,
         "seed": stage.seed if provider.seed else None,
     }
-    if stage.logprobs is True and provider.logprobs:
-        options |= {"logprobs": True, "top_logprobs": provider.most_logprobs}
     return _asked_through(engine, stage, options)
 
 
-def _in_process(stage: StageConfig, name: str, model: str) -> dspy.LM:
+def _in_process(stage: StageConfig, model: str) -> dspy.LM:
     from agenticiqa.programs.models.gguf import InProcess
 
     file = Path(model).expanduser()
@@ -123,15 +157,14 @@ def _in_process(stage: StageConfig, name: str, model: str) -> dspy.LM:
         name=f"gguf/{file.name}",
         wire_model=file.name,
         wire=InProcess(file, Path(stage.projector).expanduser() if stage.projector else None, timeout=stage.timeout),
-        image_tokens=partial(image_tokens, name),
+        image_tokens=partial(image_tokens, stage.backend),
         max_retries=0,
         timeout=stage.timeout,
-        form="json_schema" if stage.structured_outputs == "auto" else stage.structured_outputs,
+        form=_form(stage),
+        top_logprobs=_top_logprobs(stage, MOST_LOGPROBS),
         price=stage.price,
     )
     options: dict[str, Any] = {"top_p": stage.top_p, "seed": stage.seed}
-    if stage.logprobs is True:
-        options |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
     return _asked_through(engine, stage, options)
 
 
@@ -156,8 +189,20 @@ def without_place(name: str) -> str:
     return re.sub(r"@.*?//", "/", name)
 
 
-def _form(stage: StageConfig, provider: Provider) -> str:
-    return "json_schema" if stage.structured_outputs == "auto" else stage.structured_outputs
+def _form(stage: StageConfig) -> str:
+    if stage.structured_outputs != "auto":
+        return stage.structured_outputs
+    seen = known(stage)
+    if seen is None or seen.schema != "refused":
+        return "json_schema"
+    return "json_object" if seen.json_object else "off"
+
+
+def _top_logprobs(stage: StageConfig, most: int) -> int:
+    seen = known(stage) if stage.logprobs else None
+    if seen and seen.logprobs:
+        return min(seen.logprobs, most)
+    return most if stage.logprobs is True else 0
 
 
 def _key(name: str, variable: str | None) -> str:

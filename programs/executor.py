@@ -10,6 +10,7 @@ from typing import Any
 
 import dspy
 
+from agenticiqa.programs import tell
 from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.early import run_once
@@ -77,8 +78,15 @@ class Executor(Stage):
             inputs = {"regions": plan.regions, "boxes": work.boxes}
             detected = yield from work.attempt("distortion_detection", self.detect, inputs)
             found = detected.distortion_set if detected else None
+            if found is not None:
+                tell.detected(found)
         wanted = found if found is not None else plan.named_distortions
-        analysis, (selected, log) = yield [self._analysis(work, wanted), self._tools(work, wanted)]
+        looking, measuring = self._analysis(work, wanted), self._tools(work, wanted)
+        if plan.plan.distortion_analysis and (plan.plan.tool_selection or plan.plan.tool_execution):
+            analysis, (selected, log) = yield [looking, measuring]
+        else:
+            analysis = yield from looking
+            selected, log = yield from measuring
         evidence = ExecutorOutput(
             distortion_set=found,
             distortion_analysis=analysis.distortion_analysis if analysis else None,
@@ -109,12 +117,17 @@ class Executor(Stage):
             inputs = {"image": work.reference or work.image, "regions": unknown}
             located = yield from work.attempt("localisation", self.locate, inputs, sees=False)
             work.boxes |= located.boxes if located else {}
+        if work.boxes:
+            tell.located(work.boxes)
 
     def _analysis(self, work: "Work", wanted: Distortions) -> Flow[dspy.Prediction | None]:
         if not work.plan.plan.distortion_analysis:
             return None
         inputs = {"distortion_set": wanted, "boxes": work.boxes}
-        return (yield from work.attempt("distortion_analysis", self.analyze, inputs))
+        analysed = yield from work.attempt("distortion_analysis", self.analyze, inputs)
+        if analysed:
+            tell.analysed(analysed.distortion_analysis)
+        return analysed
 
     def _tools(self, work: "Work", wanted: Distortions) -> Flow[tuple[Selected | None, list[ToolCall]]]:
         """Which tool for which distortion, and what each measured."""
@@ -126,6 +139,8 @@ class Executor(Stage):
             inputs = {"distortion_set": wanted, "cards": cards}
             chosen = yield from work.attempt("tool_selection", self.select, inputs, sees=False)
             selected = _with_overall(chosen.selected_tools, plan.regions, cards) if chosen else None
+        if selected is not None:
+            tell.selected(selected)
         if not plan.plan.tool_execution or selected is None:
             return selected, []
         measured: dict[tuple[str, str], ToolCall] = {}
@@ -143,6 +158,7 @@ class Executor(Stage):
                             "distortion": distortion,
                         },
                     )
+                    tell.measured(measured[region, name])
         return selected, list(measured.values())
 
 

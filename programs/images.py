@@ -24,7 +24,7 @@ is no image, more pixels than allowed, and web addresses.
 import hashlib
 import os
 import re
-from base64 import b64encode
+from pybase64 import b64encode
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,6 +51,7 @@ class LoadedImage:
     ``source`` is the path as given, ``"<bytes>"`` or ``"<PIL image>"``; ``sha256`` the hex digest of the bytes as
     they came (of the PNG for a PIL image). ``data`` and ``mime`` are what a model is sent. ``pixels`` is what is
     measured: uint8 of shape (height, width, 3), RGB, read-only. ``notes`` has a sentence per thing done to it.
+    ``sent_sha256`` is the hex digest of ``data``, made if it is not given.
     """
 
     source: str
@@ -59,6 +60,11 @@ class LoadedImage:
     mime: str
     pixels: np.ndarray
     notes: tuple[str, ...] = ()
+    sent_sha256: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.sent_sha256:
+            object.__setattr__(self, "sent_sha256", hashlib.sha256(self.data).hexdigest())
 
     @property
     def height(self) -> int:
@@ -91,21 +97,16 @@ class LoadedImage:
         width, height = (max(1, round(side * max_side / longest)) for side in self.size)
         smaller = Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS)
         note = f"A model is sent a copy of {width}x{height} pixels, as asked for by max_side; resizing changes quality."
-        return replace(self, data=png(smaller), mime="image/png", notes=(*self.notes, note))
+        return replace(self, data=png(smaller), mime="image/png", notes=(*self.notes, note), sent_sha256="")
 
     @cached_property
     def _as_png(self) -> "LoadedImage":
-        return replace(self, data=png(Image.fromarray(self.pixels)), mime="image/png")
+        return replace(self, data=png(Image.fromarray(self.pixels)), mime="image/png", sent_sha256="")
 
     @cached_property
     def base64(self) -> bytes:
         """``data`` as base64."""
         return b64encode(self.data)
-
-    @cached_property
-    def sent_sha256(self) -> str:
-        """The hex digest of ``data``."""
-        return hashlib.sha256(self.data).hexdigest()
 
 
 ImageSource = str | os.PathLike[str] | bytes | Image.Image | LoadedImage
@@ -129,7 +130,8 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
         case _:
             refuse("image", f"expected a path, bytes or a PIL image, got {type(source).__name__}; convert it first")
     digest = hashlib.sha256(data).hexdigest()
-    return LoadedImage(name, digest, decoded.data, decoded.mime, decoded.pixels, decoded.notes)
+    sent = digest if decoded.data is data else ""
+    return LoadedImage(name, digest, decoded.data, decoded.mime, decoded.pixels, decoded.notes, sent)
 
 
 def load_pair(
@@ -168,7 +170,9 @@ def _pair(
         )
     resized = Image.fromarray(pristine.pixels).resize(loaded.size, Image.Resampling.LANCZOS)
     notes = (*pristine.notes, f"Resized from {found} to the image's {wanted} (Lanczos), and sent as a PNG of that.")
-    return loaded, replace(pristine, data=png(resized), mime="image/png", pixels=rgb(resized), notes=notes)
+    return loaded, replace(
+        pristine, data=png(resized), mime="image/png", pixels=rgb(resized), notes=notes, sent_sha256=""
+    )
 
 
 def find_images(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:

@@ -12,13 +12,13 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from queue import LifoQueue
+from queue import LifoQueue, SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
 import dspy
@@ -115,6 +115,7 @@ def _side_by_side(
     judge: Callable[[Job], T | Failure], upcoming: Iterator[Job], workers: int, enough: Callable[[T | Failure], bool]
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     waiting: dict[Future[T | Failure], Job] = {}
+    finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would look at each every time
     pool = ThreadPoolExecutor(workers)
     limits, context = current(), contextvars.copy_context()
     context.run(set_current, limits)
@@ -129,16 +130,17 @@ def _side_by_side(
     try:
         while True:
             while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
-                waiting[pool.submit(context.copy().run, judge, job)] = job
+                future = pool.submit(context.copy().run, judge, job)
+                waiting[future] = job
+                future.add_done_callback(finished.put)
             if not waiting:
                 return
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                outcome = future.result()
-                yield waiting.pop(future), outcome
-                if enough(outcome):
-                    yield from the_rest()
-                    return
+            future = finished.get()
+            outcome = future.result()
+            yield waiting.pop(future), outcome
+            if enough(outcome):
+                yield from the_rest()
+                return
     except KeyboardInterrupt:
         yield from the_rest()
         raise

@@ -1,4 +1,7 @@
-"""What DSPy asks: one server's model, with retries, the ledger and the limits of the run around every request."""
+"""What DSPy asks: one server's model, with retries, the ledger and the limits of the run around every request.
+
+In which form it answers is for the adapter to ask (``models.adapter``), not for DSPy, which would go by the name.
+"""
 
 import asyncio
 import time
@@ -38,8 +41,9 @@ class Model:
     """One model behind a wire, as DSPy's engine (``complete``); ``AsyncEngine`` is the same for its async calls.
 
     ``name`` is for people and logs, ``wire_model`` what the server knows the model by. ``form`` is how it is asked for
-    JSON: ``json_schema``, ``json_object`` or ``off``; ``formats`` the media types that it decodes; ``image_tokens``
-    what an image of a size (width, height) is in tokens. ``timeout`` is in seconds. ``secrets`` get into no error.
+    JSON: ``json_schema``, ``json_object`` or ``off``; ``top_logprobs`` how many alternatives to each token a question
+    that reads them asks for; ``formats`` the media types that it decodes; ``image_tokens`` what an image of a size
+    (width, height) is in tokens. ``timeout`` is in seconds. ``secrets`` get into no error.
     """
 
     name: str
@@ -49,20 +53,11 @@ class Model:
     max_retries: int
     timeout: float
     form: str = "json_schema"
+    top_logprobs: int = 0
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png"})
     price: Price | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     most_input: int = 0  # tokens; the largest request so far
-
-    @property
-    def supports_response_schema(self) -> bool:
-        """DSPy's question: whether it takes a strict JSON schema."""
-        return self.form == "json_schema"
-
-    @property
-    def supported_params(self) -> frozenset[str]:
-        """DSPy's question: which parameters it takes."""
-        return frozenset() if self.form == "off" else frozenset({"response_format"})
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Ask, and ask again as ``retries`` says. Raises lm15's errors, LimitReached or Halted."""

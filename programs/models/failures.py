@@ -9,6 +9,7 @@ from dspy import lm15
 
 # Status and words of real replies. What none of them fits stays as lm15 read it.
 _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
+    (200, r"is not json", lm15.ServerError),  # a proxy's page
     (
         400,
         r"context (length|size|window)|maximum context|too many (input )?tokens|prompt is too long|n_ctx",
@@ -16,34 +17,62 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     ),
     (400, r"api key not valid|invalid api key|api_key_invalid", lm15.AuthError),
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
-    (404, r"model", lm15.UnsupportedModelError),
+    (404, "", lm15.UnsupportedModelError),
+    (405, "", lm15.UnsupportedModelError),
     (429, r"insufficient_quota|exceeded your current quota.*billing", lm15.BillingError),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
-_ASKED_TO_WAIT = re.compile(r"(?:retry|try again) in ([\d.]+) ?s", re.IGNORECASE)
+NO_SUCH_ADDRESS = "; the server knows no such address: is api_base right, with its /v1?"
+_ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+# lm15's advice to whoever programs with it: it is not for those who only wrote a configuration.
+_ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
+_SHORTEST = 6  # characters of the beginning of a secret that are hidden, too: a server may quote it cut off
 
 
 def understood(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
-    """The error with its real meaning, told in one line; ``timeout`` in seconds is what was waited at most."""
+    """The error with its real meaning, told in one line; ``timeout`` in seconds is what was waited at most.
+
+    The given error loses the secrets, too, since it stays in view as the cause of the other one.
+    """
     if ran_out_of_time(error):
         return lm15.TimeoutError(f"no answer within {timeout:g} s")
-    text = " ".join(str(error.message or error).split())
+    text = hidden(" ".join(_ADVICE.sub("", str(error.message or error)).split()), secrets)
     wait = error.retry_after
-    if wait is None and isinstance(error, lm15.RateLimitError) and (asked := _ASKED_TO_WAIT.search(text)):
-        wait = float(asked[1])
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    kind = _meaning(error, text)
-    if kind is None:
-        error.message, error.retry_after, error.args = text, wait, (text,)
-        return error
-    return kind(
-        text,
-        provider=error.provider,
-        provider_code=error.provider_code,
-        status=error.status,
-        request_id=error.request_id,
-        retry_after=wait,
+    if isinstance(error, lm15.RateLimitError):
+        wait = asked_to_wait(text) if wait is None else wait
+        if wait is not None:
+            text += f" (it asks to wait {wait:g} s)"
+    meant, kind = error, _meaning(error, text, wait)
+    if error.status in (404, 405) and "model" not in text.lower():
+        text += NO_SUCH_ADDRESS
+    if kind is not None:
+        meant = kind(
+            provider=error.provider,
+            provider_code=error.provider_code,
+            status=error.status,
+            request_id=error.request_id,
+        )
+    for each in (error, meant):  # lm15's constructors add their advice, so the text is set here
+        each.message, each.retry_after, each.args = text, wait, (text,)
+    return meant
+
+
+def hidden(text: str, secrets: tuple[str, ...]) -> str:
+    """The text without the secrets, and without beginnings of them that are long enough to tell."""
+    for secret in filter(None, secrets):
+        for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
+            text = text.replace(secret[:length], "***")
+    return text
+
+
+def asked_to_wait(text: str) -> float | None:
+    """The seconds that a server's words ask to wait: "Please retry in 7.5s", "try again in 1m2s"."""
+    asked = _ASKED_TO_WAIT.search(text)
+    if asked is None:
+        return None
+    return sum(
+        float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+\.?\d*) ?(ms|h|m|s)", asked[1].lower())
     )
 
 
@@ -62,7 +91,9 @@ def causes(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _meaning(error: lm15.LM15Error, text: str) -> type[lm15.ProviderError] | None:
+def _meaning(error: lm15.LM15Error, text: str, wait: float | None) -> type[lm15.ProviderError] | None:
+    if isinstance(error, lm15.RateLimitError) and wait is not None:
+        return None  # who says when to come again is not short of money, whatever the words
     said = f"{error.provider_code or ''} {text}".lower()
     for status, words, kind in _MEANINGS:
         if error.status == status and not isinstance(error, kind) and re.search(words, said):

@@ -1,15 +1,16 @@
 """A model behind HTTP, in the provider's own form, by lm15's public provider classes."""
 
 import asyncio
+import base64
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from dspy import lm15
 
-from agenticiqa.programs.models.held_images import Splicing, marked
+from agenticiqa.programs.models.held_images import Splicing, Transport, marked
 from agenticiqa.programs.models.providers import Provider
 
 CONNECT = 10.0  # seconds
@@ -25,12 +26,13 @@ NAMED = {"properties", "$defs"}  # what is in these has names of ours for keys
 class Server:
     """A provider's interface at an address (``None``: its own), with a key; connections are kept and shared.
 
+    A name and password in the address go along as basic authentication, in place of a key in the same header.
     ``timeout`` is in seconds, for the connection to be made (at most 10), and for each wait for bytes.
     """
 
     provider: Provider
     model: str
-    address: str | None
+    address: str | None = field(repr=False)
     key: str = field(repr=False)
     timeout: float
     _sync: Any = field(default=None, repr=False)
@@ -67,7 +69,7 @@ class Server:
         config = lm15.RouterConfig(
             env={},  # nothing that happens to be in the environment goes anywhere
             api_keys={route: self.key},
-            base_urls={route: self.address} if self.address else None,
+            base_urls={route: without_login(self.address)} if self.address else None,
             timeouts=lm15.Timeouts(
                 connect=min(CONNECT, self.timeout), read=self.timeout, write=self.timeout, pool=self.timeout
             ),
@@ -76,7 +78,22 @@ class Server:
         )
         connected = router(config).lm(f"{route}:{self.model}")
         connected.transport = Splicing(connected.transport)
+        if basic := _basic(self.address):
+            connected.transport = Authorized(connected.transport, basic)
         return connected
+
+
+class Authorized:
+    """A transport that has another one send requests with this ``Authorization``."""
+
+    def __init__(self, inner: Transport, authorization: str) -> None:
+        self.inner, self._authorization = inner, authorization
+
+    def stream(self, request: Any) -> Any:
+        """Send the request, sync or async, whichever the other one is."""
+        others = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
+        request.headers = [*others, ("Authorization", self._authorization)]
+        return self.inner.stream(request)
 
 
 def without_bounds(schema: Any) -> Any:
@@ -101,6 +118,20 @@ def place(address: str) -> str:
     return f"{parts.hostname or address}{port}{parts.path.rstrip('/')}"
 
 
-def password(address: str | None) -> str:
-    """The password in an address, which is never shown; empty without one."""
-    return (urlsplit(address).password if address else None) or ""
+def without_login(address: str) -> str:
+    """An address without the name and password in it."""
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def secrets_in(address: str | None) -> tuple[str, ...]:
+    """What an address holds that is never shown: its password, in each form that it takes; without one its name."""
+    parts = urlsplit(address or "")
+    secret = parts.password or parts.username
+    return (secret, unquote(secret), str(_basic(address)).removeprefix("Basic ")) if secret else ()
+
+
+def _basic(address: str | None) -> str | None:
+    login = urlsplit(address or "").netloc.rpartition("@")[0]
+    name, _, password = map(unquote, login.partition(":"))
+    return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}" if login else None
