@@ -1,0 +1,96 @@
+"""A script with a sensible answer for every stage, and programs that ask a loopback server."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agenticiqa.configs import Config, PlannerConfig, StageConfig
+from agenticiqa.programs.assess import AgenticIQA
+from support.fake_server import Answer, Body, Server, field_of
+
+RATE = "Rate the perceptual quality of this image."
+ALL = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
+NONE = dict.fromkeys(ALL, False)
+LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
+ASSESSMENT = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
+ANSWER = {"final_answer": "The edges are soft.", "quality_reasoning": "The analysis says so."}
+STAND = {"need_replan": False, "replan_reason": ""}
+Script = Mapping[str, Answer | list[Any]]
+
+
+def plan(scope: str = "Global", flags: Mapping[str, bool] = ALL, **changes: Any) -> dict[str, Any]:
+    """A plan of these flags; ``changes`` are further fields."""
+    return {
+        "query_type": "IQA",
+        "query_scope": [scope],
+        "distortion_source": "Inferred",
+        "distortions": [],
+        "reference_mode": "No-Reference",
+        "required_tool": [],
+        "plan": dict(flags),
+        **changes,
+    }
+
+
+def locate(request: Body) -> dict[str, Any]:
+    """The same box for every region that is asked about."""
+    return {"regions": [{"region": r, "box": [250, 250, 750, 750]} for r in json.loads(field_of(request, "regions"))]}
+
+
+def detect(request: Body) -> dict[str, Any]:
+    """Blur in every region that is asked about."""
+    scope = json.loads(field_of(request, "query_scope"))
+    return {"distortion_set": [{"region": region, "distortions": ["Blurs"]} for region in scope]}
+
+
+def pairs(request: Body) -> list[tuple[str, str]]:
+    """The (region, distortion) pairs that are asked about."""
+    asked = json.loads(field_of(request, "distortion_set"))
+    return [(region, name) for region, names in asked.items() for name in names]
+
+
+def analyse(severity: str) -> Any:
+    """An analysis that gives every distortion the same severity."""
+
+    def answer(request: Body) -> dict[str, Any]:
+        return {
+            "distortion_analysis": [
+                {"region": region, "type": name, "severity": severity, "explanation": f"{name} in {region}."}
+                for region, name in pairs(request)
+            ]
+        }
+
+    return answer
+
+
+def select(request: Body) -> dict[str, Any]:
+    """The first tool of the list for everything."""
+    first = field_of(request, "available_tools").partition(" ")[0]
+    return {"selected_tools": [{"region": r, "distortion": d, "tool": first} for r, d in pairs(request)]}
+
+
+SCRIPT: Script = {
+    "plan": plan(),
+    "location": locate,
+    "detection": detect,
+    "analysis": analyse("moderate"),
+    "selection": select,
+    "assessment": ASSESSMENT,
+    "answer": ANSWER,
+    "decision": STAND,
+}
+
+
+def config_for(server: Server, **changes: Any) -> Config:
+    """Every stage on the server, without retries on faults; ``changes`` by stage."""
+    common = {"backend": "vllm.test", "api_base": server.url, "max_retries": 0, "timeout": 5.0}
+    stages: dict[str, Any] = {
+        "planner": PlannerConfig(**{**common, **changes.pop("planner", {})}),
+        **{name: StageConfig(**{**common, **changes.pop(name, {})}) for name in ("executor", "summarizer", "replan")},
+    }
+    return Config(**stages, **changes)
+
+
+def program_for(server: Server, **changes: Any) -> AgenticIQA:
+    """The program of that configuration."""
+    return AgenticIQA.from_config(config_for(server, **changes))
