@@ -31,6 +31,7 @@ from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
 from agenticiqa.programs.models.limits import LimitReached, within
 from agenticiqa.programs.outages import Outages
+from agenticiqa.programs.prepare import prepare
 from agenticiqa.programs.question import detect_query_type
 from agenticiqa.programs.result import to_json
 from agenticiqa.signatures.types import QueryType
@@ -73,6 +74,7 @@ def run(args: Namespace) -> int:
     if args.dry_run:
         show.print_estimate(estimate(config, [Job(label.image, query, label.reference) for label in labels]))
         return OK
+    prepare(config, limits)
     program = AgenticIQA.from_config(config)
     if args.prompts:
         program.load(args.prompts)

@@ -18,9 +18,11 @@ from agenticiqa.programs import show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.assess_command import WORKERS
 from agenticiqa.programs.backends import connect
-from agenticiqa.programs.command import OK, add_backend_arguments, config_from
+from agenticiqa.programs.command import OK, add_backend_arguments, config_from, limits_from
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 from agenticiqa.programs.many import Job, judge_many
+from agenticiqa.programs.models.limits import within
+from agenticiqa.programs.prepare import prepare
 
 LEAST_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
 OTHER_MODE = ("summarizer.answer", "executor.locate")  # what rating a whole image never reaches
@@ -55,6 +57,8 @@ def run(args: Namespace) -> int:
     if not args.verbose:
         logging.getLogger("dspy").setLevel(logging.WARNING)
     config = config_from(args)
+    limits = limits_from(args, config)
+    prepare(config, limits)
     program = AgenticIQA.from_config(config)
     predictors = [name for name, _ in program.named_predictors() if not name.startswith(OTHER_MODE)]
     if not predictors:
@@ -74,19 +78,20 @@ def run(args: Namespace) -> int:
     pin(log_dir, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     try:
-        before = scores(program, parts.held_out, args.workers)
-        tuned, search = tune(
-            program,
-            DEFAULT_QUERY,
-            parts,
-            scale,
-            reflection,
-            budget=args.budget,
-            seed=args.seed,
-            log_dir=log_dir,
-            workers=args.workers,
-        )
-        after = scores(tuned, parts.held_out, args.workers)
+        with within(limits):
+            before = scores(program, parts.held_out, args.workers)
+            tuned, search = tune(
+                program,
+                DEFAULT_QUERY,
+                parts,
+                scale,
+                reflection,
+                budget=args.budget,
+                seed=args.seed,
+                log_dir=log_dir,
+                workers=args.workers,
+            )
+            after = scores(tuned, parts.held_out, args.workers)
     except (KeyboardInterrupt, dspy.LMError):
         print(f"agenticiqa: the same command goes on from what is kept in {log_dir}", file=sys.stderr)
         raise

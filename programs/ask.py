@@ -16,10 +16,13 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
+from agenticiqa.programs import tell
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.events import event
 from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.models.cleaning import cut_short
 from agenticiqa.programs.models.engine import Model
 from agenticiqa.programs.models.held_images import holding
 from agenticiqa.programs.models.ledger import asking
@@ -48,7 +51,8 @@ class Asked(dspy.Module):
 
     Around one ``dspy.Predict``, so that an optimizer finds exactly this predictor, and in its trace the one answer that
     was accepted. The signature has one output field, a pydantic model. ``backend`` names the models to ask; without
-    one, DSPy's current ``lm`` is asked.
+    one, DSPy's current ``lm`` is asked. With ``reads_tokens`` log-probabilities are asked for, where the model gives
+    them; no other question pays for them.
 
     Returns a ``dspy.Prediction`` of ``answer`` (the validated output), ``retries`` (what was wrong with each rejected
     attempt) and ``logprobs`` (the tokens' log-probabilities, where the backend gives them). Raises Unanswered when no
@@ -56,13 +60,20 @@ class Asked(dspy.Module):
     """
 
     def __init__(
-        self, signature: type[dspy.Signature], *, stage: str, backend: Backend | None = None, attempts: int = 3
+        self,
+        signature: type[dspy.Signature],
+        *,
+        stage: str,
+        backend: Backend | None = None,
+        attempts: int = 3,
+        reads_tokens: bool = False,
     ) -> None:
         super().__init__()
         self.predict = dspy.Predict(signature)
         self.stage = stage
         self.backend = backend or Backend.ambient()
         self.attempts = attempts
+        self.reads_tokens = reads_tokens
 
     def forward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
         """Ask, sync. ``check`` is given the output and raises Rejected when it breaks a rule of the stage."""
@@ -81,8 +92,11 @@ class Asked(dspy.Module):
         raw, typed = "", None
         for attempt in range(1, self.attempts + 1):
             request = {**given, **self._again(reasons)}
+            turn = {"stage": self.stage, "attempt": attempt, "attempts": self.attempts}
+            tell.asked(self.stage, attempt, self.attempts)
             if logger.isEnabledFor(logging.DEBUG):
-                logger.debug("%s: attempt %d of %d: %s", self.stage, attempt, self.attempts, self._prompt(request))
+                prompt = self._prompt(request)
+                logger.debug("%s: attempt %d of %d: %s", *turn.values(), prompt, extra=event("prompt", **turn))
             started = time.perf_counter()
             try:
                 with asking(self.stage) as spent:
@@ -100,14 +114,22 @@ class Asked(dspy.Module):
             except Rejected as error:
                 reasons.append(str(error))
             else:
-                logger.debug("%s: answered in %.2f s: %s", self.stage, time.perf_counter() - started, _cut(raw))
+                logger.debug("%s: replied: %s", self.stage, _cut(raw), extra=event("reply", **turn))
+                tell.answered(self.stage, attempt, spent, time.perf_counter() - started)
                 if trace is not None:  # whoever reads it knows nothing of images that are held
                     seen = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
                     trace.append((self.predict, seen, dspy.Prediction(**{field: typed})))
                 return dspy.Prediction(answer=typed, retries=reasons, logprobs=prediction.get("logprobs"))
-            logger.warning("%s: attempt %d of %d rejected: %s", self.stage, attempt, self.attempts, reasons[-1])
-            logger.debug("%s: rejected answer: %s", self.stage, _cut(raw))
-        logger.error("%s: no usable answer in %d attempts; the last one was: %s", self.stage, self.attempts, raw)
+            told = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
+            logger.warning("%s: attempt %d of %d rejected: %s", *turn.values(), reasons[-1], extra=told)
+            logger.debug("%s: rejected: %s", self.stage, _cut(raw), extra=event("reply", **turn))
+        logger.error(
+            "%s: no usable answer in %d attempts; the last one was: %s",
+            self.stage,
+            self.attempts,
+            raw,
+            extra=event("unanswered", stage=self.stage, attempts=self.attempts),
+        )
         raise Unanswered(self.stage, reasons, raw, typed)
 
     def _reach(self, request: dict[str, Any]) -> Flow[dspy.Prediction]:
@@ -121,13 +143,17 @@ class Asked(dspy.Module):
             except dspy.LMError as error:
                 if not dspy.is_retryable_lm_error(error):
                     raise
-                why = str(error).partition("\n")[0]
-                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, settings["lm"].model, why)
+                name, why = settings["lm"].model, str(error).partition("\n")[0]
+                told = event("fallback", stage=self.stage, model=name, reason=why)
+                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, name, why, extra=told)
                 self.backend.out_of_reach(settings["lm"])
         try:
             return (yield from self._call(request, last))
         except dspy.LMError as error:
-            logger.info("%s: the model stays out of reach: %s", self.stage, error)  # whoever catches it tells the user
+            told = event("unreachable", stage=self.stage, reason=str(error))
+            logger.info(
+                "%s: the model stays out of reach: %s", self.stage, error, extra=told
+            )  # the catcher tells users
             raise
 
     def _call(self, request: dict[str, Any], settings: Mapping[str, Any]) -> Flow[dspy.Prediction]:
@@ -136,6 +162,8 @@ class Asked(dspy.Module):
         engine = settings["lm"].engine if "lm" in settings else None
         if isinstance(engine, Model):
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
+            if self.reads_tokens and engine.top_logprobs:
+                request = {**request, "config": {"logprobs": True, "top_logprobs": engine.top_logprobs}}
             with holding(sent) as shown:
                 return (yield Call(self.predict, {**request, **shown}, settings))
         shown = {name: image.to_dspy() for name, image in images.items()}
@@ -166,6 +194,8 @@ class Asked(dspy.Module):
 
 def reason(error: AdapterParseError) -> str:
     """What was wrong with an answer, for the model that gave it: the fields and what each should have been."""
+    if cut_short(said(error)):
+        return CUT_OFF
     cause = error.__cause__
     while cause is not None and not isinstance(cause, ValidationError):
         cause = cause.__cause__

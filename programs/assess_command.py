@@ -33,6 +33,7 @@ from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
 from agenticiqa.programs.models.limits import LimitReached, within
 from agenticiqa.programs.outages import Outages
+from agenticiqa.programs.prepare import prepare
 from agenticiqa.programs.result import to_json
 
 WORKERS = 4  # with a model, where the work is waiting
@@ -111,6 +112,7 @@ def run(args: Namespace) -> int:
     if args.dry_run:
         show.print_estimate(estimate(config, jobs), as_json=args.json)
         return OK
+    prepare(config, limits)
     program = AgenticIQA.from_config(config)
     then = _drawing(args.save_maps, jobs) if args.save_maps else to_json
     with contextlib.ExitStack() as stack:

@@ -140,7 +140,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
         top_logprobs=_top_logprobs(stage, provider.most_logprobs if provider.logprobs else 0),
         formats=provider.formats,
         price=stage.price,
-        secrets=tuple(secret for secret in (key, password(stage.api_base)) if secret not in (NO_KEY, "")),
+        secrets=(*(() if key == NO_KEY else (key,)), *secrets_in(stage.api_base)),
     )
     options: dict[str, Any] = {
         "top_p": stage.top_p if provider.takes_top_p else None,

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import json
-import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import dspy
 
 from agenticiqa.configs import ConfigError, load_config
-from agenticiqa.programs import assess_command, show
+from agenticiqa.programs import assess_command, backends_command, logs, show, tracing
 from agenticiqa.programs.command import INTERRUPTED, OK, SOME_FAILED, USAGE, Command, one_line
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.tools import toolbox
@@ -21,9 +20,11 @@ from agenticiqa.programs.tools.cards import listing
 def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | None = None) -> int:
     """Run one command and return its exit status; errors of ours become one line on stderr."""
     args = _parser(commands or COMMANDS).parse_args(argv)
-    _log_to_stderr(args.verbose)
     try:
-        return int(args.run(args))
+        with logs.told(args.verbose, args.log):
+            if args.mlflow:
+                tracing.begin(args.mlflow)
+            return int(args.run(args))
     except (UserError, ConfigError) as error:
         return _complain(str(error), USAGE)
     except (AgenticIQAError, dspy.LMError) as error:
@@ -55,6 +56,9 @@ COMMANDS: dict[str, Command] = {
     "assess": Command(
         "judge images, or answer a question about them", assess_command.add_arguments, assess_command.run
     ),
+    "backends": Command(
+        "show which models are asked, and what each can do", backends_command.add_arguments, backends_command.run
+    ),
     "tools": Command("list the metrics: kind, direction, range, what each is best at", _tools_arguments, _tools),
 }
 
@@ -69,18 +73,11 @@ def _parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
         sub = subparsers.add_parser(name, help=command.help, description=command.help.capitalize() + ".")
         command.add_arguments(sub)
         sub.add_argument(
-            "-v", "--verbose", action="count", default=0, help="tell the steps on stderr; twice: the prompts"
+            "-v", "--verbose", action="count", default=0, help="tell the steps on stderr; twice: and the prompts"
         )
-        sub.set_defaults(run=command.run)
+        sub.add_argument("--log", metavar="FILE", help="append every step to FILE, as JSON lines")
+        sub.set_defaults(run=command.run, mlflow=None)
     return parser
-
-
-def _log_to_stderr(verbose: int) -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log = logging.getLogger("agenticiqa")
-    log.handlers, log.propagate = [handler], False
-    log.setLevel([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
 
 
 def _complain(message: str, status: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agenticiqa.configs import Config, load_config
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.models.limits import Limits
+from agenticiqa.programs.tracing import add_tracing_argument
 
 STAGES = ("planner", "executor", "summarizer", "replan")
 SMALLEST_SENT = 32
@@ -49,6 +50,7 @@ def add_backend_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-usd", metavar="M", type=float, help="stop before this is spent (needs price in the configuration)"
     )
+    add_tracing_argument(parser)
 
 
 def add_dry_run_argument(parser: ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
+from agenticiqa.programs.events import event
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.offline.planning.planner import plan_question
@@ -77,12 +78,16 @@ class Planner(Stage):
 
     def _without_the_model(self, gave_up: Unanswered, query: str, given: bool, earlier: str) -> PlannerOutput:
         if isinstance(gave_up.last_answer, PlanAnswer):
-            logger.warning("planner: the model keeps breaking the rules of planning; the rules set the plan's flags")
+            told = event("fallback", stage=self.ask.stage, reason="the model keeps breaking the rules of planning")
+            logger.warning(
+                "planner: the model keeps breaking the rules of planning; the rules set the plan's flags", extra=told
+            )
             return enforce(
                 gave_up.last_answer.to_plan(), reference_given=given, known_tools=self.toolbox, again=bool(earlier)
             )
         if self.on_failure == "rules":
-            logger.warning("planner: no usable plan from the model; planning by rules")
+            told = event("fallback", stage=self.ask.stage, reason="no usable plan from the model")
+            logger.warning("planner: no usable plan from the model; planning by rules", extra=told)
             return plan_question(query, reference_given=given, known_tools=self.toolbox, feedback=earlier)
         raise gave_up
 

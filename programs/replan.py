@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 import dspy
 
+from agenticiqa.programs import tell
 from agenticiqa.programs.ask import Asked
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.events import event
 from agenticiqa.programs.evidence import contradictions, format_evidence, gaps, uncertainties
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.signatures.replan import DecideReplan
@@ -54,15 +56,16 @@ class Replan(Stage):
                 retries = reply.retries
                 reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
             except Unanswered as gave_up:
-                logger.warning("replan: the judge gave no usable decision, so the answer stands")
+                told = event("fallback", stage="replan", reason="the judge gave no usable decision")
+                logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=told)
                 retries = gave_up.account
         if not reasons:
+            tell.stays(iteration, doubts)
             return dspy.Prediction(result=result, retries=retries)
         reason = "; ".join(reasons)
+        tell.replans(reason, iteration, max_iterations)
         if iteration >= max_iterations:
-            logger.warning("replan: the limit of %d iterations is reached, still: %s", max_iterations, reason)
             return dspy.Prediction(result=result, retries=retries)
-        logger.info("replan: need_replan=true, reason: %s, iteration %d", reason, iteration)
         again = result.model_copy(update={"need_replan": True, "replan_reason": reason})
         return dspy.Prediction(result=again, retries=retries)
 

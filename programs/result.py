@@ -14,16 +14,21 @@ from agenticiqa.signatures.types import SummarizerOutput
 
 @dataclass
 class Told:
-    """What the stages told of themselves: wall time by stage, and why answers were rejected."""
+    """What the stages told of themselves: wall time by stage, and why answers were rejected.
+
+    ``seconds`` are those of a stage's last run, ``timings_ms`` the sums over all iterations.
+    """
 
     timings_ms: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
     retries: dict[str, list[str]] = field(default_factory=dict)
 
     def stage(self, name: str, module: dspy.Module, inputs: dict[str, Any]) -> Flow[dspy.Prediction]:
-        """Run one stage and note its time (summed over iterations) and its retries."""
+        """Run one stage and note its time and its retries."""
         started = time.perf_counter()
         prediction = yield Call(module, inputs)
-        self.timings_ms[name] = self.timings_ms.get(name, 0.0) + (time.perf_counter() - started) * 1000
+        self.seconds[name] = time.perf_counter() - started
+        self.timings_ms[name] = self.timings_ms.get(name, 0.0) + self.seconds[name] * 1000
         rejected = prediction.retries
         for part, reasons in (rejected if isinstance(rejected, dict) else {name: rejected}).items():
             if reasons:
@@ -47,6 +52,7 @@ def to_json(result: dspy.Prediction) -> dict[str, Any]:
         "quality_reasoning": summary.quality_reasoning,
         "quality_probs": summary.quality_probs,
         "probability_source": summary.probability_source,
+        "probability_mass": summary.probability_mass,
         "plan": result.plan.model_dump(mode="json"),
         "executor_evidence": result.executor_evidence.model_dump(mode="json"),
         "summarizer_result": summary.model_dump(mode="json"),

@@ -126,6 +126,34 @@ def print_estimate(found: Estimate, as_json: bool = False) -> None:
         print(f"agenticiqa: {refused}", file=sys.stderr)
 
 
+def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
+    """The backends of a configuration as a table on stdout, and below it what can be named in one, if given."""
+    table = Table("stages", "backend", "JSON", "log-probs", "seed", "images", "known from")
+    table.columns[1].overflow = table.columns[-1].overflow = "fold"
+    for row in rows:
+        where = [row["backend"], *([row["server"]] if row["server"] else [])]
+        if row["key"]:
+            where.append(f"key {row['key']['variable']} ({'set' if row['key']['set'] else 'not set'})")
+        table.add_row(
+            "\n".join(row["stages"]),
+            escape("\n".join(where)),
+            row["structured_outputs"] or "-",
+            _yes_or_no(row["logprobs"]),
+            _yes_or_no(row["seed"]),
+            "several" if row["several_images"] else "one" if row["images"] else _yes_or_no(row["images"]),
+            row["known"],
+        )
+    console = _console()
+    console.print(table)
+    if providers:
+        table = _table("provider", "needs", "JSON objects", "log-probs", "seed", "images")
+        for row in providers:
+            has = (_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed"))
+            table.add_row(row["provider"], row["needs"], *has, ", ".join(row["formats"]))
+        console.print("\nWhat can be named, and what its interface has (a model or server may have less):")
+        console.print(table)
+
+
 def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator[T]:
     """The items, with a bar on stderr while they come, if that is a terminal and there is more than one.
 
@@ -173,6 +201,10 @@ def _answer(row: dict[str, Any]) -> Text:
         ("█" * filled + "░" * (20 - filled), colour),
         f"  {row['quality_level']}",
     )
+
+
+def _yes_or_no(value: bool | int | None) -> str:
+    return "-" if value is None else "yes" if value else "no"
 
 
 def _table(*columns: str) -> Table:

@@ -8,6 +8,7 @@ from typing import Any
 import dspy
 import json_repair
 
+from agenticiqa.programs import tell
 from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import NoScore, Unanswered
@@ -60,15 +61,7 @@ class Summarizer(Stage):
         """
         kind = detect_query_type(query, plan.query_type)
         scoring = kind is QueryType.SCORING
-        logger.info(
-            "summarizer: query type %s, %s mode, %d analysed distortions, %d tool scores, image %s, reference %s",
-            plan.query_type,
-            "scoring" if scoring else "explanation/QA",
-            sum(map(len, (evidence.distortion_analysis or {}).values())),
-            len(evidence.scores),
-            image.source,
-            reference.source if reference else None,
-        )
+        tell.summarizing(plan, kind, evidence, image, reference)
         inputs: dict[str, Any] = {"image": image, "query": query, "evidence": evidence, "reference": reference}
         if not scoring:
             inputs["options"] = parse_options(query)
@@ -86,6 +79,7 @@ class Summarizer(Stage):
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
         score = self.fusion.fuse_scores(scores, p)
         seen = sum(level * share for level, share in p.items())
+        tell.scored(score, evidence, reply, seen)
         how = f"Score {score:.2f} ({level_name(score)})"
         if scores:
             mean = f"{evidence.overall_mean:.2f} (n={len(scores)})"
@@ -100,9 +94,11 @@ class Summarizer(Stage):
             used_evidence=_used(evidence),
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=reply.source,
+            probability_mass=reply.get("mass"),
         )
 
     def _answered(self, reply: dspy.Prediction, evidence: ExecutorOutput) -> SummarizerOutput:
+        tell.concluded(reply.final_answer, reply.reasoning)
         return SummarizerOutput(
             final_answer=reply.final_answer,
             quality_reasoning=_sentences(reply.reasoning, *_caveats(evidence)),
@@ -119,25 +115,33 @@ class Scorer(Stage):
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3, fusion: ScoreFusion | None = None) -> None:
         super().__init__()
-        self.ask = Asked(ScoreQuality, stage="scoring", backend=backend, attempts=attempts)
+        self.ask = Asked(ScoreQuality, stage="scoring", backend=backend, attempts=attempts, reads_tokens=True)
         self.fusion = fusion or ScoreFusion()
 
     def steps(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Flow[dspy.Prediction]:
-        """A prediction of ``probabilities`` ({1..5: p}), ``source``, ``reasoning`` and ``retries``."""
+        """A prediction of ``probabilities`` ({1..5: p}), ``source``, ``mass``, ``reasoning`` and ``retries``.
+
+        ``mass`` is the share of the level token's probability that fell on levels; ``None`` where no tokens were read.
+        """
         inputs = _inputs(image, query, evidence, reference)
         try:
             reply = yield Call(self.ask, {"inputs": inputs, "check": refuse_plain_probabilities})
         except Unanswered as gave_up:
             return self._from_the_reasoning(gave_up)
         assessment = reply.answer
-        p: Probabilities | None = level_probabilities_from_tokens(reply.logprobs)
+        reading = level_probabilities_from_tokens(reply.logprobs)
+        p: Probabilities | None = reading.probabilities if reading else None
         source = "logprobs" if p else "quality_probs"
         if p is None:
             p = self.fusion.extract_vlm_probabilities({"quality_probs": assessment.quality_probs.by_level()})
         return dspy.Prediction(
-            probabilities=p, source=source, reasoning=assessment.quality_reasoning, retries=reply.retries
+            probabilities=p,
+            source=source,
+            mass=reading.mass if reading else None,
+            reasoning=assessment.quality_reasoning,
+            retries=reply.retries,
         )
 
     def _from_the_reasoning(self, gave_up: Unanswered) -> dspy.Prediction:

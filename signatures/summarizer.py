@@ -34,8 +34,13 @@ class Assessment(Strict):
 
     @field_validator("quality_level", mode="before")
     @classmethod
-    def _fold_case(cls, value: Any) -> Any:
-        return fold_case(value, tuple(LEVELS))
+    def _fold_level(cls, value: Any) -> Any:
+        """A level's name in any case, or its number: 4, 4.0 and "4" mean Good."""
+        by_number = {str(number): name for name, number in LEVELS.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return by_number.get(f"{value:g}", value)
+        folded = fold_case(value, tuple(LEVELS))
+        return by_number.get(folded.strip(), folded) if isinstance(folded, str) else folded
 
 
 class ScoreQuality(dspy.Signature):

@@ -268,7 +268,9 @@ class SummarizerOutput(Strict):
     """The answer with its reason.
 
     ``final_answer`` is a float in [1, 5] when scoring (``quality_score`` is then the same number) and text otherwise.
-    ``quality_probs`` maps the levels "1".."5" to probabilities, ``probability_source`` says where they came from.
+    ``quality_probs`` maps the levels "1".."5" to probabilities, ``probability_source`` says where they came from, and
+    ``probability_mass`` how much of the level token's probability fell on levels, where tokens were read at all; under
+    one half they are not used.
     """
 
     model_config = ConfigDict(
@@ -300,6 +302,7 @@ class SummarizerOutput(Strict):
     probability_source: (
         Literal["logprobs", "quality_probs", "reasoning", "uniform", "measurements", "learned"] | None
     ) = None
+    probability_mass: float | None = Field(default=None, ge=0, le=1)
 
     @field_validator("final_answer")
     @classmethod

@@ -31,8 +31,10 @@ def examples() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache() -> None:
-    """A new cache in memory: DSPy's key leaves the server out, so tests would be given each other's answers."""
+def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A new cache in memory, so that no test is given another's answers, and none of what other servers can do."""
     import dspy
+
+    monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path_factory.mktemp("cache")))
 
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)

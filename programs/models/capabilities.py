@@ -50,8 +50,8 @@ class Capabilities:
     def structure(self) -> str:
         """How it can be asked for JSON, in words."""
         if self.schema == "refused":
-            return "JSON objects (no schema)" if self.json_object else "none"
-        return "strict JSON schema" if self.schema == "enforced" else "JSON schema (not enforced)"
+            return "JSON objects" if self.json_object else "none"
+        return "strict JSON schema" if self.schema == "enforced" else "JSON schema, not enforced"
 
     def __str__(self) -> str:
         pictures = "several images" if self.several_images else "only one image" if self.images else "images"

@@ -41,7 +41,7 @@ def understood(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     wait = error.retry_after
     if isinstance(error, lm15.RateLimitError):
         wait = asked_to_wait(text) if wait is None else wait
-        if wait is not None:
+        if wait:
             text += f" (it asks to wait {wait:g} s)"
     meant, kind = error, _meaning(error, text, wait)
     if error.status in (404, 405) and "model" not in text.lower():
@@ -92,7 +92,7 @@ def causes(error: BaseException) -> list[BaseException]:
 
 
 def _meaning(error: lm15.LM15Error, text: str, wait: float | None) -> type[lm15.ProviderError] | None:
-    if isinstance(error, lm15.RateLimitError) and wait is not None:
+    if isinstance(error, lm15.RateLimitError) and wait:
         return None  # who says when to come again is not short of money, whatever the words
     said = f"{error.provider_code or ''} {text}".lower()
     for status, words, kind in _MEANINGS:

@@ -39,8 +39,7 @@ def worth_another(error: BaseException) -> bool:
 
 def wait(state: tenacity.RetryCallState) -> float:
     """Seconds until the next attempt."""
-    hint = getattr(_failure(state), "retry_after", None)
-    if hint is not None:
+    if hint := getattr(_failure(state), "retry_after", None):
         return float(hint)
     doubled: float = min(2.0 ** (state.attempt_number - 1), LONGEST_WAIT)
     return doubled * random.uniform(1, 1.25)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.events import event
 from agenticiqa.programs.tools.agreement import Agreement
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.pixels import Plane
@@ -106,11 +107,9 @@ def run_tool(
     except Exception as failure:  # one broken metric must not sink the run; it is recorded, logged and shown
         raw = calibrated = None
         error = str(failure) if isinstance(failure, ToolError) else f"{type(failure).__name__}: {failure}"
-        logger.warning("tool %s failed on %s: %s", card.name, region, error)
+        told = event("tool_failed", tool=card.name, region=region, error=error)
+        logger.warning("tool %s failed on %s: %s", card.name, region, error, extra=told)
     ms = (time.perf_counter() - started) * 1000
-    logger.info(
-        "tool %s on %s for %s: raw %s, calibrated %s, %.1f ms", card.name, region, distortion, raw, calibrated, ms
-    )
     return ToolCall(
         tool=card.name, region=region, distortion=distortion, raw=raw, calibrated=calibrated, ms=ms, error=error
     )

@@ -178,3 +178,14 @@ def test_with_backend_takes_no_address_and_no_key_along_to_another_server() -> N
 def test_a_configuration_cannot_be_changed_by_accident() -> None:
     with pytest.raises(ValueError, match="frozen"):
         StageConfig().backend = "openai.gpt-4o"
+
+
+PROVIDERS = resources.files("agenticiqa.configs") / "providers"
+EXAMPLES = sorted(entry.name.removesuffix(".yaml") for entry in PROVIDERS.iterdir() if entry.name.endswith(".yaml"))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_of_a_provider_is_a_configuration(name: str) -> None:
+    config = load_config(f"providers/{name}")
+    assert not config.is_offline
+    assert name == "hybrid" or {getattr(config, stage).backend.partition(".")[0] for stage in STAGES} == {name}

@@ -499,7 +499,7 @@ def test_an_outage_in_mid_run_surfaces_as_an_outage(
 def test_a_server_that_hangs_surfaces_as_an_outage(photo: Path, asynchronous: bool) -> None:
     with fake_server(by_stage({**SCRIPT, "assessment": hang()})) as server:
         program = program_for(server, summarizer={"timeout": 0.3})
-        with pytest.raises(dspy.LMTransportError, match="timed out"):
+        with pytest.raises(dspy.LMTimeoutError, match=r"no answer within 0\.3 s"):
             asyncio.run(program.acall(photo)) if asynchronous else program(photo)
     assert len(server.of("assessment")) == 1
 
@@ -522,7 +522,7 @@ def test_the_fallback_takes_over_in_mid_run(photo: Path) -> None:
         )
     assert second.stages() == ["assessment"]
     assert result.retries == {}
-    assert set(result.usage) == {"hosted_vllm/test", "hosted_vllm/other"}
+    assert set(result.usage) == {"vllm/test", "vllm/other"}
 
 
 def test_a_sub_task_without_a_usable_answer_is_a_gap_and_is_planned_again(photo: Path) -> None:
@@ -555,6 +555,8 @@ def comparable(result: dspy.Prediction) -> dict[str, Any]:
     row.pop("timings_ms")
     for call in row["executor_evidence"]["tool_log"]:
         call.pop("ms")
+    for spent in row["usage_by_stage"].values():
+        spent.pop("seconds")
     return row
 
 
@@ -597,7 +599,7 @@ def test_many_images_at_once_in_threads(photo: Path) -> None:
     for job, outcome in outcomes.items():
         assert isinstance(outcome, dspy.Prediction)
         assert outcome.query == job.query
-        assert outcome.usage["hosted_vllm/test"]["total_tokens"] == 75
+        assert outcome.usage["vllm/test"]["total_tokens"] == 75
 
 
 def test_usage_and_retries_are_those_of_the_whole_run(photo: Path) -> None:
@@ -617,7 +619,7 @@ def test_usage_and_retries_are_those_of_the_whole_run(photo: Path) -> None:
         "summarize": 1,
     }
     assert len(server.requests) == 9
-    spent = result.usage["hosted_vllm/test"]
+    spent = result.usage["vllm/test"]
     assert (spent["prompt_tokens"], spent["completion_tokens"]) == (8 * 10 + 1000, 8 * 5 + 1)
     assert set(result.timings_ms) == {"plan", "execute", "summarize", "replan"}
 

@@ -25,6 +25,7 @@ KEYS = [
     "quality_reasoning",
     "quality_probs",
     "probability_source",
+    "probability_mass",
     "plan",
     "executor_evidence",
     "summarizer_result",
@@ -33,6 +34,7 @@ KEYS = [
     "backend",
     "retries",
     "usage",
+    "usage_by_stage",
     "timings_ms",
     "version",
 ]

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from agenticiqa.programs.models.probe import OBEYED, OPENING
+
 Body = dict[str, Any]
 
 
@@ -62,21 +64,29 @@ class Server:
 
 
 @contextmanager
-def fake_server(reply: Script | str | Reply) -> Iterator[Server]:
-    """Run a server on a free port of 127.0.0.1 for as long as the context lasts."""
+def fake_server(reply: Script | str | Reply, probes: Script | None = None) -> Iterator[Server]:
+    """Run a server on a free port of 127.0.0.1 for as long as the context lasts.
+
+    The probe's questions are answered by the server itself (``able``) and not kept, unless ``probes`` answers them.
+    """
     stopping, lock = threading.Event(), threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            body, probed = json.loads(raw), OPENING.encode() in raw
+            if probed and probes is None:
+                self._send(able(body), body)
+                return
             with lock:
                 server.requests.append(body)
                 server.headers.append({name.lower(): value for name, value in self.headers.items()})
                 server.paths.append(self.path)
             try:
-                answer = reply(body) if callable(reply) else reply
+                script = probes if probed and probes else reply
+                answer = script(body) if callable(script) else script
             except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
                 answer = Reply(status=400, raw_body=json.dumps({"error": {"message": repr(error)}}).encode())
             self._send(Reply(answer) if isinstance(answer, str) else answer, body)
@@ -112,6 +122,12 @@ def fake_server(reply: Script | str | Reply) -> Iterator[Server]:
         httpd.shutdown()
         httpd.server_close()
         thread.join()
+
+
+def able(body: Body) -> Reply:
+    """The answer to the probe of a server that keeps to a schema, and gives no log-probabilities."""
+    form = body.get("response_format", {}).get("type")
+    return Reply(json.dumps(OBEYED) if form == "json_schema" else "yes")
 
 
 def in_turn(*answers: Answer) -> Callable[[Body], Reply | str]:

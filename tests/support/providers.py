@@ -14,12 +14,13 @@ file) have them; some of the rarer complaints about a request are told in words 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
+from agenticiqa.programs.models.probe import OBEYED, OPENING
 from support.fake_server import Body, Reply, Script, stage_of
 from support.provider_anthropic import Anthropic
 from support.provider_base import Arrived, Kind, Refused, Seen, Told, error_reply, loopback, tokens
@@ -44,6 +45,8 @@ class Dialect(Protocol):
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply: ...
 
 
+ProbeScript = Callable[[Seen], str | Reply]
+
 ANTHROPIC = Anthropic()
 GEMINI = Gemini()
 DIALECTS: tuple[Dialect, ...] = (OPENAI, ANTHROPIC, GEMINI, VLLM, SGLANG, OLLAMA, LLAMACPP, LMSTUDIO)
@@ -64,21 +67,33 @@ class ProviderServer:
 
 
 @contextmanager
-def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | None = None) -> Iterator[ProviderServer]:
-    """Run a server on loopback. With a ``key`` it takes no other, if such a server checks keys at all."""
+def provider_server(
+    dialect: Dialect, script: Script | str | Reply, key: str | None = None, probes: ProbeScript | None = None
+) -> Iterator[ProviderServer]:
+    """Run a server on loopback. With a ``key`` it takes no other, if such a server checks keys at all.
+
+    The probe's questions are answered as that provider does (``able``) and not kept, unless ``probes`` answers them.
+    """
     lock = Lock()
 
     def respond(arrived: Arrived) -> Reply:
+        probed = OPENING.encode() in arrived.raw
+        kept = not probed or probes is not None
         try:
             seen = dialect.read(arrived, key)
         except Refused as refused:
-            with lock:
-                server.refused.append(str(refused))
+            if kept:
+                with lock:
+                    server.refused.append(str(refused))
             return refused.reply
-        with lock:
-            server.seen.append(seen)
+        if kept:
+            with lock:
+                server.seen.append(seen)
         try:
-            said = script(seen.as_chat()) if callable(script) else script
+            if probed:
+                said: str | Reply = (probes or able)(seen)
+            else:
+                said = script(seen.as_chat()) if callable(script) else script
         except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
             return error_reply(400, {"error": {"message": repr(error)}})
         reply = Reply(said) if isinstance(said, str) else said
@@ -87,6 +102,11 @@ def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | N
     with loopback(respond) as address:
         server = ProviderServer(f"{address}{dialect.base}", dialect)
         yield server
+
+
+def able(seen: Seen) -> str:
+    """The answer to the probe of a server that keeps to a schema."""
+    return "yes" if seen.schema is None else json.dumps(OBEYED)
 
 
 def fault(dialect: Dialect, kind: Kind, retry_after: float | None = None) -> Reply:

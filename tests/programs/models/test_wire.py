@@ -133,7 +133,8 @@ def on(server: ProviderServer, **changes: Any) -> StageConfig:
 
 def asked(stage: StageConfig, stage_name: str = "assessment") -> Asked:
     signature = (SEES | REASONS | {"location": (LocateRegions, {})})[stage_name][0]
-    return Asked(signature, stage=stage_name, backend=connect(stage), attempts=1)
+    scoring = stage_name == "assessment"
+    return Asked(signature, stage=stage_name, backend=connect(stage), attempts=1, reads_tokens=scoring)
 
 
 def inputs(image: Path, reference: Path | None = None, query: str = RATE, stage: str = "assessment") -> dict[str, Any]:
