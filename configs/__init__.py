@@ -1,5 +1,23 @@
 """The shipped configuration, and the one model that reads it."""
 
-from agenticiqa.configs.schema import Config, ConfigError, FusionConfig, PlannerConfig, Price, StageConfig, load_config
+from agenticiqa.configs.schema import (
+    STAGES,
+    Config,
+    ConfigError,
+    FusionConfig,
+    PlannerConfig,
+    Price,
+    StageConfig,
+    load_config,
+)
 
-__all__ = ["Config", "ConfigError", "FusionConfig", "PlannerConfig", "Price", "StageConfig", "load_config"]
+__all__ = [
+    "STAGES",
+    "Config",
+    "ConfigError",
+    "FusionConfig",
+    "PlannerConfig",
+    "Price",
+    "StageConfig",
+    "load_config",
+]

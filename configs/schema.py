@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
+STAGES = ("planner", "executor", "summarizer", "replan")
 
 
 class ConfigError(ValueError):
@@ -115,9 +116,7 @@ class Config(Section):
             no_fallback = dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env"))
             return stage.model_copy(update={**changes, **no_fallback})
 
-        return self.model_copy(
-            update={name: moved(getattr(self, name)) for name in ("planner", "executor", "summarizer", "replan")}
-        )
+        return self.model_copy(update={name: moved(getattr(self, name)) for name in STAGES})
 
     def in_profile(self) -> "Config":
         """What the profile means: ``fast`` looks and doubts offline, by measurements and rules, and plans only once."""
@@ -129,7 +128,7 @@ class Config(Section):
     @property
     def is_offline(self) -> bool:
         """Whether no stage asks a language model."""
-        return all(stage.is_offline for stage in (self.planner, self.executor, self.summarizer, self.replan))
+        return all(getattr(self, name).is_offline for name in STAGES)
 
 
 def load_config(path_or_name: str | os.PathLike[str] | None = None) -> Config:

@@ -9,8 +9,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.configs import Config
-from agenticiqa.programs.command import STAGES
+from agenticiqa.configs import STAGES, Config
 from agenticiqa.programs.errors import UserError
 
 # How a model is reached may change between two halves of a run; what is asked of which model may not.

@@ -4,11 +4,12 @@ import logging
 import os
 from collections.abc import Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import dspy
 
-from agenticiqa.configs import Config, load_config
+from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs import saving, tell
 from agenticiqa.programs.backends import connect, without_place
 from agenticiqa.programs.early import begin
@@ -260,6 +261,12 @@ def by_model(usage: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def backend_name(config: Config) -> str:
     """The backends in a word: one name when every stage has the same, else ``stage=name`` for each."""
-    stages = {name: getattr(config, name).backend for name in ("planner", "executor", "summarizer", "replan")}
+    stages = {name: _shown(getattr(config, name).backend) for name in STAGES}
     names = set(stages.values())
     return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())
+
+
+def _shown(backend: str) -> str:
+    """A backend as results name it: of a file in this process, not where it lies."""
+    kind, _, model = backend.partition(".")
+    return f"gguf.{Path(model).name}" if kind == "gguf" else backend

@@ -21,6 +21,7 @@ from agenticiqa.programs.models.providers import PROVIDERS, Provider
 
 MOST_LOGPROBS = 20  # of a model in process
 NO_KEY = "none"  # what a server without keys is sent
+GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000 and a photo up to as many again
 SKIPPED = 60.0  # seconds that a model which stayed out of reach is not asked, where there is a fallback
 
 
@@ -150,13 +151,13 @@ def _lm(stage: StageConfig) -> dspy.LM:
 
 
 def _in_process(stage: StageConfig, model: str) -> dspy.LM:
-    from agenticiqa.programs.models.gguf import InProcess
+    from agenticiqa.programs.models.gguf import GgufEngine
 
-    file = Path(model).expanduser()
+    file, projector = Path(model).expanduser(), Path(stage.projector).expanduser() if stage.projector else None
     engine = Model(
         name=f"gguf/{file.name}",
         wire_model=file.name,
-        wire=InProcess(file, Path(stage.projector).expanduser() if stage.projector else None, timeout=stage.timeout),
+        wire=GgufEngine(file, projector, context=GGUF_CONTEXT, timeout=stage.timeout),
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=0,
         timeout=stage.timeout,

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -55,6 +55,11 @@ class ToFile(logging.FileHandler):
         if self.level <= logging.CRITICAL:
             self.setLevel(logging.CRITICAL + 1)
             print(f"agenticiqa: the log {self.baseFilename} ends here: {sys.exc_info()[1]}", file=sys.stderr)
+
+    def close(self) -> None:
+        """Close the file; what it did not take was told when it was written."""
+        with suppress(OSError):
+            super().close()
 
 
 def with_image(record: logging.LogRecord) -> bool:

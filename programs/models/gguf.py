@@ -11,7 +11,7 @@ import json
 import logging
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -158,9 +158,12 @@ class Loaded:
         params.cache_ram_mib = 0  # it would keep prompts that have been answered, up to 8 GB of them
         params.api_keys = [self.key]
         params.ui = params.endpoint_slots = False
+        params.endpoint_metrics = True
         params.verbosity = 3 if logger.isEnabledFor(logging.DEBUG) else 0  # its log goes to stderr
         try:
-            self._server = xllamacpp.Server(params)
+            # In a thread, which Ctrl-C leaves alone: a server that is dropped before its loop runs would never end.
+            with ThreadPoolExecutor(1) as apart:
+                self._server = apart.submit(_running, xllamacpp.Server, params).result()
         except RuntimeError as error:
             files = " with ".join(str(file) for file in (setup.model, setup.projector) if file is not None)
             raise lm15.ConfigurationError(
@@ -168,6 +171,13 @@ class Loaded:
                 "large for the memory; with logging at DEBUG it says which"
             ) from error
         self.port = urlsplit(self._server.listening_address).port
+
+
+def _running(server_of: Callable[[Any], Any], params: Any) -> Any:
+    """A server whose loop runs: it has answered something."""
+    server = server_of(params)
+    server.handle_metrics()
+    return server
 
 
 _loading = Lock()

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 import dspy
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from agenticiqa.programs import many
 from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, UserError
 from agenticiqa.programs.many import Job, judge_many
+from agenticiqa.programs.models.limits import Halted, LimitReached, current
 
 
 class Pretend(dspy.Module):
@@ -144,11 +146,12 @@ def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monke
     """Ctrl-C while waiting: the jobs that run are finished and yielded, those that have not begun are dropped."""
     release = threading.Event()
 
-    def interrupted(waiting: object, return_when: object) -> None:
-        release.set()
-        raise KeyboardInterrupt
+    class Interrupted(SimpleQueue[object]):
+        def get(self, block: bool = True, timeout: float | None = None) -> object:
+            release.set()
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(many, "wait", interrupted)
+    monkeypatch.setattr(many, "SimpleQueue", Interrupted)
     jobs = [Job(Path(f"{number}.png"), "?") for number in range(4)]
     outcomes = judge_many(Pretend(lambda image: release.wait(5) and image.name), jobs, workers=1)
     finished: list[str] = []
@@ -156,3 +159,42 @@ def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monke
         finished.extend(outcome.said for _, outcome in outcomes)
     assert finished[0] == "0.png"
     assert len(finished) < 4
+
+
+def test_an_outcome_that_is_enough_ends_the_run_with_all_that_comes_to_its_end() -> None:
+    both_begun = threading.Barrier(2, timeout=10)
+    ended = threading.Event()
+
+    def judge(image: Path) -> str:
+        if image.stem == "0":
+            both_begun.wait()
+            return "enough"
+        if image.stem == "1":
+            both_begun.wait()
+            assert current().halted.wait(10), "the others are told to send nothing more"
+            ended.set()
+        return image.stem
+
+    outcomes = list(judge_many(Pretend(judge), jobs(50), 2, enough=lambda outcome: says(outcome) == "enough"))
+    assert ended.is_set()
+    assert [says(outcome) for _, outcome in outcomes][:1] == ["enough"]
+    assert "1" in {says(outcome) for _, outcome in outcomes}
+    assert len(outcomes) <= 4
+
+
+def test_outcomes_that_only_tell_of_the_end_are_not_handed_over() -> None:
+    both_begun = threading.Barrier(2, timeout=10)
+
+    def judge(image: Path) -> str:
+        both_begun.wait()
+        if image.stem == "0":
+            raise LimitReached("no more")
+        current().halted.wait(10)
+        raise Halted("interrupted")
+
+    outcomes = list(judge_many(Pretend(judge), jobs(2), 2, enough=lambda outcome: isinstance(outcome, LimitReached)))
+    assert [(job.image.stem, str(outcome)) for job, outcome in outcomes] == [("0", "no more")]
+
+
+def says(outcome: object) -> object:
+    return outcome.said if isinstance(outcome, dspy.Prediction) else outcome
