@@ -58,7 +58,6 @@ def run(args: Namespace) -> int:
         logging.getLogger("dspy").setLevel(logging.WARNING)
     config = config_from(args)
     limits = limits_from(args, config)
-    prepare(config, limits)
     program = AgenticIQA.from_config(config)
     predictors = [name for name, _ in program.named_predictors() if not name.startswith(OTHER_MODE)]
     if not predictors:
@@ -71,6 +70,8 @@ def run(args: Namespace) -> int:
     least = len(parts.val) + 2 * MINIBATCH
     if args.budget < least or args.workers < 1:
         raise UserError(f"--budget is at least {least} here (one validation and one step), and --workers at least 1")
+    prepare(config, limits)
+    program = AgenticIQA.from_config(config)  # anew, with what is known of its models by now
     _tell_what_it_costs(predictors, parts, scale, args.budget, steps=(args.budget - len(parts.val)) // (2 * MINIBATCH))
     asked = {key: getattr(args, key) for key in ("split", "mode", "seed", "budget", "reflection_backend")}
     made = made_with(program, config, args.labels, **asked, held_out=args.held_out, mos_range=asdict(scale))

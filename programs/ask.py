@@ -22,10 +22,11 @@ from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.models.adapter import CORRECTION
 from agenticiqa.programs.models.cleaning import cut_short
 from agenticiqa.programs.models.engine import Model
 from agenticiqa.programs.models.held_images import holding
-from agenticiqa.programs.models.ledger import asking
+from agenticiqa.programs.models.ledger import Spent, asking, spend
 from agenticiqa.programs.models.limits import Halted, LimitReached
 from agenticiqa.signatures.types import well_formed
 
@@ -167,6 +168,7 @@ class Asked(dspy.Module):
             with holding(sent) as shown:
                 return (yield Call(self.predict, {**request, **shown}, settings))
         shown = {name: image.to_dspy() for name, image in images.items()}
+        spend(Spent(calls=1))  # somebody else's engine does not tell whether it had to ask
         return (yield Call(self.predict, {**request, **shown}, settings))
 
     def _prompt(self, request: dict[str, Any]) -> str:
@@ -187,8 +189,8 @@ class Asked(dspy.Module):
         )
         field = dspy.InputField(desc="what was wrong with your previous answer; mend exactly this")
         return {
-            "signature": self.predict.signature.append("correction", field, str),
-            "correction": harmless(correction),
+            "signature": self.predict.signature.append(CORRECTION, field, str),
+            CORRECTION: harmless(correction),
         }
 
 

@@ -16,7 +16,7 @@ from agenticiqa.programs.image_tokens import image_tokens
 from agenticiqa.programs.models.adapter import SteadyAdapter
 from agenticiqa.programs.models.capabilities import known, name_of
 from agenticiqa.programs.models.engine import AsyncEngine, Model
-from agenticiqa.programs.models.http import Server, secrets_in
+from agenticiqa.programs.models.http import Server, checked, secrets_in
 from agenticiqa.programs.models.providers import PROVIDERS, Provider
 
 MOST_LOGPROBS = 20  # of a model in process
@@ -133,7 +133,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
     engine = Model(
         name=name_of(stage),
         wire_model=model,
-        wire=Server(provider, model, stage.api_base, key, stage.timeout),
+        wire=Server(provider, model, stage.api_base and checked(stage.api_base), key, stage.timeout),
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=stage.max_retries,
         timeout=stage.timeout,

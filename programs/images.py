@@ -24,7 +24,6 @@ is no image, more pixels than allowed, and web addresses.
 import hashlib
 import os
 import re
-from pybase64 import b64encode
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +32,7 @@ from pathlib import Path
 import dspy
 import numpy as np
 from PIL import Image
+from pybase64 import b64encode
 
 from agenticiqa.programs.decoding import decode, open_bytes, png, refuse, rgb
 from agenticiqa.programs.errors import ImageNotFound

@@ -10,7 +10,8 @@ from typing import Any
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
-from agenticiqa.programs.story import Story, shortened
+from agenticiqa.programs.story import Story
+from agenticiqa.programs.story_rows import shortened
 
 LOGGER = "agenticiqa"
 LONGEST = 2000  # characters of one message in a file

@@ -142,6 +142,8 @@ def _side_by_side(
                 yield from the_rest()
                 return
     except KeyboardInterrupt:
+        if under_way := sum(future.running() for future in waiting):
+            logger.warning("interrupted: waiting for what was already sent about %d images", under_way)
         yield from the_rest()
         raise
     finally:

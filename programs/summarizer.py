@@ -1,7 +1,6 @@
 """The Summarizer: a score fused from tools and a model, or an answer with its reason (paper, Sec. 3.3)."""
 
 import json
-import logging
 import re
 from typing import Any
 
@@ -28,8 +27,6 @@ from agenticiqa.signatures.types import (
     QueryType,
     SummarizerOutput,
 )
-
-logger = logging.getLogger(__name__)
 
 SOURCES = {"learned": "the learned model"}  # in words, where a probability_source is none by itself
 

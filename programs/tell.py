@@ -125,7 +125,7 @@ def scored(score: float, evidence: ExecutorOutput, levels: dspy.Prediction, expe
         extra=event(
             "scored",
             score=score,
-            level=level_name(score),
+            quality_level=level_name(score),
             tool_mean=mean,
             tools=len(evidence.overall_scores),
             level_expectation=expectation,

@@ -57,12 +57,12 @@ def hide_images(callback: BaseCallback) -> None:
     def on_module_end(call_id: str, outputs: Any | None, exception: Exception | None = None) -> None:
         end(call_id, described(outputs), exception)
 
-    callback.on_module_start = on_module_start  # type: ignore[method-assign]
-    callback.on_module_end = on_module_end  # type: ignore[method-assign]
+    callback.on_module_start = on_module_start
+    callback.on_module_end = on_module_end
 
 
 def described(value: Any) -> Any:
-    """The value with each loaded image or bytes of one, also in mappings and predictions, as a short line of text."""
+    """The value with a short line of text for each image or its bytes, also in mappings, lists and predictions."""
     if isinstance(value, LoadedImage):
         return f"{value.source} ({value.width} x {value.height} pixels, {value.mime}, SHA-256 {value.sha256})"
     if isinstance(value, bytes):
@@ -73,4 +73,6 @@ def described(value: Any) -> Any:
         return copy
     if isinstance(value, Mapping):
         return {name: described(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [described(inner) for inner in value]
     return value

@@ -14,6 +14,7 @@ from dspy.utils.exceptions import AdapterParseError
 from agenticiqa.programs.models.cleaning import cut_short, the_answer
 from agenticiqa.programs.models.engine import Model
 
+CORRECTION = "correction"  # the input that says what was wrong with the last answer
 SIGNATURES = 64  # more than the program has, with some to spare for those that carry a correction
 
 
@@ -43,11 +44,15 @@ class SteadyAdapter(dspy.JSONAdapter):
         return await super().acall(lm, lm_kwargs | response_format(lm, signature), signature, demos, inputs)
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
-        """The fields, their form, and the instructions."""
-        return _system_message(signature)
+        """The fields, their form, and the instructions; a correction, which comes last, leaves them as they were.
+
+        So a server that keeps prefixes has read all but the correction before, the images among it.
+        """
+        corrected = CORRECTION in signature.input_fields
+        return _system_message(signature.delete(CORRECTION) if corrected else signature)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The fields of the answer, whatever stands around it; DSPy mends what is no JSON, but not what is cut short."""
+        """The fields of the answer, whatever stands around it. DSPy mends what is no JSON, but not what is cut off."""
         answer = the_answer(completion, signature.output_fields.keys())
         if answer is None and cut_short(completion):
             raise AdapterParseError(type(self).__name__, signature, completion, "the answer is cut short")

@@ -11,7 +11,7 @@ import json
 import logging
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -139,31 +139,17 @@ class Setup:
 class Loaded:
     """A model in memory, with llama.cpp's server at ``port``, which asks for ``key``. When it goes, so do they.
 
-    Whoever sends a request has ``turns`` while it runs. Raises lm15.ConfigurationError when it cannot be loaded.
+    Whoever sends a request has one of its ``turns`` while that runs. Raises lm15.ConfigurationError when the model
+    cannot be loaded.
     """
 
     def __init__(self, setup: Setup) -> None:
-        import xllamacpp
-
         self.key = secrets.token_urlsafe(32)
         self.turns = BoundedSemaphore(setup.parallel)
-        params = xllamacpp.CommonParams()
-        params.model.path = str(setup.model)
-        if setup.projector is not None:
-            params.mmproj.path = str(setup.projector)
-        params.n_parallel = setup.parallel
-        params.n_ctx = setup.context * setup.parallel
-        params.n_batch = BATCH
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = setup.threads
-        params.cache_ram_mib = 0  # it would keep prompts that have been answered, up to 8 GB of them
-        params.api_keys = [self.key]
-        params.ui = params.endpoint_slots = False
-        params.endpoint_metrics = True
-        params.verbosity = 3 if logger.isEnabledFor(logging.DEBUG) else 0  # its log goes to stderr
         try:
             # In a thread, which Ctrl-C leaves alone: a server that is dropped before its loop runs would never end.
             with ThreadPoolExecutor(1) as apart:
-                self._server = apart.submit(_running, xllamacpp.Server, params).result()
+                self._server = apart.submit(_running, setup, self.key).result()
         except RuntimeError as error:
             files = " with ".join(str(file) for file in (setup.model, setup.projector) if file is not None)
             raise lm15.ConfigurationError(
@@ -173,10 +159,25 @@ class Loaded:
         self.port = urlsplit(self._server.listening_address).port
 
 
-def _running(server_of: Callable[[Any], Any], params: Any) -> Any:
-    """A server whose loop runs: it has answered something."""
-    server = server_of(params)
-    server.handle_metrics()
+def _running(setup: Setup, key: str) -> Any:
+    """A server whose loop runs."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(setup.model)
+    if setup.projector is not None:
+        params.mmproj.path = str(setup.projector)
+    params.n_parallel = setup.parallel
+    params.n_ctx = setup.context * setup.parallel
+    params.n_batch = BATCH
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = setup.threads
+    params.cache_ram_mib = 0  # it would keep prompts that have been answered, up to 8 GB of them
+    params.api_keys = [key]
+    params.ui = params.endpoint_slots = False
+    params.endpoint_metrics = True
+    params.verbosity = 3 if logger.isEnabledFor(logging.DEBUG) else 0  # its log goes to stderr
+    server = xllamacpp.Server(params)
+    server.handle_metrics()  # answered by the loop
     return server
 
 

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from dspy import lm15
 
+from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.models.held_images import Splicing, Transport, marked
 from agenticiqa.programs.models.providers import Provider
 
@@ -112,10 +113,20 @@ def without_bounds(schema: Any) -> Any:
 
 
 def place(address: str) -> str:
-    """An address as it may be shown and kept: host, port and path, without a name or password in it."""
-    parts = urlsplit(address)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.hostname or address}{port}{parts.path.rstrip('/')}"
+    """An address as it may be shown and kept, right or wrong: host, port and path, without a name or password in it."""
+    return address.partition("?")[0].partition("://")[2].rpartition("@")[2].rstrip("/")
+
+
+def checked(address: str) -> str:
+    """The address, if it is one. Raises BackendError."""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BackendError(f"api_base {place(address)!r} is not an address such as http://127.0.0.1:8000/v1")
+    return address
 
 
 def without_login(address: str) -> str:

@@ -8,7 +8,10 @@ that it cannot do that.
 import base64
 import contextvars
 import io
+import logging
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -22,9 +25,10 @@ from agenticiqa.programs.models.capabilities import Capabilities
 from agenticiqa.programs.models.ledger import asking
 
 STAGE = "probe"  # in the ledger
-THREADS = 4
+THREADS = 3
 SIDE = 32  # pixels
 MOST_TOKENS = 256  # a model that thinks first needs some; the answers are a word long
+MOST_TOKENS_HERE = 32  # of a model in this process
 MOST_LOGPROBS, FEWER_LOGPROBS = 20, 5  # some servers are set to give only as many as there are levels
 
 OPENING = "This is a test of the connection."
@@ -51,8 +55,8 @@ def probe(stage: StageConfig) -> Capabilities:
     provider = provider_of(stage)
     takes_seed = provider is None or provider.seed
     most = MOST_LOGPROBS if provider is None else provider.most_logprobs * provider.logprobs
-    questions = Questions(stage)
-    with dspy.context(disable_history=True, trace=None), ThreadPoolExecutor(THREADS) as pool:
+    questions = Questions(stage, MOST_TOKENS if provider else MOST_TOKENS_HERE)
+    with dspy.context(disable_history=True, trace=None), _no_word_of_length(), ThreadPoolExecutor(THREADS) as pool:
 
         def side_by_side(question: Any, *given: Any) -> Future[Any]:
             return pool.submit(contextvars.copy_context().run, question, *given)
@@ -62,6 +66,7 @@ def probe(stage: StageConfig) -> Capabilities:
         asked_image = side_by_side(questions.image_and_logprobs, most)
         asked_two = side_by_side(questions.ask, ONE_WORD, 2)
         schema, (images, logprobs), two = asked_schema.result(), asked_image.result(), asked_two.result()
+        json_object = schema == "refused" and (provider is None or provider.json_object) and questions.json_object()
     if not questions.model:
         raise questions.refusals[0]
     return Capabilities(
@@ -69,7 +74,7 @@ def probe(stage: StageConfig) -> Capabilities:
         several_images=two is not None,
         logprobs=logprobs,
         schema=schema,
-        json_object=schema == "refused" and (provider is None or provider.json_object) and questions.json_object(),
+        json_object=json_object,
         seed=takes_seed and seeded is not None and all(each.field != "config.seed" for each in seeded.adaptations),
         model=questions.model,
         when=datetime.now(UTC).date().isoformat(),
@@ -77,15 +82,18 @@ def probe(stage: StageConfig) -> Capabilities:
 
 
 class Questions:
-    """The requests of one probe; ``refusals`` are the answers to those that the server did not take."""
+    """The requests of one probe; ``refusals`` are the answers to those that the server did not take.
 
-    def __init__(self, stage: StageConfig) -> None:
+    ``model`` is what the server calls its model, empty until it took a request.
+    """
+
+    def __init__(self, stage: StageConfig, max_tokens: int) -> None:
         # What a stage sends besides is not in question here, and some models refuse it.
         plain = {"temperature": None, "top_p": None, "seed": None, "logprobs": False, "fallback_backend": None}
         backend = connect(stage.model_copy(update=plain), cache=False)
         if backend is None:
             raise ValueError("a stage that is offline has no backend to ask")
-        self.lm = backend.lms[0]
+        self.lm, self.max_tokens = backend.lms[0], max_tokens
         self.model = ""
         self.refusals: list[dspy.LMError] = []
 
@@ -94,7 +102,7 @@ class Questions:
         image = lm15.ImagePart(media_type="image/png", data=base64.b64encode(small_png()).decode())
         message = lm15.Message.user([*[image] * images, lm15.TextPart(text)])
         request = lm15.Request(
-            model=self.lm.model, messages=(message,), config=lm15.Config(max_tokens=MOST_TOKENS, **config)
+            model=self.lm.model, messages=(message,), config=lm15.Config(max_tokens=self.max_tokens, **config)
         )
         try:
             with asking(STAGE):
@@ -126,6 +134,21 @@ class Questions:
             if response is not None:
                 return True, logprobs if any(token.top for token in response.logprobs or ()) else 0
         return self.ask(ONE_WORD, 1) is not None, 0
+
+
+@contextmanager
+def _no_word_of_length() -> Iterator[None]:
+    """DSPy warns of an answer that was cut off, and advises to raise a limit that is set here."""
+
+    def unlike(record: logging.LogRecord) -> bool:
+        return "truncated" not in record.getMessage()
+
+    log = logging.getLogger("dspy.clients.lm")
+    log.addFilter(unlike)
+    try:
+        yield
+    finally:
+        log.removeFilter(unlike)
 
 
 def small_png() -> bytes:

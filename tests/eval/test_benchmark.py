@@ -15,9 +15,14 @@ from agenticiqa.eval.benchmark import default_folder
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.journal import Journal
-from support.fake_server import Reply, bad_key, fake_server, server_error
+from support.fake_server import Body, Reply, bad_key, by_stage, fake_server, server_error
 
 MakeLabels = Callable[..., Path]
+ASSESSMENT = {
+    "quality_level": "Fair",
+    "quality_probs": {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0},
+    "quality_reasoning": "Soft edges.",
+}
 EVALUATE = ("evaluate", "--resamples", "40", "--workers", "1")  # one: in this process, where the tests can look
 
 
@@ -204,6 +209,37 @@ def test_a_model_out_of_reach_ends_the_run_and_is_no_bad_answer(
     assert 0 < len(rows) <= most < 18
     assert all(row["error"].startswith("LM") and "quality_score" not in row for row in rows)
     assert not (run / "report.json").exists()
+
+
+def test_an_outage_in_mid_run_loses_nothing_and_the_same_command_goes_on(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, run, labels = tmp_path / "remote.yaml", tmp_path / "run", make_labels(scenes=6)
+    answers = by_stage({"assessment": ASSESSMENT})
+    broken, told = False, 0
+
+    def four_times(request: Body) -> Reply | str:
+        nonlocal broken, told
+        if broken:
+            return server_error()
+        told += 1
+        broken = told == 4
+        return answers(request)
+
+    with fake_server(four_times) as server:
+        config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}', max_retries: 0}}\n")
+        command = [*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]
+        assert main(command) == 1
+        assert "goes on from what is kept" in capsys.readouterr().err
+        kept = rows_of(run)
+        assert [("quality_score" in row) for row in kept] == [True] * 4 + [False] * 7
+        assert not (run / "report.json").exists()
+        asked, broken = len(server.requests), False
+        assert main(command) == 0
+        assert len(server.requests) == asked + 14
+    assert "4 of 18 were judged before" in capsys.readouterr().err
+    assert rows_of(run)[: len(kept)] == kept
+    assert json.loads((run / "report.json").read_text())["scored"] == 18
 
 
 def test_a_question_without_a_rating_is_refused(make_labels: MakeLabels, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from agenticiqa.programs.cli import main
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.logs import LOGGER, STANDARD, told
 from agenticiqa.programs.many import Job, judge_many
-from agenticiqa.programs.story import shortened
+from agenticiqa.programs.story_rows import shortened
 from support.fake_server import Body, Reply, by_stage, fake_server
 from support.full_run import DOUBT, LOGS, SCRIPT, WHY, configuration
 
@@ -269,6 +269,7 @@ def test_the_log_file_has_one_json_object_for_each_record(
     for row in written:
         assert {"time", "level", "logger", "message"} <= row.keys()
         assert datetime.fromisoformat(row["time"]).utcoffset() is not None
+        assert row["level"] in ("DEBUG", "INFO", "WARNING")
         assert row["logger"].startswith("agenticiqa.")
         assert len(row["message"]) < 2100
     steps = [row for row in written if "event" in row]

@@ -156,7 +156,7 @@ def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monke
     outcomes = judge_many(Pretend(lambda image: release.wait(5) and image.name), jobs, workers=1)
     finished: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        finished.extend(outcome.said for _, outcome in outcomes)
+        finished.extend(str(says(outcome)) for _, outcome in outcomes)
     assert finished[0] == "0.png"
     assert len(finished) < 4
 

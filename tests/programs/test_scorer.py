@@ -122,7 +122,7 @@ def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> No
             ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), False
         ),
     }
-    script = {
+    script: dict[str, Any] = {
         "plan": plan,
         "assessment": reply({"Fair": 0.5, "Good": 0.4, "Nice": 0.1}),
         "answer": {"final_answer": "Soft.", "quality_reasoning": "Edges."},

@@ -2,16 +2,15 @@
 
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from agenticiqa.programs import story
+from agenticiqa.programs import story_rows
 from agenticiqa.programs.cli import main
 from agenticiqa.programs.events import event, judging
-from agenticiqa.programs.story import Story
+from agenticiqa.programs.story import WIDEST, Story
 from agenticiqa.signatures.types import PlanFlags, SummarizerOutput
 from agenticiqa.signatures.vocabulary import Severity
 from support.fake_server import by_stage, fake_server
@@ -27,7 +26,7 @@ def no_colours_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Iterator[str]:
+def full(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> str:
     """What is printed at ``-v`` for one image with all that may happen."""
     with pytest.MonkeyPatch.context() as patch, fake_server(by_stage(SCRIPT)) as server:
         printed: list[str] = []
@@ -36,7 +35,7 @@ def full(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Iterator[s
         )
         asking = configuration(tmp_path_factory.mktemp("full"), server.url)
         assert main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--config", str(asking)]) == 0
-    yield "\n".join(filter(None, printed))
+    return "\n".join(filter(None, printed))
 
 
 def record(message: str = "something", level: int = logging.INFO, **fields: Any) -> logging.LogRecord:
@@ -68,7 +67,7 @@ def test_every_step_has_its_line(full: str) -> None:
         r"           from the log-probabilities that the model wrote",
         r"fusion     tool mean 4\.26 \(n=1\), level expectation 3\.01 -> 4\.\d\d Good",
         rf"replan     again: {DOUBT}",
-        r"done       4\.\d\d of 5 in \d+\.\d\d s, 12 calls, 120 \+ 60 tokens, 1 retry, 0\.0002 USD",
+        r"done       4\.\d\d of 5 in \d+\.\d\d s, 12 calls, 110 \+ 55 tokens, 1 retry, 0\.0002 USD",
     ):
         assert re.search(rf"^{line}$", full, re.M), line
 
@@ -90,7 +89,7 @@ def test_a_second_round_is_indented_and_the_end_is_not(full: str) -> None:
 
 def test_lines_are_plain_and_no_longer_than_a_page_is_wide(full: str) -> None:
     assert ESCAPE not in full
-    assert max(map(len, full.splitlines())) <= story.WIDEST
+    assert max(map(len, full.splitlines())) <= WIDEST
 
 
 def test_on_a_terminal_trouble_is_yellow_and_lines_keep_to_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,14 +170,14 @@ def test_regions_and_failed_tools_are_named() -> None:
 
 def test_a_score_without_tools_is_that_of_the_levels_alone() -> None:
     shares = {"1": 0.0, "2": 0.0, "3": 0.25, "4": 0.75, "5": 0.0}
-    fields = {"score": 3.75, "level": "Good", "tool_mean": None, "tools": 0, "level_expectation": 3.75}
+    fields = {"score": 3.75, "quality_level": "Good", "tool_mean": None, "tools": 0, "level_expectation": 3.75}
     lines = Story().format(record(event="scored", probabilities=shares, probability_source="logprobs", **fields))
     assert lines.splitlines()[-1] == "fusion     level expectation 3.75 -> 3.75 Good"
 
 
 def test_every_severity_flag_and_source_has_its_words() -> None:
-    assert set(story.SEVERITIES) == set(get_args(Severity))
-    assert set(story.TO_DO) == set(PlanFlags.model_fields)
+    assert set(story_rows.SEVERITIES) == set(get_args(Severity))
+    assert set(story_rows.TO_DO) == set(PlanFlags.model_fields)
     sources = SummarizerOutput.model_fields["probability_source"].annotation
     named = {name for part in get_args(sources) for name in get_args(part)}
-    assert set(story.SOURCES) == named
+    assert set(story_rows.SOURCES) == named

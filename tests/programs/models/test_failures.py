@@ -1,6 +1,7 @@
 """What errors mean, and that they are fit to be shown."""
 
 import traceback
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ def test_a_wait_in_a_header_comes_before_one_in_words() -> None:
 
 def chained(*errors: Any) -> BaseException:
     """The first one raised from the second, and so on."""
-    for error, cause in zip(errors, errors[1:], strict=False):
+    for error, cause in pairwise(errors):
         error.__cause__ = cause
     first: BaseException = errors[0]
     return first

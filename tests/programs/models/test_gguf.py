@@ -31,7 +31,6 @@ from agenticiqa.signatures import executor, planner, replan, summarizer
 from support.fake_server import Reply, Script, cut_connection, fake_server, hang, not_json_body
 
 PIXEL = b"\x89PNG of one pixel"
-FREE = {"type": "string"}
 
 
 @pytest.fixture
@@ -152,7 +151,7 @@ def test_an_image_arrives_byte_for_byte_where_there_is_a_projector() -> None:
 
 
 def test_every_list_and_free_text_gets_a_limit_and_nothing_else_changes() -> None:
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {
             "type": {"type": "string"},

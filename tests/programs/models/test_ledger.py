@@ -37,10 +37,16 @@ def test_a_question_that_fails_is_entered_and_is_no_answer_from_the_cache() -> N
     with keeping() as ledger, pytest.raises(ValueError, match="out of reach"), asking("plan"):
         raise ValueError("out of reach")
     assert (ledger.stages["plan"].calls, ledger.stages["plan"].cached) == (0, 0)
-    with keeping() as ledger, pytest.raises(ValueError, match="no JSON"), asking("plan"):
+
+
+def test_a_question_whose_answer_is_unusable_is_entered_with_what_it_took() -> None:
+    def unusable() -> None:
         spend(Spent(calls=1))
         raise ValueError("no JSON")
-    assert ledger.stages["plan"].calls == 1
+
+    with keeping() as ledger, pytest.raises(ValueError, match="no JSON"), asking("plan"):
+        unusable()
+    assert (ledger.stages["plan"].calls, ledger.stages["plan"].cached) == (1, 0)
 
 
 def test_without_a_price_there_is_no_sum_of_money() -> None:

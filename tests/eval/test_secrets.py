@@ -1,0 +1,172 @@
+"""A key, and the password in an address, are sent to their server and stand nowhere else."""
+
+import base64
+import logging
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dspy
+import pytest
+
+from agenticiqa.configs import load_config
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends import connect
+from support.fake_server import Reply, Script, Server, bad_json, by_stage, fake_server, in_turn
+from support.provider_base import error_reply
+
+MakeLabels = Callable[..., Path]
+
+KEY, KEY_ENV = "sk-very-secret-4711", "SECRETS_TEST_KEY"
+QUOTED, PASSWORD = "pass-w%C3%B6rd-0815", "pass-wörd-0815"
+BASIC = base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
+SECRETS = (KEY, QUOTED, PASSWORD, "pass-w\\u00f6rd-0815", BASIC)
+
+ASSESSMENT = {
+    "quality_level": "Fair",
+    "quality_probs": {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0},
+    "quality_reasoning": "Soft edges.",
+}
+
+
+def answers() -> Script:
+    """A first answer that is rejected, then good ones."""
+    return by_stage({"assessment": [bad_json(), ASSESSMENT]})
+
+
+@dataclass(frozen=True)
+class Login:
+    """A way to be let in: what the server sees and may repeat, and how it stands in a configuration."""
+
+    authorization: str
+    repeated: str
+    address: Callable[[str], str]
+    lines: str = ""
+
+    def configured(self, server: Server, folder: Path) -> Path:
+        """A configuration in a folder of its own, the one place where an address may have a password in it."""
+        file = folder / "own" / "mine.yaml"
+        file.parent.mkdir(exist_ok=True)
+        settings = f"backend: vllm.test, api_base: '{self.address(server.url)}', max_retries: 0{self.lines}"
+        file.write_text(f"summarizer: {{{settings}}}\n")
+        return file
+
+
+LOGINS = {
+    "a key": Login(f"Bearer {KEY}", KEY, lambda url: url, f", api_key_env: {KEY_ENV}"),
+    "a password": Login(f"Basic {BASIC}", f"{PASSWORD}, {QUOTED}", lambda url: url.replace("//", f"//ann:{QUOTED}@")),
+}
+
+
+@pytest.fixture(params=LOGINS)
+def login(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Login:
+    """Each way in turn, with DSPy's cache on disk, where the test looks, too."""
+    monkeypatch.setenv(KEY_ENV, KEY)
+    dspy.configure_cache(enable_disk_cache=True, enable_memory_cache=False, disk_cache_dir=str(tmp_path / "cache"))
+    return LOGINS[request.param]
+
+
+@pytest.fixture
+def written(tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
+    """Everything that was printed, logged by anyone at any level, or written to a file, but for the configuration."""
+    caplog.set_level(logging.DEBUG)
+
+    def everything() -> str:
+        folders = (tmp_path, Path(os.environ["AGENTICIQA_CACHE"]))
+        files = [
+            file for folder in folders for file in folder.rglob("*") if file.is_file() and file.name != "mine.yaml"
+        ]
+        kept = b"\n".join([str(file).encode() + file.read_bytes() for file in files]).decode(errors="replace")
+        return "\n".join([kept, *capfd.readouterr(), caplog.text])
+
+    return everything
+
+
+def free_of_secrets(text: str) -> bool:
+    """Whether none is in it. Not compared by ``in`` in the tests: a failure would print it all."""
+    return not any(secret in text for secret in SECRETS)
+
+
+def test_assessing_writes_no_secret(
+    login: Login, make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
+) -> None:
+    folder = make_labels(scenes=1).parent
+    with fake_server(answers()) as server:
+        config = login.configured(server, tmp_path)
+        kept = ["--jsonl", str(tmp_path / "scores.jsonl"), "--log", str(tmp_path / "log.jsonl")]
+        assert main(["assess", str(folder), *kept, "--config", str(config), "-vv", "--workers", "1"]) == 0
+        assert {headers["authorization"] for headers in server.headers} == {login.authorization}
+    told = written()
+    assert "Soft edges." in told
+    assert "rejected" in told
+    assert (tmp_path / "log.jsonl").stat().st_size > 1000
+    assert free_of_secrets(told)
+
+
+def test_evaluating_and_the_tuned_prompts_write_no_secret(
+    login: Login, make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
+) -> None:
+    labels, run = make_labels(scenes=1), tmp_path / "run"
+    with fake_server(answers()) as server:
+        config = login.configured(server, tmp_path)
+        command = ["evaluate", str(labels), "--resamples", "0", "--workers", "1", "--config", str(config)]
+        assert main([*command, "--out", str(run), "-vv"]) == 0
+        program = AgenticIQA.from_config(load_config(config))
+        program.save(tmp_path / "tuned.json", {"run": str(run)})
+        assert main(["backends", "--config", str(config), "--probe"]) == 0
+    assert {file.name for file in run.iterdir()} >= {"run.json", "results.jsonl", "report.json"}
+    assert (tmp_path / "tuned.json").exists()
+    assert free_of_secrets(written())
+
+
+def echo(login: Login, status: int) -> Reply:
+    """A complaint that repeats how one asked to be let in."""
+    said = f"this is no good: {login.authorization} ({login.repeated})"
+    return Reply(status=status, raw_body=said.encode()) if status == 200 else error_reply(status, {"error": said})
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 429, 500])
+def test_a_server_that_repeats_a_secret_does_not_get_it_shown(
+    login: Login, status: int, make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
+) -> None:
+    folder = make_labels(scenes=1, levels=(0,)).parent
+    with fake_server(echo(login, status)) as server:
+        config = login.configured(server, tmp_path)
+        log = ["--log", str(tmp_path / "log.jsonl")]
+        assert main(["assess", str(folder), *log, "--config", str(config), "-vv", "--workers", "1"]) == 1
+        stage = load_config(config).summarizer
+        backend = connect(stage)
+        assert backend is not None
+        with pytest.raises(dspy.LMError) as caught:
+            backend.lms[0]("Are you there?")
+    told = written()
+    assert "***" in told
+    assert free_of_secrets(told)
+    shown = [*traceback.format_exception(caught.value), repr(caught.value), repr(caught.value.__cause__), repr(backend)]
+    shown += [repr(lm) + repr(vars(lm)) for lm in backend.lms]
+    assert free_of_secrets("".join(shown))
+
+
+def test_a_server_that_is_not_there_does_not_get_the_address_shown_with_its_password(
+    make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
+) -> None:
+    folder = make_labels(scenes=1, levels=(0,)).parent
+    with fake_server(in_turn("never")) as gone:
+        config = LOGINS["a password"].configured(gone, tmp_path)
+    assert main(["assess", str(folder), "--config", str(config), "-vv", "--workers", "1"]) == 1
+    told = written()
+    assert "refused" in told
+    assert free_of_secrets(told)
+
+
+@pytest.mark.parametrize("wrong", ["http://ann:{}@", "ftp://ann:{}@host/v1", "http://ann:{}@host:port/v1"])
+def test_an_address_that_is_wrong_is_told_without_its_password(
+    wrong: str, make_labels: MakeLabels, written: Callable[[], str]
+) -> None:
+    folder = make_labels(scenes=1, levels=(0,)).parent
+    address = wrong.format(QUOTED)
+    assert main(["assess", str(folder), "--backend", "vllm.test", "--api-base", address, "-vv"]) in (1, 2)
+    assert free_of_secrets(written())
