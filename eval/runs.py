@@ -10,6 +10,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import STAGES, Config
+from agenticiqa.programs.ask import Asked
 from agenticiqa.programs.errors import UserError
 
 # How a model is reached may change between two halves of a run; what is asked of which model may not.
@@ -35,8 +36,16 @@ def made_with(program: dspy.Module, config: Config, labels: Path, **more: Any) -
         "labels": sha256(labels.read_bytes()),
         "config": config.model_dump(mode="json", exclude={**dict.fromkeys(STAGES, TRANSPORT), "cache": True}),
         "prompts": sha256(json.dumps(prompts, sort_keys=True).encode()),
+        "asked": _asked(program),
         **more,
     }
+
+
+def _asked(program: dspy.Module) -> dict[str, dict[str, Any]]:
+    """In which form each question's first model is asked to answer, which a configuration may leave to a probe."""
+    asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, Asked)}
+    engines = {name: part.backend.lms[0].engine for name, part in asking.items() if part.backend.lms}
+    return {name: {"form": engine.form, "top_logprobs": engine.top_logprobs} for name, engine in engines.items()}
 
 
 def pin(folder: Path, description: Mapping[str, Any]) -> None:

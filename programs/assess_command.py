@@ -14,7 +14,7 @@ import dspy
 
 from agenticiqa.configs import Config
 from agenticiqa.programs import pictures, show
-from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA, backend_name
 from agenticiqa.programs.command import (
     OK,
     SOME_FAILED,
@@ -112,15 +112,17 @@ def run(args: Namespace) -> int:
     if args.dry_run:
         show.print_estimate(estimate(config, jobs), as_json=args.json)
         return OK
-    prepare(config, limits)
-    program = AgenticIQA.from_config(config)
     then = _drawing(args.save_maps, jobs) if args.save_maps else to_json
     with contextlib.ExitStack() as stack:
         stack.enter_context(within(limits))
         journal = stack.enter_context(_journal(args)) if args.jsonl else None
-        todo = _unfinished(jobs, journal.rows, program.backend) if journal else jobs
+        backend = backend_name(config.in_profile())
+        todo = _unfinished(jobs, journal.rows, backend) if journal else jobs
         if len(todo) < len(jobs):
             print(f"{len(jobs) - len(todo)} of {len(jobs)} were judged before", file=sys.stderr)
+        if todo:
+            prepare(config, limits)
+        program = AgenticIQA.from_config(config)
         judged = 0
         rows: dict[Job, dict[str, Any]] = {}  # kept only for the one list that --json prints
         failed: dict[Job, Failure] = {}

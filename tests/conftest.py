@@ -2,9 +2,14 @@
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    import tenacity
 
 # Read when DSPy and LiteLLM are first imported, so it has to be set before any test module imports them.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
@@ -38,3 +43,25 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPa
     monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path_factory.mktemp("cache")))
 
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that the engine would have waited before each further attempt; nothing waits."""
+    from agenticiqa.programs.models import retries
+
+    noted: list[float] = []
+    telling = retries.telling
+
+    def without_waiting(name: str) -> "Callable[[tenacity.RetryCallState], None]":
+        tell = telling(name)
+
+        def note(state: "tenacity.RetryCallState") -> None:
+            tell(state)
+            noted.append(state.upcoming_sleep)
+            state.upcoming_sleep = 0.0
+
+        return note
+
+    monkeypatch.setattr(retries, "telling", without_waiting)
+    return noted

@@ -19,7 +19,8 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
     (404, "", lm15.UnsupportedModelError),
     (405, "", lm15.UnsupportedModelError),
-    (429, r"insufficient_quota|exceeded your current quota.*billing", lm15.BillingError),
+    # Google says "check your plan and billing" for limits per minute, too, and those pass.
+    (429, r"insufficient_quota|exceeded your current quota(?!.*(per_?minute|retry in)).*billing", lm15.BillingError),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
 NO_SUCH_ADDRESS = "; the server knows no such address: is api_base right, with its /v1?"

@@ -1,6 +1,5 @@
-"""A small picture with its reference, and a clock on which nobody waits."""
+"""A small picture with its reference."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,3 @@ def photo(reference: Path) -> Path:
     path = reference.with_name("blurred.png")
     Image.fromarray(blur(3, scene())).save(path)
     return path
-
-
-@pytest.fixture
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that a client would have waited between attempts, without waiting them."""
-    waits: list[float] = []
-    monkeypatch.setattr(time, "sleep", waits.append)
-    return waits
