@@ -114,7 +114,7 @@ def without_bounds(schema: Any) -> Any:
 
 def place(address: str) -> str:
     """An address as it may be shown and kept, right or wrong: host, port and path, without a name or password in it."""
-    return address.partition("?")[0].partition("://")[2].rpartition("@")[2].rstrip("/")
+    return address.rpartition("://")[2].rpartition("@")[2].partition("?")[0].rstrip("/")
 
 
 def checked(address: str) -> str:

@@ -8,7 +8,7 @@ its cache on disk and the check of the answer); the client reads the same files 
 are small JPEG pictures filled up to size by comments, so that decoding, which a client does not do, takes no time.
 
 Printed: the rate as a share of the ideal one (in flight / delay), processor time per request and its ratio to the
-client's, and by how much the memory of the program grew over the images, after a warm-up with 128 others.
+client's, and by how much the memory of the program grew over the images, after a warm-up.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-WARM_UP = 128  # images, so that memory is compared with what so many in flight need
+WARM_UP = 512  # images, until the allocator has the memory that so many in flight need
 FILES = 256  # distinct ones; more images than that are made by other questions about them
 QUESTION = "Does this picture feel cheerful, mood {}? A. Yes B. No"
 ANSWER = {"answer": {"final_answer": "A", "quality_reasoning": "It is full of light."}}
@@ -123,7 +123,7 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
     model = StageConfig(backend="vllm.m", api_base=address, max_retries=0)
     program = AgenticIQA.from_config(Config(summarizer=model))
     jobs = [Job(files[n % len(files)], QUESTION.format(n // len(files))) for n in range(images)]
-    warm_up = [Job(file, QUESTION.format("none")) for file in files[:WARM_UP]]
+    warm_up = [Job(files[n % len(files)], QUESTION.format(f"unknown, {n // len(files)}")) for n in range(WARM_UP)]
 
     def judge(some: list[Job]) -> None:
         for job, outcome in judge_many(program, some, in_flight, to_json):

@@ -113,6 +113,24 @@ def test_a_server_without_a_known_address_needs_one(provider: str) -> None:
         connect(StageConfig(backend=f"{provider}.model"))
 
 
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8000/v1", "ftp://host/v1", "http://host:port/v1", "http://[::1/v1", "http://host:99999/v1"]
+)
+def test_what_is_no_address_is_told_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(BackendError, match="is not an address") as caught:
+        connect(StageConfig(backend="vllm.model", api_base=address))
+    assert address.rpartition("//")[2] in str(caught.value)
+
+
+def test_a_password_in_an_address_goes_along_as_basic_authentication_and_is_not_shown() -> None:
+    with fake_server(STANDS) as server:
+        stage = to(server)
+        stage = stage.model_copy(update={"api_base": server.url.replace("//", "//ann:p%40ss@")})
+        assert ask(stage).answer == Decision(**STAND)
+    assert server.headers[0]["authorization"] == "Basic YW5uOnBAc3M="
+    assert "ss" not in model_of(connect(stage)).replace("test", "")
+
+
 def test_a_stage_does_not_fall_back_to_offline_in_mid_run() -> None:
     with pytest.raises(BackendError, match="fallback_backend"):
         connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="offline"))

@@ -207,7 +207,7 @@ def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
     file, stopping = tmp_path / "scores.jsonl", threading.Event()
 
     def slowly(request: Body) -> Reply | str:
-        stopping.wait(0.1 if not hangs or len(server.requests) < 8 else 2.0)
+        stopping.wait(0.1 if not hangs or len(server.requests) < 8 else 1.0)
         return ANSWERS(request)
 
     with fake_server(slowly) as server:

@@ -5,6 +5,7 @@ Each server answers in the form of the real one. Nothing waits: ``waits`` has th
 
 import contextlib
 import json
+import re
 import socket
 import ssl
 import subprocess
@@ -481,3 +482,17 @@ def test_what_the_primary_refuses_is_not_asked_of_the_fallback(name: str) -> Non
     ):
         ask(asked_of(first, fallback_backend=OLLAMA.backend, fallback_api_base=second.url))
     assert (len(first.seen), len(second.seen)) == (1, 0)
+
+
+def test_the_table_names_tests_that_are_there() -> None:
+    root = Path(__file__).parents[3]
+    sources = {file.name: file.read_text(encoding="utf-8") for file in (root / "tests").rglob("test_*.py")}
+    table = (root / "docs" / "faults.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)(?:\[(.+?)\])?`", table)
+    assert len(named) > 40
+    missing = [
+        (file, test, case)
+        for file, test, case in named
+        if f"\ndef {test}(" not in sources[file] or (case and f'"{case}"' not in sources[file])
+    ]
+    assert missing == []

@@ -408,7 +408,10 @@ def test_a_whole_assessment(dialect: Dialect, with_reference: bool, examples: Pa
     files = [reference, image] if reference else [image]
     for seen in server.seen:
         looks = "[[ ## image ## ]]" in "".join(seen.texts)
-        assert [sha256(data) for _, data in seen.images] == [sha256(file.read_bytes()) for file in files if looks]
+        assert len(seen.images) == (len(files) if looks else 0)
+        for (_, data), file in zip(seen.images, files, strict=False):
+            converted = dialect is LLAMACPP and file.suffix == ".webp"
+            assert (data == file.read_bytes()) is not converted
     assert sum(1 for seen in server.seen if seen.images) >= 4
 
 
