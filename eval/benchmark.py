@@ -25,13 +25,13 @@ from agenticiqa.programs.command import (
     limits_from,
     one_line,
 )
+from agenticiqa.programs.costs.estimate import estimate
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.estimate import estimate
 from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
 from agenticiqa.programs.models.limits import LimitReached, within
+from agenticiqa.programs.models.prepare import prepare
 from agenticiqa.programs.outages import Outages
-from agenticiqa.programs.prepare import prepare
 from agenticiqa.programs.question import detect_query_type
 from agenticiqa.programs.result import to_json
 from agenticiqa.signatures.types import QueryType

@@ -22,7 +22,7 @@ from agenticiqa.programs.command import OK, add_backend_arguments, config_from, 
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 from agenticiqa.programs.many import Job, judge_many
 from agenticiqa.programs.models.limits import within
-from agenticiqa.programs.prepare import prepare
+from agenticiqa.programs.models.prepare import prepare
 
 LEAST_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
 OTHER_MODE = ("summarizer.answer", "executor.locate")  # what rating a whole image never reaches

@@ -16,10 +16,8 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
-from agenticiqa.programs import tell
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.events import event
 from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.models.adapter import CORRECTION
@@ -28,6 +26,8 @@ from agenticiqa.programs.models.engine import Model
 from agenticiqa.programs.models.held_images import holding
 from agenticiqa.programs.models.ledger import Spent, asking, spend
 from agenticiqa.programs.models.limits import Halted, LimitReached
+from agenticiqa.programs.telling import tell
+from agenticiqa.programs.telling.events import event
 from agenticiqa.signatures.types import well_formed
 
 logger = logging.getLogger(__name__)

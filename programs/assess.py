@@ -10,11 +10,10 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import STAGES, Config, load_config
-from agenticiqa.programs import saving, tell
+from agenticiqa.programs import saving
 from agenticiqa.programs.backends import connect, without_place
 from agenticiqa.programs.early import begin
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.events import event, judging, next_round
 from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
 from agenticiqa.programs.flow import Call, Flow, arun, run
 from agenticiqa.programs.fusion import ScoreFusion
@@ -34,6 +33,8 @@ from agenticiqa.programs.planner import Planner, earlier_plan
 from agenticiqa.programs.replan import Replan, judge, remember
 from agenticiqa.programs.result import Told
 from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
+from agenticiqa.programs.telling import tell
+from agenticiqa.programs.telling.events import event, judging, next_round
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import PlannerOutput, SummarizerOutput, well_formed
 

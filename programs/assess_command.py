@@ -26,14 +26,14 @@ from agenticiqa.programs.command import (
     one_line,
 )
 from agenticiqa.programs.cores import available_cores
+from agenticiqa.programs.costs.estimate import estimate
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.estimate import estimate
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.journal import Journal
 from agenticiqa.programs.many import Failure, Job, judge_many
 from agenticiqa.programs.models.limits import LimitReached, within
+from agenticiqa.programs.models.prepare import prepare
 from agenticiqa.programs.outages import Outages
-from agenticiqa.programs.prepare import prepare
 from agenticiqa.programs.result import to_json
 
 WORKERS = 4  # with a model, where the work is waiting

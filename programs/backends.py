@@ -11,8 +11,8 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
+from agenticiqa.programs.costs.image_tokens import image_tokens
 from agenticiqa.programs.errors import BackendError
-from agenticiqa.programs.image_tokens import image_tokens
 from agenticiqa.programs.models.adapter import SteadyAdapter
 from agenticiqa.programs.models.capabilities import known, name_of
 from agenticiqa.programs.models.engine import AsyncEngine, Model

@@ -16,8 +16,8 @@ from agenticiqa.programs.command import OK, SOME_FAILED, STAGES, config_from, on
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.models.capabilities import Capabilities, known
 from agenticiqa.programs.models.http import place
+from agenticiqa.programs.models.prepare import Used, backends_of, probed, shown
 from agenticiqa.programs.models.providers import PROVIDERS, Provider
-from agenticiqa.programs.prepare import Used, backends_of, probed, shown
 
 NOT_PROBED = "not probed: agenticiqa backends --probe"
 

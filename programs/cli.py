@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 import dspy
 
 from agenticiqa.configs import ConfigError, load_config
-from agenticiqa.programs import assess_command, backends_command, logs, show, tracing
+from agenticiqa.programs import assess_command, backends_command, show
 from agenticiqa.programs.command import INTERRUPTED, OK, SOME_FAILED, USAGE, Command, one_line
 from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.telling import logs, tracing
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.cards import listing
 

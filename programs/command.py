@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.models.limits import Limits
-from agenticiqa.programs.tracing import add_tracing_argument
+from agenticiqa.programs.telling.tracing import add_tracing_argument
 
 SMALLEST_SENT = 32
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

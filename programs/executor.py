@@ -10,7 +10,6 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.programs import tell
 from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.early import run_once
@@ -19,6 +18,7 @@ from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.question import detect_query_type
 from agenticiqa.programs.regions import SMALLEST, account, crop, grown, place_in_frame, told
+from agenticiqa.programs.telling import tell
 from agenticiqa.programs.tools.card import ToolCard, best_for, find_card, run_tool
 from agenticiqa.signatures.executor import (
     Analysis,

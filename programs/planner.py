@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
-from agenticiqa.programs.events import event
 from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.offline.planning.planner import plan_question
 from agenticiqa.programs.plan_rules import enforce, find_tool, violations
+from agenticiqa.programs.telling.events import event
 from agenticiqa.programs.tools.card import ToolCard
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
 from agenticiqa.signatures.types import PlannerOutput

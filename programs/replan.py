@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import dspy
 
-from agenticiqa.programs import tell
 from agenticiqa.programs.ask import Asked
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.events import event
 from agenticiqa.programs.evidence import contradictions, format_evidence, gaps, uncertainties
 from agenticiqa.programs.flow import Call, Flow, Stage
+from agenticiqa.programs.telling import tell
+from agenticiqa.programs.telling.events import event
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, PlannerOutput, SummarizerOutput
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from agenticiqa.programs.estimate import Estimate
+from agenticiqa.programs.costs.estimate import Estimate
 
 T = TypeVar("T")
 

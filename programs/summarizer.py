@@ -7,7 +7,6 @@ from typing import Any
 import dspy
 import json_repair
 
-from agenticiqa.programs import tell
 from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import NoScore, Unanswered
@@ -16,6 +15,7 @@ from agenticiqa.programs.flow import Call, Flow, Stage
 from agenticiqa.programs.fusion import Probabilities, ScoreFusion, level_name
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.question import detect_query_type, parse_options
+from agenticiqa.programs.telling import tell
 from agenticiqa.programs.token_levels import level_probabilities_from_tokens
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality
 from agenticiqa.signatures.types import (

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.events import event
+from agenticiqa.programs.telling.events import event
 from agenticiqa.programs.tools.agreement import Agreement
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.pixels import Plane

@@ -5,7 +5,6 @@ import io
 import json
 import logging
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import dspy
 import pytest
 from PIL import Image
 
-from agenticiqa.configs import Config, FusionConfig, PlannerConfig, StageConfig, load_config
+from agenticiqa.configs import FusionConfig, PlannerConfig, StageConfig, load_config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import connect
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
@@ -24,7 +23,6 @@ from agenticiqa.programs.result import to_json
 from agenticiqa.programs.tools import CARDS, ToolCard
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.fake_server import (
-    Answer,
     Body,
     Reply,
     Server,
@@ -41,78 +39,25 @@ from support.fake_server import (
     text_of,
     wrong_types,
 )
+from support.judging import (
+    ALL,
+    ANSWER,
+    ASSESSMENT,
+    LOGS,
+    NONE,
+    RATE,
+    SCRIPT,
+    STAND,
+    Script,
+    analyse,
+    config_for,
+    detect,
+    plan,
+    program_for,
+    select,
+)
 from support.ladders import blur, scene
 from support.nodes import all_asking
-
-RATE = "Rate the perceptual quality of this image."
-ALL = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
-NONE = dict.fromkeys(ALL, False)
-LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
-ASSESSMENT = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
-ANSWER = {"final_answer": "The edges are soft.", "quality_reasoning": "The analysis says so."}
-STAND = {"need_replan": False, "replan_reason": ""}
-Script = Mapping[str, Answer | list[Any]]
-
-
-def plan(scope: str = "Global", flags: Mapping[str, bool] = ALL, **changes: Any) -> dict[str, Any]:
-    return {
-        "query_type": "IQA",
-        "query_scope": [scope],
-        "distortion_source": "Inferred",
-        "distortions": [],
-        "reference_mode": "No-Reference",
-        "required_tool": [],
-        "plan": dict(flags),
-        **changes,
-    }
-
-
-def locate(request: Body) -> dict[str, Any]:
-    """The same box for every region that is asked about."""
-    return {"regions": [{"region": r, "box": [250, 250, 750, 750]} for r in json.loads(field_of(request, "regions"))]}
-
-
-def detect(request: Body) -> dict[str, Any]:
-    """Blur in every region that is asked about."""
-    scope = json.loads(field_of(request, "query_scope"))
-    return {"distortion_set": [{"region": region, "distortions": ["Blurs"]} for region in scope]}
-
-
-def pairs(request: Body) -> list[tuple[str, str]]:
-    asked = json.loads(field_of(request, "distortion_set"))
-    return [(region, name) for region, names in asked.items() for name in names]
-
-
-def analyse(severity: str) -> Any:
-    """An analysis that gives every distortion the same severity."""
-
-    def answer(request: Body) -> dict[str, Any]:
-        return {
-            "distortion_analysis": [
-                {"region": region, "type": name, "severity": severity, "explanation": f"{name} in {region}."}
-                for region, name in pairs(request)
-            ]
-        }
-
-    return answer
-
-
-def select(request: Body) -> dict[str, Any]:
-    """The first tool of the list for everything."""
-    first = field_of(request, "available_tools").partition(" ")[0]
-    return {"selected_tools": [{"region": r, "distortion": d, "tool": first} for r, d in pairs(request)]}
-
-
-SCRIPT: Script = {
-    "plan": plan(),
-    "location": locate,
-    "detection": detect,
-    "analysis": analyse("moderate"),
-    "selection": select,
-    "assessment": ASSESSMENT,
-    "answer": ANSWER,
-    "decision": STAND,
-}
 
 
 @pytest.fixture(scope="module")
@@ -129,20 +74,6 @@ def pristine(photo: Path) -> Path:
     path = photo.with_name("pristine.png")
     Image.fromarray(scene()).save(path)
     return path
-
-
-def config_for(server: Server, **changes: Any) -> Config:
-    """Every stage on the server, without retries on faults; ``changes`` by stage."""
-    common = {"backend": "vllm.test", "api_base": server.url, "max_retries": 0, "timeout": 5.0}
-    stages: dict[str, Any] = {
-        "planner": PlannerConfig(**{**common, **changes.pop("planner", {})}),
-        **{name: StageConfig(**{**common, **changes.pop(name, {})}) for name in ("executor", "summarizer", "replan")},
-    }
-    return Config(**stages, **changes)
-
-
-def program_for(server: Server, **changes: Any) -> AgenticIQA:
-    return AgenticIQA.from_config(config_for(server, **changes))
 
 
 def asked_of(server: Server) -> list[str]:

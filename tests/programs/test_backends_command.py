@@ -150,7 +150,7 @@ def test_a_run_on_a_server_that_is_gone_ends_before_it_begins(
     out = tmp_path / "out.jsonl"
     assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--jsonl", str(out)]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
-    assert not out.exists()
+    assert out.read_bytes() == b""
 
 
 def test_a_dry_run_sends_nothing(examples: Path, configured: Any) -> None:

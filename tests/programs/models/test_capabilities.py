@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.programs import prepare as preparing
 from agenticiqa.programs.backends import connect
 from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.models import prepare as preparing
 from agenticiqa.programs.models.capabilities import Capabilities, folder, known, name_of, remember
 from agenticiqa.programs.models.engine import Model
 from agenticiqa.programs.models.limits import LimitReached, Limits
-from agenticiqa.programs.prepare import backends_of, prepare
+from agenticiqa.programs.models.prepare import backends_of, prepare
 from support.fake_server import Reply, able, bad_key, fake_server, server_error
 
 ABLE = Capabilities(True, True, 20, "enforced", False, True, "test", "2026-11-22")

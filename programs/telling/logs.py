@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.events import about
-from agenticiqa.programs.story import Story
-from agenticiqa.programs.story_rows import shortened
+from agenticiqa.programs.telling.events import about
+from agenticiqa.programs.telling.story import Story
+from agenticiqa.programs.telling.story_rows import shortened
 
 LOGGER = "agenticiqa"
 LONGEST = 2000  # characters of one message in a file

@@ -11,10 +11,10 @@ import pytest
 from dspy.utils.callback import BaseCallback
 
 from agenticiqa.configs import load_config
-from agenticiqa.programs import tracing
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli import main
 from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.telling import tracing
 from support.fake_server import by_stage, fake_server
 from support.full_run import SCRIPT, configuration
 

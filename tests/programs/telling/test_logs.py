@@ -16,11 +16,12 @@ from agenticiqa.programs import many
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli import main
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.logs import LOGGER, STANDARD, told
 from agenticiqa.programs.many import Job, judge_many
-from agenticiqa.programs.story_rows import shortened
+from agenticiqa.programs.telling.logs import LOGGER, STANDARD, told
+from agenticiqa.programs.telling.story_rows import shortened
 from support.fake_server import Body, Reply, by_stage, fake_server
-from support.full_run import DOUBT, LOGS, SCRIPT, WHY, configuration
+from support.full_run import DOUBT, SCRIPT, configuration
+from support.judging import ANSWER, LOGS
 
 KEY = "sk-a-key-that-nobody-may-see"
 RATE = "Rate the perceptual quality of this image."
@@ -108,7 +109,7 @@ def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy
     assert detected["distortions"] == {"Global": ["Blurs", "Noise"]}
     severities = [told["analysis"]["Global"][0]["severity"] for told in named(records, "analysed")]
     assert severities == ["severe", "slight"]
-    assert named(records, "analysed")[0]["analysis"]["Global"][0]["explanation"] == WHY
+    assert named(records, "analysed")[0]["analysis"]["Global"][0]["explanation"] == "Blurs in Global."
     logged = [call.model_dump() for call in result.executor_evidence.tool_log]
     measured = [{key: told[key] for key in logged[0]} for told in named(records, "measured") if told["iteration"] == 1]
     assert measured == logged
@@ -192,7 +193,7 @@ def test_an_answer_in_words_is_told_with_its_reason(
         program = AgenticIQA.from_config(load_config(configuration(tmp_path, server.url)))
         program(examples / "coffee.webp", "What is the mood of this picture?")
     (told,) = named(kept, "concluded")
-    assert (told["answer"], told["reasoning"]) == ("The edges are soft.", WHY)
+    assert (told["answer"], told["reasoning"]) == (ANSWER["final_answer"], ANSWER["quality_reasoning"])
     assert named(kept, "done")[0]["score"] is None
 
 

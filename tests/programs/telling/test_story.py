@@ -7,14 +7,14 @@ from typing import Any, get_args
 
 import pytest
 
-from agenticiqa.programs import story_rows
 from agenticiqa.programs.cli import main
-from agenticiqa.programs.events import event, judging
-from agenticiqa.programs.story import WIDEST, Story
+from agenticiqa.programs.telling import story_rows
+from agenticiqa.programs.telling.events import event, judging
+from agenticiqa.programs.telling.story import WIDEST, Story
 from agenticiqa.signatures.types import PlanFlags, SummarizerOutput
 from agenticiqa.signatures.vocabulary import Severity
 from support.fake_server import by_stage, fake_server
-from support.full_run import DOUBT, SCRIPT, WHY, configuration
+from support.full_run import DOUBT, SCRIPT, configuration
 
 ESCAPE = "\x1b"
 
@@ -31,7 +31,7 @@ def full(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> str:
     with pytest.MonkeyPatch.context() as patch, fake_server(by_stage(SCRIPT)) as server:
         printed: list[str] = []
         patch.setattr(
-            "agenticiqa.programs.logs.ToStderr.emit", lambda self, record: printed.append(self.format(record))
+            "agenticiqa.programs.telling.logs.ToStderr.emit", lambda self, record: printed.append(self.format(record))
         )
         asking = configuration(tmp_path_factory.mktemp("full"), server.url)
         assert main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--config", str(asking)]) == 0
@@ -58,8 +58,8 @@ def test_every_step_has_its_line(full: str) -> None:
         r"           to do: find distortions, tell how bad they are, choose tools, measure",
         r"detected   Blurs, Noise",
         r"rejected   distortion analysis: attempt 1 of 3 rejected: the answer was not a JSON object",
-        rf"severity   Blurs: severe  {WHY}",
-        rf"           Noise: severe  {WHY}",
+        r"severity   Blurs: severe  Blurs in Global.",
+        r"           Noise: severe  Noise in Global.",
         r"chosen     RMS-CONTRAST for Blurs, Noise; LEARNED-IQA for Overall",
         r"tool       LEARNED-IQA    raw 4\.257     ████████░░ 4\.26  Overall, \d+ ms",
         r"levels     Excellent ░{20}   1%",

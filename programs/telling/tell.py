@@ -6,10 +6,10 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.programs.events import event
 from agenticiqa.programs.fusion import Probabilities, level_name
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.models.ledger import Spent
+from agenticiqa.programs.telling.events import event
 from agenticiqa.signatures.types import (
     Boxes,
     DistortionAnalysis,

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenticiqa.programs.story_rows import Row, line, rows_of
+from agenticiqa.programs.telling.story_rows import Row, line, rows_of
 
 WIDEST = 100
 LABEL = 10  # columns

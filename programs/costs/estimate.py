@@ -5,9 +5,8 @@ in which everything that is looked for is found. ``calls_at_most`` adds the furt
 replan, and plans of a model that reads the question otherwise than the rules; it does not know of requests that fail on
 their way, which ``max_retries`` repeats, nor of a fallback.
 
-Input is counted on the very prompts, with typical answers of the stages before (``agenticiqa.programs.typical``). Not
-counted: what a reasoning model thinks, worked examples of tuned prompts, rebates for a prompt that the provider has
-cached.
+Input is counted on the very prompts, with typical answers of the stages before (``costs.typical``). Not counted: what a
+reasoning model thinks, worked examples of tuned prompts, rebates for a prompt that the provider has cached.
 """
 
 import warnings
@@ -21,13 +20,13 @@ import dspy
 from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
+from agenticiqa.programs.costs.image_tokens import Size, image_tokens, within
+from agenticiqa.programs.costs.text_tokens import frame_tokens, schema_tokens, text_tokens
+from agenticiqa.programs.costs.typical import Asking, Shelf, typical_askings
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.image_tokens import Size, image_tokens, within
 from agenticiqa.programs.many import Job
 from agenticiqa.programs.offline.planning.planner import plan_question
-from agenticiqa.programs.text_tokens import frame_tokens, schema_tokens, text_tokens
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.programs.typical import Asking, Shelf, typical_askings
 from agenticiqa.signatures.planner import plan_signature
 from agenticiqa.signatures.types import PlannerOutput
 

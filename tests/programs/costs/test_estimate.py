@@ -12,12 +12,12 @@ from PIL import Image
 
 from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.estimate import SECTIONS, Estimate, StageEstimate, estimate
-from agenticiqa.programs.image_tokens import Size, image_tokens, within
+from agenticiqa.programs.costs.estimate import SECTIONS, Estimate, StageEstimate, estimate
+from agenticiqa.programs.costs.image_tokens import Size, image_tokens, within
+from agenticiqa.programs.costs.text_tokens import text_tokens
+from agenticiqa.programs.costs.typical import EXPLANATION, FOUND, REASON
 from agenticiqa.programs.many import Job
-from agenticiqa.programs.text_tokens import text_tokens
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.programs.typical import EXPLANATION, FOUND, REASON
 from support.fake_server import Body, Server, bad_json, by_stage, fake_server, field_of, text_of
 from support.ladders import scene
 

@@ -1,0 +1,1 @@
+"""What a run will cost: calls, tokens of texts and images, money."""
