@@ -48,8 +48,8 @@ class SteadyAdapter(dspy.JSONAdapter):
 
         So a server that keeps prefixes has read all but the correction before, the images among it.
         """
-        corrected = CORRECTION in signature.input_fields
-        return _system_message(signature.delete(CORRECTION) if corrected else signature)
+        described: Any = signature.delete(CORRECTION) if CORRECTION in signature.input_fields else signature
+        return _system_message(described)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The fields of the answer, whatever stands around it. DSPy mends what is no JSON, but not what is cut off."""
@@ -60,7 +60,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         return fields
 
 
-def response_format(lm: dspy.LM, signature: type[dspy.Signature]) -> dict[str, Any]:
+def response_format(lm: dspy.LM, signature: Any) -> dict[str, Any]:
     """The request's ``response_format`` for an engine of ours, in OpenAI's spelling; nothing for any other engine."""
     form = lm.engine.form if isinstance(lm.engine, Model) else "off"
     if form == "json_schema":

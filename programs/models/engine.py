@@ -62,7 +62,7 @@ class Model:
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Ask, and ask again as ``retries`` says. Raises lm15's errors, LimitReached or Halted."""
         ready, limits = self._ready(request), current()
-        for attempt in tenacity.Retrying(sleep=limits.halted.wait, **self._policy()):
+        for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
             with attempt:
                 limits.admit(highest := self._highest_usd(ready))
                 with self._accounted(attempt.retry_state.attempt_number, highest) as spent:

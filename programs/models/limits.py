@@ -68,6 +68,10 @@ class Limits:
             self.usd += usd or 0.0
             self._changed.notify_all()
 
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until the run is halted."""
+        self.halted.wait(seconds)
+
     def halt(self) -> None:
         """Send nothing more and end every wait; requests under way come to their end."""
         self.halted.set()
