@@ -30,7 +30,7 @@ from agenticiqa.programs.offline.stages import (
     TableSelector,
 )
 from agenticiqa.programs.planner import Planner, earlier_plan
-from agenticiqa.programs.replan import Replan, judge, remember
+from agenticiqa.programs.replan import Replan, doubts, judge, remember
 from agenticiqa.programs.result import Told
 from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
 from agenticiqa.programs.telling import tell
@@ -189,19 +189,14 @@ class AgenticIQA(dspy.Module):
             tell.planned(plan, told.seconds["plan"])
             executed = yield from told.stage("execute", self.executor, {**given, "plan": plan})
             evidence = executed.evidence
-            summed = yield from told.stage("summarize", self.summarizer, {**given, "plan": plan, "evidence": evidence})
-            decided = yield from told.stage(
-                "replan",
-                self.replan,
-                {
-                    "query": query,
-                    "plan": plan,
-                    "evidence": evidence,
-                    "result": summed.result,
-                    "iteration": len(history),
-                    "max_iterations": self.max_replan_iterations,
-                },
-            )
+            doubting = {"query": query, "plan": plan, "evidence": evidence}
+            doubting |= {"iteration": len(history), "max_iterations": self.max_replan_iterations}
+            summing = told.stage("summarize", self.summarizer, {**given, "plan": plan, "evidence": evidence})
+            if isinstance(self.replan, Replan) and self.replan.judge is not None and doubts(evidence):
+                summed, doubting["verdict"] = yield [summing, self.replan.verdict(**doubting)]
+            else:
+                summed = yield from summing
+            decided = yield from told.stage("replan", self.replan, {**doubting, "result": summed.result})
             result: SummarizerOutput = decided.result
             if not result.need_replan:
                 break

@@ -1,5 +1,6 @@
 """From a stage's configuration to the language models that it asks."""
 
+import hashlib
 import os
 import re
 import time
@@ -155,7 +156,7 @@ def _in_process(stage: StageConfig, model: str) -> dspy.LM:
 
     file, projector = Path(model).expanduser(), Path(stage.projector).expanduser() if stage.projector else None
     engine = Model(
-        name=f"gguf/{file.name}",
+        name=f"gguf@{_version(file, projector)}//{file.name}",
         wire_model=file.name,
         wire=GgufEngine(file, projector, context=GGUF_CONTEXT, timeout=stage.timeout),
         image_tokens=partial(image_tokens, stage.backend),
@@ -167,6 +168,12 @@ def _in_process(stage: StageConfig, model: str) -> dspy.LM:
     )
     options: dict[str, Any] = {"top_p": stage.top_p, "seed": stage.seed}
     return _asked_through(engine, stage, options)
+
+
+def _version(*files: Path | None) -> str:
+    """Tells these files from others of the same names, and from what they were before they were changed."""
+    found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file]
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:8]
 
 
 def _asked_through(engine: Model, stage: StageConfig, options: dict[str, Any]) -> dspy.LM:

@@ -13,6 +13,7 @@ from agenticiqa.configs import ConfigError, load_config
 from agenticiqa.programs import assess_command, backends_command, show
 from agenticiqa.programs.command import INTERRUPTED, OK, SOME_FAILED, USAGE, Command, one_line
 from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.interrupts import second_leaves
 from agenticiqa.programs.telling import logs, tracing
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.cards import listing
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     """Run one command and return its exit status; errors of ours become one line on stderr."""
     args = _parser(commands or COMMANDS).parse_args(argv)
     try:
-        with logs.told(args.verbose, args.log):
+        with second_leaves(), logs.told(args.verbose, args.log):
             if args.mlflow:
                 tracing.begin(args.mlflow)
             return int(args.run(args))

@@ -17,6 +17,7 @@ file, the caller can mend it) and ``dspy.LMError`` (the model could not be reach
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class AgenticIQAError(Exception):
@@ -64,6 +65,9 @@ class Unanswered(AgenticIQAError):
         self.last_answer = last_answer
         tried = "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(reasons, 1))
         super().__init__(f"{stage}: no usable answer in {len(self.reasons)} attempts ({tried})")
+
+    def __reduce__(self) -> tuple[type["Unanswered"], tuple[Any, ...]]:
+        return type(self), (self.stage, self.reasons, self.last_output, self.last_answer)
 
     @property
     def account(self) -> list[str]:

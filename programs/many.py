@@ -143,7 +143,9 @@ def _side_by_side(
                 return
     except KeyboardInterrupt:
         if under_way := sum(future.running() for future in waiting):
-            logger.warning("interrupted: waiting for what was already sent about %d images", under_way)
+            logger.warning(
+                "interrupted: waiting for what was already sent about %d images; Ctrl-C again leaves at once", under_way
+            )
         yield from the_rest()
         raise
     finally:

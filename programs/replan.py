@@ -35,39 +35,56 @@ class Replan(Stage):
         result: SummarizerOutput,
         iteration: int,
         max_iterations: int,
+        verdict: dspy.Prediction | None = None,
     ) -> Flow[dspy.Prediction]:
-        """A prediction of ``result`` (with ``need_replan`` and ``replan_reason`` set) and ``retries``."""
-        if result.quality_reasoning == PARSING_FAILED:
-            return dspy.Prediction(
-                result=result, retries=[]
-            )  # a model that cannot answer would not answer better again
-        reasons, retries = gaps(plan, evidence), []
-        doubts = [*contradictions(evidence), *uncertainties(evidence)]
-        if not reasons and doubts and self.judge is not None and iteration < max_iterations:
-            inputs = {
-                "query": query,
-                "plan": plan.model_dump_json(),
-                "evidence": format_evidence(evidence),
-                "answer": result.model_dump_json(include={"final_answer", "quality_reasoning"}),
-                "doubts": "\n".join(doubts),
-            }
-            try:
-                reply = yield Call(self.judge, {"inputs": inputs})
-                retries = reply.retries
-                reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
-            except Unanswered as gave_up:
-                told = event("fallback", stage="replan", reason="the judge gave no usable decision")
-                logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=told)
-                retries = gave_up.account
+        """A prediction of ``result`` (with ``need_replan`` and ``replan_reason`` set) and ``retries``.
+
+        ``verdict`` is the judge's (``verdict`` below) where it was asked before; else it is asked here.
+        """
+        if result.quality_reasoning == PARSING_FAILED:  # a model that cannot answer would not answer better again
+            return dspy.Prediction(result=result, retries=verdict.retries if verdict else [])
+        if verdict is None:
+            verdict = yield from self.verdict(query, plan, evidence, iteration, max_iterations)
+        reasons = gaps(plan, evidence) or verdict.reasons
         if not reasons:
-            tell.stays(iteration, doubts)
-            return dspy.Prediction(result=result, retries=retries)
+            tell.stays(iteration, doubts(evidence))
+            return dspy.Prediction(result=result, retries=verdict.retries)
         reason = "; ".join(reasons)
         tell.replans(reason, iteration, max_iterations)
         if iteration >= max_iterations:
-            return dspy.Prediction(result=result, retries=retries)
+            return dspy.Prediction(result=result, retries=verdict.retries)
         again = result.model_copy(update={"need_replan": True, "replan_reason": reason})
-        return dspy.Prediction(result=again, retries=retries)
+        return dspy.Prediction(result=again, retries=verdict.retries)
+
+    def verdict(
+        self, query: str, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int
+    ) -> Flow[dspy.Prediction]:
+        """A prediction of ``reasons`` to plan again as the judge sees them, and ``retries``.
+
+        It is asked only about doubts that are no gaps, and while planning again is still allowed.
+        """
+        doubtful = doubts(evidence)
+        if self.judge is None or not doubtful or gaps(plan, evidence) or iteration >= max_iterations:
+            return dspy.Prediction(reasons=[], retries=[])
+        inputs = {
+            "query": query,
+            "plan": plan.model_dump_json(),
+            "evidence": format_evidence(evidence),
+            "doubts": "\n".join(doubtful),
+        }
+        try:
+            reply = yield Call(self.judge, {"inputs": inputs})
+        except Unanswered as gave_up:
+            told = event("fallback", stage="replan", reason="the judge gave no usable decision")
+            logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=told)
+            return dspy.Prediction(reasons=[], retries=gave_up.account)
+        reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
+        return dspy.Prediction(reasons=reasons, retries=reply.retries)
+
+
+def doubts(evidence: ExecutorOutput) -> list[str]:
+    """What rules find doubtful in the evidence, but cannot decide about."""
+    return [*contradictions(evidence), *uncertainties(evidence)]
 
 
 def judge(*, backend: Backend | None = None, attempts: int = 3) -> Asked:

@@ -14,6 +14,7 @@ from agenticiqa.programs.telling.story import Story
 from agenticiqa.programs.telling.story_rows import shortened
 
 LOGGER = "agenticiqa"
+DSPYS = "dspy.clients.lm"  # it warns of answers that were cut off, which we tell ourselves and ask again
 LONGEST = 2000  # characters of one message in a file
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
@@ -95,9 +96,13 @@ def told(verbose: int = 0, file: str | None = None) -> Iterator[None]:
     before = log.handlers, log.propagate, log.level
     log.handlers, log.propagate = handlers, False
     log.setLevel(min(handler.level for handler in handlers))
+    dspys = logging.getLogger(DSPYS)
+    dspys_before = dspys.level
+    dspys.setLevel(logging.ERROR)
     try:
         yield
     finally:
+        dspys.setLevel(dspys_before)
         log.handlers, log.propagate = before[:2]
         log.setLevel(before[2])
         for handler in handlers:

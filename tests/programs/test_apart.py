@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from agenticiqa.programs.apart import ONE_THREAD, Apart, Died, NotStarted
+from agenticiqa.programs.errors import Unanswered
 from support.elsewhere import obey
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs signals")
@@ -37,11 +38,17 @@ def test_an_error_is_raised_here_and_tells_where_it_arose(process: Apart) -> Non
 
 
 def test_what_cannot_be_sent_over_is_an_error_that_says_so(process: Apart) -> None:
-    with pytest.raises(RuntimeError, match="planner: no usable answer"):
-        process("give up")
+    with pytest.raises(RuntimeError, match="a and b"):
+        process("fail in an odd way")
     with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
         process("return a function")
     assert process("well?") == "well?"
+
+
+def test_an_answer_that_never_came_is_told_whole(process: Apart) -> None:
+    with pytest.raises(Unanswered, match="planner: no usable answer") as raised:
+        process("give up")
+    assert (raised.value.reasons, raised.value.last_output) == (["it was no JSON"], "the moon")
 
 
 def test_what_is_printed_or_read_there_does_not_get_between(process: Apart) -> None:

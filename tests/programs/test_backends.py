@@ -42,7 +42,7 @@ def to(server: Server, backend: str = "vllm.test", **changes: Any) -> StageConfi
 
 def ask(stage: StageConfig, attempts: int = 1, reads_tokens: bool = False) -> dspy.Prediction:
     """One question about replanning, the smallest of the signatures."""
-    question = dict.fromkeys(("query", "plan", "evidence", "answer", "doubts"), "none")
+    question = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
     backend = connect(stage)
     return Asked(DecideReplan, stage="replan", backend=backend, attempts=attempts, reads_tokens=reads_tokens)(question)
 

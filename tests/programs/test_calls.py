@@ -17,8 +17,9 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.executor import Executor
 from agenticiqa.programs.models.limits import LimitReached, Limits, within
 from agenticiqa.programs.result import to_json
+from agenticiqa.programs.tools.calibration import Calibration
 from support.fake_server import Body, Reply, Script, by_stage, fake_server, images_of, stage_of
-from support.judging import NONE, SCRIPT, config_for, plan, program_for
+from support.judging import NONE, SCRIPT, analyse, config_for, plan, program_for
 from support.ladders import blur, scene
 
 OTHER = "Is this picture cheerful?"
@@ -55,6 +56,26 @@ def test_a_full_rating_has_four_questions_one_after_another(photo: Path, asynchr
     assert asked[:2] == ["plan", "detection"]  # then the two that met, then the last
     assert asked[-1] == "assessment"
     assert result.quality_score is not None
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_doubt_is_judged_while_the_score_is_made(photo: Path, asynchronous: bool) -> None:
+    doubtful = {**SCRIPT, "analysis": analyse("severe")}
+    with fake_server(meeting({"decision", "assessment"}, by_stage(doubtful))) as server:
+        program = program_for(server)
+        executor = program.executor
+        assert isinstance(executor, Executor)
+        executor.toolbox = {
+            name: replace(
+                card, measure=lambda pixels: 4.6, calibration=Calibration((0, 1, 0, 1, 0), (1, 5), "as it is")
+            )
+            for name, card in executor.toolbox.items()
+        }
+        result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+    assert sorted(server.stages()[:4]) == ["analysis", "detection", "plan", "selection"]
+    assert sorted(server.stages()[4:]) == ["assessment", "decision"]
+    assert "Contradictory evidence" in result.quality_reasoning
+    assert result.usage_by_stage["replan"]["calls"] == 1
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -58,7 +58,6 @@ CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
             "query": QUERY,
             "plan": '{"query_type": "IQA"}',
             "evidence": EVIDENCE,
-            "answer": '{"final_answer": "A", "quality_reasoning": "Smeared edges."}',
             "doubts": "Contradictory evidence for vehicle: severe Blurs but GMSD scores 4.60",
         },
     ),

@@ -234,6 +234,33 @@ def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
     assert len(rows(file)) == IMAGES
 
 
+def test_a_second_ctrl_c_leaves_at_once_with_what_is_finished(album: Path, tmp_path: Path) -> None:
+    file, stopping = tmp_path / "scores.jsonl", threading.Event()
+
+    def hanging(request: Body) -> Reply | str:
+        if len(server.requests) > 12:
+            stopping.wait(60)
+        return ANSWERS(request)
+
+    with fake_server(hanging) as server:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "agenticiqa.programs.cli", *command(album, server, file, "--workers", "2")],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert run.stderr is not None
+        until(lambda: len(server.requests) >= 14 and file.exists() and len(rows(file)) >= 2)
+        kept = rows(file)
+        os.killpg(run.pid, signal.SIGINT)
+        assert any("Ctrl-C again leaves at once" in line for line in run.stderr)
+        os.killpg(run.pid, signal.SIGINT)
+        run.wait(timeout=10)
+        stopping.set()
+    assert run.returncode == 130
+    assert rows(file) == kept
+
+
 def until(reached: Callable[[], bool]) -> None:
     for _ in range(1200):
         if reached():

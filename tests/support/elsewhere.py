@@ -14,6 +14,13 @@ from agenticiqa.programs.result import to_json
 logger = logging.getLogger("agenticiqa.elsewhere")
 
 
+class Odd(Exception):
+    """One that pickle cannot make again: it is made of two arguments, and keeps one."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} and {other}")
+
+
 def obey(order: str) -> Any:
     """Do one of the things that a process of its own has to cope with."""
     match order:
@@ -30,7 +37,9 @@ def obey(order: str) -> Any:
         case "divide":
             return 1 / 0
         case "give up":
-            raise Unanswered("planner", ["it was no JSON"])  # is made of other arguments than it was
+            raise Unanswered("planner", ["it was no JSON"], "the moon")
+        case "fail in an odd way":
+            raise Odd("a", "b")
         case "return a function":
             return lambda: None
         case "exit":

@@ -51,7 +51,7 @@ def test_the_system_prompt_is_dspys_own(signature: type[dspy.Signature]) -> None
 
 def test_a_model_of_someone_elses_is_asked_as_dspy_asks_it() -> None:
     lm, engine = scripted_lm(['{"decision": {"need_replan": false, "replan_reason": ""}}'])
-    given = dict.fromkeys(("query", "plan", "evidence", "answer", "doubts"), "none")
+    given = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
     for adapter in (SteadyAdapter(), dspy.JSONAdapter()):
         with dspy.context(lm=lm, adapter=adapter):
             dspy.Predict(replan.DecideReplan)(**given)

@@ -73,7 +73,7 @@ def stage(dialect: Dialect, url: str, **changes: Any) -> StageConfig:
 def ask(to: StageConfig | Backend, attempts: int = 1) -> dspy.Prediction:
     """One question about replanning, the smallest of the signatures."""
     backend = connect(to) if isinstance(to, StageConfig) else to
-    question = dict.fromkeys(("query", "plan", "evidence", "answer", "doubts"), "none")
+    question = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
     return Asked(DecideReplan, stage="replan", backend=backend, attempts=attempts)(question)
 
 

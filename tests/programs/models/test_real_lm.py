@@ -49,7 +49,6 @@ DOUBT = {
     "query": "How good is the image?",
     "plan": '{"query_type": "IQA", "query_scope": "Global"}',
     "evidence": '{"distortion_analysis": {"Global": [{"type": "Noise", "severity": "severe"}]}}',
-    "answer": '{"final_answer": 4.5, "quality_reasoning": "Clear and sharp."}',
     "doubts": "Global: severe noise, but NIQE gives a score of 4.6",
 }
 

@@ -100,7 +100,7 @@ SEES: dict[str, tuple[Signature, dict[str, Any]]] = {
 }
 REASONS: dict[str, tuple[Signature, dict[str, Any]]] = {
     "selection": (SelectTools, {"available_tools": "NIQE (NR): n.", "distortion_set": '{"Global": ["Blurs"]}'}),
-    "decision": (DecideReplan, dict.fromkeys(("query", "plan", "evidence", "answer", "doubts"), "none")),
+    "decision": (DecideReplan, dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")),
 }
 
 
