@@ -155,10 +155,11 @@ def _in_process(stage: StageConfig, model: str) -> dspy.LM:
     from agenticiqa.programs.models.gguf import GgufEngine
 
     file, projector = Path(model).expanduser(), Path(stage.projector).expanduser() if stage.projector else None
+    wire = GgufEngine(file, projector, context=GGUF_CONTEXT, timeout=stage.timeout)  # which sees that they are there
     engine = Model(
         name=f"gguf@{_version(file, projector)}//{file.name}",
         wire_model=file.name,
-        wire=GgufEngine(file, projector, context=GGUF_CONTEXT, timeout=stage.timeout),
+        wire=wire,
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=0,
         timeout=stage.timeout,

@@ -394,3 +394,8 @@ def test_usage_is_counted_over_every_attempt() -> None:
         (spent,) = usage.get_total_tokens().values()
     assert (spent["prompt_tokens"], spent["completion_tokens"]) == (100 + 11 + 10, 7 + 3 + 5)
     assert math.isclose(spent["total_tokens"], 136)
+
+
+def test_a_model_file_that_is_not_there_is_told_in_one_line() -> None:
+    with pytest.raises(BackendError, match="there is no model at"):
+        connect(StageConfig(backend="gguf./no/such.gguf"))
