@@ -6,16 +6,15 @@ from typing import Any
 import yaml
 
 from agenticiqa.configs import STAGES
-from support.fake_server import Answer, Body, bad_json, field_of, rate_limited
+from support.fake_server import Answer, Body, bad_json, rate_limited
 from support.judging import ALL, ANSWER, ASSESSMENT, analyse, pairs, plan
 
 DOUBT = "Severe blur is seen, but the tool scores are high: look at the blur again."
 
 
 def select(request: Body) -> dict[str, Any]:
-    """The last tool of the list for everything, which is not the one for quality overall."""
-    tool = field_of(request, "available_tools").splitlines()[-1].partition(" ")[0]
-    return {"selected_tools": [{"region": r, "distortion": d, "tool": tool} for r, d in pairs(request)]}
+    """For everything a tool that is not the one for quality overall."""
+    return {"selected_tools": [{"region": r, "distortion": d, "tool": "RMS-CONTRAST"} for r, d in pairs(request)]}
 
 
 # A pristine photo in which the model first sees severe blur: the tools disagree, and the judge has it looked at again.
