@@ -112,10 +112,12 @@ def _content_violations(plan: PlannerOutput, reference_given: bool, known_tools:
     if plan.reference_mode != mode:
         came = "a reference image was given" if reference_given else "no reference image was given"
         yield f"reference_mode is {plan.reference_mode!r}, but {came}: it must be {mode!r}."
-    for name in plan.tools:
-        if not find_tool(name, known_tools):
-            tools = ", ".join(known_tools) or "none at all"
-            yield f"required_tool names {name!r}, which is unknown: the known tools are {tools}."
+    if unknown := [name for name in plan.tools if not find_tool(name, known_tools)]:
+        tools, are = ", ".join(known_tools) or "none at all", "is" if len(unknown) == 1 else "are"
+        yield (
+            f"required_tool names {', '.join(map(repr, unknown))}, which {are} unknown: the known tools are {tools}; "
+            "it is empty unless the question names one."
+        )
     if plan.distortion_source == "Explicit" and not plan.distortions:
         yield (
             "distortion_source is 'Explicit', but distortions is null: "

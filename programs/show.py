@@ -72,7 +72,7 @@ def card(row: dict[str, Any]) -> Panel:
     return Panel(
         Group(*parts),
         title=escape(Path(row["image"]).name + (f" vs {Path(row['reference']).name}" if row["reference"] else "")),
-        subtitle=f"{escape(row['backend'])}, {took:.1f} s",
+        subtitle=escape(", ".join([row["backend"], f"{took:.1f} s", *_asked(row["usage_by_stage"])])),
         title_align="left",
         subtitle_align="right",
     )
@@ -172,6 +172,16 @@ def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator
     )
     with bar:
         yield from bar.track(items, total=total)
+
+
+def _asked(stages: dict[str, dict[str, Any]]) -> list[str]:
+    """How many calls a result took, and at what price if there is one; nothing if no model was asked."""
+    if not stages:
+        return []
+    calls, cached = (sum(stage[name] for stage in stages.values()) for name in ("calls", "cached"))
+    prices = [stage["usd"] for stage in stages.values() if stage["usd"] is not None]
+    told = [f"{calls} calls" + (f" and {cached} from the cache" if cached else "")]
+    return [*told, *([f"{sum(prices):.4f} USD"] if prices else [])]
 
 
 def _subject(call: dict[str, Any]) -> str:

@@ -84,7 +84,8 @@ def test_a_tool_is_not_found_by_a_part_of_its_name() -> None:
         ),
         (
             plan(required_tool="LPIPS"),
-            "required_tool names 'LPIPS', which is unknown: the known tools are SSIM, MS_SSIM, topiq-fr.",
+            "required_tool names 'LPIPS', which is unknown: the known tools are SSIM, MS_SSIM, topiq-fr; "
+            "it is empty unless the question names one.",
         ),
         (
             plan("DASE", query_type="Other"),
