@@ -42,7 +42,10 @@ def print_result(row: dict[str, Any]) -> None:
     """One result on stdout: a card on a terminal, one JSON line otherwise."""
     console = _console()
     if console.is_terminal:
-        console.print(card(row))
+        with console.capture() as captured:
+            console.print(card(row))
+        sys.stdout.write(captured.get())  # which a progress bar lets through above it, unlike a console's own writing
+        sys.stdout.flush()
     else:
         print(json.dumps(row, ensure_ascii=False), flush=True)
 
