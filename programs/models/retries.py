@@ -4,8 +4,8 @@
 failure                    what is done
 =========================  ===========================================================================================
 429, 5xx, 408, connection  again after the time that the server asks for (``retry-after``, at most a minute), else
-                           after 1, 2, 4, ... seconds (at most 30) and up to a quarter more, so that calls which failed
-                           together do not come back together
+                           after 1, 2, 4, ... seconds (at most 30); and up to a quarter more, so that calls which
+                           failed together do not come back together
 no answer in time          once more
 a longer ``retry-after``   not at all: whoever waits is told for how long
 everything else            not at all: the same request would fail the same (a key, a model, a schema, a certificate)
@@ -39,10 +39,9 @@ def worth_another(error: BaseException) -> bool:
 
 def wait(state: tenacity.RetryCallState) -> float:
     """Seconds until the next attempt."""
-    if hint := getattr(_failure(state), "retry_after", None):
-        return float(hint)
-    doubled: float = min(2.0 ** (state.attempt_number - 1), LONGEST_WAIT)
-    return doubled * random.uniform(1, 1.25)
+    doubled = min(2.0 ** (state.attempt_number - 1), LONGEST_WAIT)
+    least = float(getattr(_failure(state), "retry_after", None) or doubled)
+    return least * random.uniform(1, 1.25)
 
 
 def stop_after(retries: int) -> Callable[[tenacity.RetryCallState], bool]:

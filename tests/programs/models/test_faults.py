@@ -110,13 +110,24 @@ def page(status: int) -> Make:
     return lambda dialect: Reply(status=status, raw_body=b"<html><body>Bad gateway</body></html>")
 
 
-FIRST, SECOND = pytest.approx(1.125, rel=0.12), pytest.approx(2.25, rel=0.12)  # and up to a quarter more
+def about(seconds: float) -> Any:
+    """So many seconds, and up to a quarter more."""
+    return pytest.approx(1.125 * seconds, rel=0.12)
+
+
+FIRST, SECOND = about(1), about(2)
 DOUBLING = [FIRST, SECOND]
 
 PASSING: dict[str, tuple[Dialect, Make, list[Any], type[Exception], str]] = {
-    "429 with retry-after": (OPENAI, kind("rate_limit", 3), [3, 3], dspy.LMRateLimitError, "it asks to wait 3 s"),
+    "429 with retry-after": (
+        OPENAI,
+        kind("rate_limit", 3),
+        [about(3)] * 2,
+        dspy.LMRateLimitError,
+        "it asks to wait 3 s",
+    ),
     "429 without": (VLLM, says(429, "slow down"), DOUBLING, dspy.LMRateLimitError, "slow down"),
-    "429 with a wait in words": (GEMINI, kind("rate_limit", 7), [7, 7], dspy.LMRateLimitError, "to wait 7 s"),
+    "429 with a wait in words": (GEMINI, kind("rate_limit", 7), [about(7)] * 2, dspy.LMRateLimitError, "to wait 7 s"),
     "500": (OPENAI, kind("server"), DOUBLING, dspy.LMServerError, "server had an error"),
     "502 of a proxy": (VLLM, page(502), DOUBLING, dspy.LMServerError, "Bad gateway"),
     "503": (VLLM, kind("overloaded"), DOUBLING, dspy.LMServerError, "Service Unavailable"),
