@@ -24,6 +24,7 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
 NO_SUCH_ADDRESS = "; the server knows no such address: is api_base right, with its /v1?"
+NOT_THERE = "; is the server running, and its address right?"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice to whoever programs with it: it is not for those who only wrote a configuration.
@@ -45,6 +46,8 @@ def understood(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
         if wait:
             text += f" (it asks to wait {wait:g} s)"
     meant, kind = error, _meaning(error, text, wait)
+    if isinstance(error, lm15.TransportError) and "connect to" in text:
+        text += NOT_THERE
     if error.status in (404, 405) and "model" not in text.lower():
         text += NO_SUCH_ADDRESS
     if kind is not None:
