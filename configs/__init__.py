@@ -1,6 +1,7 @@
 """The shipped configuration, and the one model that reads it."""
 
 from agenticiqa.configs.schema import (
+    SMALLEST_SENT,
     STAGES,
     Config,
     ConfigError,
@@ -12,6 +13,7 @@ from agenticiqa.configs.schema import (
 )
 
 __all__ = [
+    "SMALLEST_SENT",
     "STAGES",
     "Config",
     "ConfigError",

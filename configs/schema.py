@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
+SMALLEST_SENT = 32  # pixels
 STAGES = ("planner", "executor", "summarizer", "replan")
 
 
@@ -93,7 +94,9 @@ class Config(Section):
     profile: Literal["full", "fast"] = Field(
         default="full", description="fast: at most two questions to a model, for the plan and for the score or answer"
     )
-    max_side: int | None = Field(default=None, ge=32, description="pixels; larger images are sent as smaller copies")
+    max_side: int | None = Field(
+        default=None, ge=SMALLEST_SENT, description="pixels; larger images are sent as smaller copies"
+    )
     cache: bool = Field(default=True, description="false: ask again what was answered before")
     attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)

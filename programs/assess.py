@@ -98,29 +98,28 @@ class AgenticIQA(dspy.Module):
         tools = toolbox(config.calibration, config.pyiqa)
         fusion = ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
         attempts = config.attempts
-        stages = (config.planner, config.executor, config.summarizer, config.replan)
-        plan, look, tell, doubt = (connect(stage, cache=config.cache) for stage in stages)
-        ask_look: dict[str, Any] = {"backend": look, "attempts": attempts}
-        ask_tell: dict[str, Any] = {"backend": tell, "attempts": attempts}
+        planning, looking, telling, doubting = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
+        ask_look: dict[str, Any] = {"backend": looking, "attempts": attempts}
+        ask_tell: dict[str, Any] = {"backend": telling, "attempts": attempts}
         return cls(
             planner=Planner(
                 tools,
-                backend=plan,
+                backend=planning,
                 attempts=attempts,
                 sees_images=config.planner.sees_images,
                 on_failure=config.planner.on_failure,
             )
-            if plan
+            if planning
             else RulePlanner(tools),
             executor=Executor(
                 Detector(**ask_look), Analyst(**ask_look), Selector(**ask_look), tools, Locator(**ask_look)
             )
-            if look
+            if looking
             else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator()),
             summarizer=Summarizer(Scorer(**ask_tell, fusion=fusion), Answerer(**ask_tell), fusion)
-            if tell
+            if telling
             else Summarizer(MeasuredScorer(), EvidenceAnswerer(), fusion),
-            replan=Replan(judge(backend=doubt, attempts=attempts) if doubt else None),
+            replan=Replan(judge(backend=doubting, attempts=attempts) if doubting else None),
             max_replan_iterations=config.max_replan_iterations,
             max_side=config.max_side,
             backend=backend_name(config),

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -17,7 +16,7 @@ from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.models.capabilities import Capabilities, known
 from agenticiqa.programs.models.http import place
 from agenticiqa.programs.models.prepare import Used, backends_of, probed, shown
-from agenticiqa.programs.models.providers import PROVIDERS, Provider
+from agenticiqa.programs.models.providers import OF_LLAMA_CPP, PROVIDERS, Provider
 
 NOT_PROBED = "not probed: agenticiqa backends --probe"
 
@@ -76,7 +75,7 @@ def offline_row(config: Config) -> list[dict[str, Any]]:
 
 def provider_rows() -> list[dict[str, Any]]:
     """What can be named in a configuration, and what its interface has at all; a model may still lack it."""
-    in_process = replace(Provider("gguf"), formats=frozenset({"image/jpeg", "image/png"}))
+    in_process = Provider("gguf", formats=OF_LLAMA_CPP)
     return [
         {
             "provider": f"{name}.<model>" if name in PROVIDERS else f"{name}.<file>",

@@ -4,12 +4,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agenticiqa.configs import STAGES, Config, load_config
+from agenticiqa.configs import SMALLEST_SENT, STAGES, Config, load_config
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.models.limits import Limits
 from agenticiqa.programs.telling.tracing import add_tracing_argument
 
-SMALLEST_SENT = 32
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 

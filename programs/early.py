@@ -6,6 +6,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.once import once
 from agenticiqa.programs.tools.card import ToolCard, run_tool
 from agenticiqa.signatures.types import GLOBAL, OVERALL, ToolCall
 
@@ -20,17 +21,8 @@ def run_once(card: ToolCard, image: LoadedImage, reference: LoadedImage | None) 
     key: Key = (card.name, repr(card.calibration), reference.sha256 if reference else None)
     with _lock:
         runs = _runs.setdefault(image, {})
-        mine = key not in runs
-        future = runs.setdefault(key, Future())
-    if mine:
-        try:
-            pristine = reference.pixels if reference else None
-            future.set_result(run_tool(card, image.pixels, pristine, region=GLOBAL, distortion=OVERALL))
-        except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
-            with _lock:
-                del runs[key]
-            future.set_exception(error)
-    return future.result()
+    pristine = reference.pixels if reference else None
+    return once(runs, _lock, key, lambda: run_tool(card, image.pixels, pristine, region=GLOBAL, distortion=OVERALL))
 
 
 def begin(cards: Iterable[ToolCard], image: LoadedImage, reference: LoadedImage | None) -> None:

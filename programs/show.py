@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenticiqa.programs.costs.estimate import Estimate
+from agenticiqa.programs.models.ledger import total
 
 T = TypeVar("T")
 
@@ -181,10 +182,9 @@ def _asked(stages: dict[str, dict[str, Any]]) -> list[str]:
     """How many calls a result took, and at what price if there is one; nothing if no model was asked."""
     if not stages:
         return []
-    calls, cached = (sum(stage[name] for stage in stages.values()) for name in ("calls", "cached"))
-    prices = [stage["usd"] for stage in stages.values() if stage["usd"] is not None]
-    told = [f"{calls} calls" + (f" and {cached} from the cache" if cached else "")]
-    return [*told, *([f"{sum(prices):.4f} USD"] if prices else [])]
+    spent = total(stages)
+    told = f"{spent['calls']} calls" + (f" and {spent['cached']} from the cache" if spent["cached"] else "")
+    return [told, *([f"{spent['usd']:.4f} USD"] if spent["usd"] is not None else [])]
 
 
 def _subject(call: dict[str, Any]) -> str:
@@ -207,17 +207,22 @@ def _answer(row: dict[str, Any]) -> Text:
         return Text(str(row["final_answer"]), style="bold")
     colour = COLOURS[row["quality_level"]]
     score = row["quality_score"]
-    filled = round((score - 1) / 4 * 20)
     return Text.assemble(
         (f"{score:.2f}", f"bold {colour}"),
         " of 5  ",
-        ("█" * filled + "░" * (20 - filled), colour),
+        (bar((score - 1) / 4, 20), colour),
         f"  {row['quality_level']}",
     )
 
 
 def _yes_or_no(value: bool | int | None) -> str:
     return "-" if value is None else "yes" if value else "no"
+
+
+def bar(share: float, cells: int) -> str:
+    """A share in [0, 1] as a bar of so many characters."""
+    filled = round(share * cells)
+    return "█" * filled + "░" * (cells - filled)
 
 
 def _table(*columns: str) -> Table:

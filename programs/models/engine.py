@@ -18,7 +18,8 @@ from agenticiqa.programs.models import retries
 from agenticiqa.programs.models.failures import understood
 from agenticiqa.programs.models.held_images import held_sizes
 from agenticiqa.programs.models.ledger import Spent, spend
-from agenticiqa.programs.models.limits import current
+from agenticiqa.programs.models.limits import Limits, current
+from agenticiqa.programs.models.providers import OF_LLAMA_CPP
 
 CHARACTERS_PER_TOKEN = 2  # for the highest price that a request may have: text has seldom fewer
 
@@ -54,7 +55,7 @@ class Model:
     timeout: float
     form: str = "json_schema"
     top_logprobs: int = 0
-    formats: frozenset[str] = frozenset({"image/jpeg", "image/png"})
+    formats: frozenset[str] = OF_LLAMA_CPP
     price: Price | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     most_input: int = 0  # tokens; the largest request so far
@@ -65,7 +66,7 @@ class Model:
         for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
             with attempt:
                 limits.admit(highest := self._highest_usd(ready))
-                with self._accounted(attempt.retry_state.attempt_number, highest) as spent:
+                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
                     return self._noted(spent, self.wire.complete(ready))
         raise AssertionError("tenacity either answers or raises")
 
@@ -79,7 +80,7 @@ class Model:
                     limits.admit(highest)
                 else:
                     await asyncio.to_thread(limits.admit, highest)  # it may have to wait
-                with self._accounted(attempt.retry_state.attempt_number, highest) as spent:
+                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
                     return self._noted(spent, await self.wire.acomplete(ready))
         raise AssertionError("tenacity either answers or raises")
 
@@ -99,7 +100,7 @@ class Model:
         }
 
     @contextmanager
-    def _accounted(self, number: int, highest: float | None) -> Iterator[Spent]:
+    def _accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
         spent, began = Spent(calls=1, retries=int(number > 1)), time.perf_counter()
         try:
             yield spent
@@ -110,7 +111,7 @@ class Model:
             raise told from error
         finally:
             spent.seconds = time.perf_counter() - began
-            current().settle(highest, spent.usd)
+            limits.settle(highest, spent.usd)
             spend(spent)
 
     def _noted(self, spent: Spent, response: lm15.Response) -> lm15.Response:
@@ -136,10 +137,17 @@ class Model:
         return self.price.usd(max(tokens, self.most_input), request.config.max_tokens or 0)
 
 
+class Asynchronous(Protocol):
+    """What can be asked async: a model, or one wire by itself."""
+
+    async def acomplete(self, request: lm15.Request) -> lm15.Response:
+        """One request, one answer."""
+
+
 class AsyncEngine:
     """A model as DSPy's async engine."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Asynchronous) -> None:
         self.model = model
 
     async def complete(self, request: lm15.Request) -> lm15.Response:

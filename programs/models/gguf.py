@@ -107,24 +107,6 @@ class GgufEngine:
         self._model = None
 
 
-class AsyncGgufEngine:
-    """The same engine for DSPy's async calls."""
-
-    supports_response_schema = GgufEngine.supports_response_schema
-    supported_params = GgufEngine.supported_params
-
-    def __init__(self, engine: GgufEngine) -> None:
-        self.engine = engine
-
-    async def complete(self, request: lm15.Request) -> lm15.Response:
-        """As the engine's ``acomplete``."""
-        return await self.engine.acomplete(request)
-
-    async def aclose(self) -> None:
-        """As the engine's ``close``."""
-        self.engine.close()
-
-
 @dataclass(frozen=True)
 class Setup:
     """What is loaded, and how: see GgufEngine."""

@@ -1,11 +1,13 @@
 """What the questions to models took, by stage: calls, answers from the cache, tokens, money, time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
+
+COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
 
 
 @dataclass
@@ -66,6 +68,13 @@ class Ledger:
     def to_json(self) -> dict[str, dict[str, Any]]:
         """As it stands in a result."""
         return {stage: spent.to_json() for stage, spent in self.stages.items()}
+
+
+def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The stages of a result's ``usage_by_stage`` together, but for the seconds, which overlap."""
+    summed = {count: sum(stage[count] for stage in stages.values()) for count in COUNTS}
+    prices = [stage["usd"] for stage in stages.values() if stage["usd"] is not None]
+    return {**summed, "usd": sum(prices) if prices else None}
 
 
 _ledger: ContextVar[Ledger | None] = ContextVar("agenticiqa_ledger", default=None)

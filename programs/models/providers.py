@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from dspy import lm15
 
+OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # the images that llama.cpp decodes, as a server or in process
+
 
 @dataclass(frozen=True)
 class Provider:
@@ -51,6 +53,6 @@ PROVIDERS: dict[str, Provider] = {
     "vllm": Provider("vllm"),
     "sglang": Provider("sglang"),
     "ollama": Provider("ollama"),
-    "llamacpp": Provider("llamacpp", preset="vllm", formats=frozenset({"image/jpeg", "image/png"})),
+    "llamacpp": Provider("llamacpp", preset="vllm", formats=OF_LLAMA_CPP),
     "lmstudio": Provider("lmstudio", preset="lmstudio", json_object=False, logprobs=False),
 }

@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from agenticiqa.programs.fusion import level_name
-from agenticiqa.programs.show import COLOURS
+from agenticiqa.programs.show import COLOURS, bar
 from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import LEVELS
 
@@ -126,7 +126,7 @@ def _measured(told: Event) -> list[Row]:
     if told["error"]:
         return [("tool", line(f"{told['tool']:<15}", ("no score", "yellow"), (about, "dim")))]
     score = told["calibrated"]
-    gauge = (_bar((score - 1) / 4, 10), COLOURS[level_name(score)])
+    gauge = (bar((score - 1) / 4, 10), COLOURS[level_name(score)])
     raw = (f"raw {told['raw']:<10.4g}", "dim")
     return [
         ("tool", line(f"{told['tool']:<15}", raw, gauge, f" {score:.2f}", (f"{about}, {told['ms']:.0f} ms", "dim")))
@@ -138,7 +138,7 @@ def _scored(told: Event) -> list[Row]:
     rows = _labelled(
         "levels",
         [
-            line(f"{level:<10}", (_bar(share, 20), COLOURS[level]), f" {share:>4.0%}")
+            line(f"{level:<10}", (bar(share, 20), COLOURS[level]), f" {share:>4.0%}")
             for level, share in sorted(shares.items(), key=lambda item: -LEVELS[item[0]])
         ],
     )
@@ -216,11 +216,6 @@ def _listed(distortions: Mapping[str, list[str]]) -> list[str]:
 def _labelled(label: str, bodies: list[Text]) -> list[Row]:
     """The label beside the first line only."""
     return [(label if number == 0 else "", body) for number, body in enumerate(bodies)]
-
-
-def _bar(share: float, cells: int) -> str:
-    filled = round(share * cells)
-    return "█" * filled + "░" * (cells - filled)
 
 
 # What a model or a question says could otherwise move the cursor or set the title of the window.

@@ -8,7 +8,7 @@ import dspy
 
 from agenticiqa.programs.fusion import Probabilities, level_name
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.models.ledger import Spent
+from agenticiqa.programs.models.ledger import Spent, total
 from agenticiqa.programs.telling.events import event
 from agenticiqa.signatures.types import (
     Boxes,
@@ -21,8 +21,6 @@ from agenticiqa.signatures.types import (
 )
 
 logger = logging.getLogger(__name__)
-
-COUNTED = ("calls", "cached", "retries", "input_tokens", "output_tokens")
 
 
 def begun(image: LoadedImage, query: str, reference: LoadedImage | None, backend: str) -> None:
@@ -175,9 +173,7 @@ def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
 
 def done(result: dspy.Prediction, seconds: float) -> None:
     """The answer stands, and what it all took."""
-    stages = result.usage_by_stage.values()
-    spent = {key: sum(stage[key] for stage in stages) for key in COUNTED}
-    prices = [stage["usd"] for stage in stages if stage["usd"] is not None]
+    spent = total(result.usage_by_stage)
     logger.info(
         "done: %s in %.2f s, %d calls, %d + %d tokens",
         *(result.final_answer, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
@@ -187,7 +183,6 @@ def done(result: dspy.Prediction, seconds: float) -> None:
             score=result.quality_score,
             iterations=result.iteration_count,
             seconds=round(seconds, 3),
-            usd=sum(prices) if prices else None,
             **spent,
         ),
     )

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.once import once
 from agenticiqa.programs.tools.edges import edge_sharpness, overshoot
 from agenticiqa.programs.tools.pixels import RGB, check_image, luma
 from agenticiqa.programs.tools.spatial import Luma, blockiness, blur_extent, isolated_pixels, noise_sigma
@@ -67,19 +68,8 @@ _lock = threading.Lock()
 def measure(image: LoadedImage) -> Mapping[str, float]:
     """Every measure of SPATIAL and TONAL by name, read-only; taken once per loaded image, also under threads."""
     with _lock:
-        future = _measured.get(image)
-        mine = future is None
-        if future is None:
-            future = _measured[image] = Future()
-            _by_pixels[id(image.pixels)] = image
-    if mine:
-        try:
-            future.set_result(MappingProxyType(_measure_all(image.pixels)))
-        except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
-            with _lock:
-                del _measured[image]
-            future.set_exception(error)
-    return future.result()
+        _by_pixels[id(image.pixels)] = image
+    return once(_measured, _lock, image, lambda: MappingProxyType(_measure_all(image.pixels)))
 
 
 def take(name: str, image: RGB) -> float:

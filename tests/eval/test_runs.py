@@ -29,6 +29,7 @@ def labels(tmp_path: Path) -> Path:
 def test_the_same_run_may_go_on(tmp_path: Path, labels: Path) -> None:
     for _ in range(2):
         pin(tmp_path / "run", made_with(Sharp(), Config(), labels, split=None))
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["run.json"]
 
 
 @pytest.mark.parametrize(

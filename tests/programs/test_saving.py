@@ -216,4 +216,6 @@ def test_saving_replaces_the_older_file_whole_and_leaves_no_draft(saved: Path) -
 
 def test_the_folder_is_made_when_there_is_none(tmp_path: Path) -> None:
     saving.save(tuned(), tmp_path / "new" / "er" / "state.json", {})
-    saving.load(Program(), tmp_path / "new" / "er" / "state.json")
+    program = Program()
+    saving.load(program, tmp_path / "new" / "er" / "state.json")
+    assert program.answer.predict.signature.instructions == "Look twice, naïvely."

@@ -19,6 +19,7 @@ from agenticiqa.programs.costs.typical import EXPLANATION, FOUND, REASON
 from agenticiqa.programs.many import Job
 from agenticiqa.programs.tools import toolbox
 from support.fake_server import Body, Server, bad_json, by_stage, fake_server, field_of, text_of
+from support.judging import ALL, LOGS, locate, pairs, plan, select
 from support.ladders import scene
 
 RATE = "Rate the perceptual quality of this image."
@@ -203,29 +204,6 @@ def test_what_cannot_be_judged_costs_nothing_and_is_told(photo: Path, tmp_path: 
 # What a run over HTTP then asks.
 
 
-def plan(scope: str = "Global", *, wide: bool = True) -> dict[str, Any]:
-    """A plan of everything, or only of what the question about a region takes."""
-    flags = {"distortion_detection": True, "distortion_analysis": True, "tool_selection": wide, "tool_execution": wide}
-    return {
-        "query_type": "IQA",
-        "query_scope": [scope],
-        "distortion_source": "Inferred",
-        "distortions": [],
-        "reference_mode": "No-Reference",
-        "required_tool": [],
-        "plan": flags,
-    }
-
-
-def pairs(request: Body) -> list[tuple[str, str]]:
-    asked = json.loads(field_of(request, "distortion_set"))
-    return [(region, name) for region, names in asked.items() for name in names]
-
-
-def locate(request: Body) -> dict[str, Any]:
-    return {"regions": [{"region": r, "box": [250, 250, 750, 750]} for r in json.loads(field_of(request, "regions"))]}
-
-
 def detect(request: Body) -> dict[str, Any]:
     scope = json.loads(field_of(request, "query_scope"))
     return {"distortion_set": [{"region": region, "distortions": [*FOUND]} for region in scope]}
@@ -242,12 +220,7 @@ def doubt(request: Body) -> dict[str, Any]:
     return {"distortion_analysis": [{"region": r, "type": d, **seen} for r, d in pairs(request)]}
 
 
-def select(request: Body) -> dict[str, Any]:
-    first = field_of(request, "available_tools").partition(" ")[0]
-    return {"selected_tools": [{"region": r, "distortion": d, "tool": first} for r, d in pairs(request)]}
-
-
-LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
+NARROW = {**ALL, "tool_selection": False, "tool_execution": False}  # what a question about a region takes
 CLEAN: Mapping[str, Any] = {
     "plan": plan(),
     "location": locate,
@@ -269,7 +242,12 @@ def on(server: Server, config: Config) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("query", "planned"), [(RATE, plan()), (REGION, plan("car", wide=False)), (OTHER, {"query_type": "Other"})]
+    ("query", "planned"),
+    [
+        (RATE, plan()),
+        (REGION, plan("car", NARROW)),
+        (OTHER, {"query_type": "Other"}),
+    ],
 )
 @pytest.mark.parametrize("compared", [False, True])
 def test_a_clean_run_asks_what_was_estimated(
@@ -345,7 +323,7 @@ def worst(planned: list[dict[str, Any]]) -> dict[str, Any]:
 def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
     config = asking(attempts=2)
     # The first plan keeps to the rules for a region, later ones go beyond them; each differs from the one before.
-    planned = [plan("car", wide=False), plan("car"), plan("road")]
+    planned = [plan("car", NARROW), plan("car"), plan("road")]
     with fake_server(by_stage(worst(planned))) as server:
         result = AgenticIQA.from_config(on(server, config))(photo, RATE)
     assert result.iteration_count == config.max_replan_iterations

@@ -26,7 +26,8 @@ from dspy import lm15
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.models import gguf
-from agenticiqa.programs.models.gguf import AsyncGgufEngine, GgufEngine, bounded, chat_body, parsed
+from agenticiqa.programs.models.engine import AsyncEngine
+from agenticiqa.programs.models.gguf import GgufEngine, bounded, chat_body, parsed
 from agenticiqa.signatures import executor, planner, replan, summarizer
 from support.fake_server import Reply, Script, cut_connection, fake_server, hang, not_json_body
 
@@ -104,7 +105,7 @@ def test_a_missing_file_and_a_file_of_another_kind_are_told_by_their_path(
 
 def test_an_image_without_a_projector_is_an_unsupported_feature_to_dspy(file: Path, installed: None) -> None:
     engine = GgufEngine(file)
-    lm = dspy.LM("gguf/model", engine=engine, async_engine=AsyncGgufEngine(engine), cache=False, num_retries=0)
+    lm = dspy.LM("gguf/model", engine=engine, async_engine=AsyncEngine(engine), cache=False, num_retries=0)
     question = {"image": dspy.Image(_data_uri(PIXEL)), "query": "How sharp?"}
     with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(dspy.LMUnsupportedFeatureError, match="mmproj"):
         dspy.Predict("image: dspy.Image, query: str -> answer: str")(**question)
@@ -282,7 +283,7 @@ def test_an_answer_that_is_no_json_is_the_servers_fault() -> None:
 def test_both_faces_send_the_key_and_give_the_same_answer(file: Path, in_place_of_llamacpp: Callable[..., Any]) -> None:
     with in_place_of_llamacpp("sharp") as server:
         engine = GgufEngine(file)
-        answers = [engine.complete(asking()), asyncio.run(AsyncGgufEngine(engine).complete(asking()))]
+        answers = [engine.complete(asking()), asyncio.run(AsyncEngine(engine).complete(asking()))]
     assert [answer.text for answer in answers] == ["sharp", "sharp"]
     assert server.paths == ["/v1/chat/completions"] * 2
     assert {headers["authorization"] for headers in server.headers} == {"Bearer sesame"}

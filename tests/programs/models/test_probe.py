@@ -44,13 +44,6 @@ from support.providers import able as able_as
 KEY, KEY_ENV = "sk-probe-4711", "PROBE_TEST_KEY"
 
 
-@pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.name)
-def dialect(request: pytest.FixtureRequest) -> Dialect:
-    """Each provider in turn."""
-    found: Dialect = request.param
-    return found
-
-
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_ENV, KEY)

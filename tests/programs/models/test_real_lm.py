@@ -31,7 +31,8 @@ from agenticiqa.programs.ask import Asked, Rejected
 from agenticiqa.programs.backends import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.executor import Selector
-from agenticiqa.programs.models.gguf import AsyncGgufEngine, GgufEngine
+from agenticiqa.programs.models.engine import AsyncEngine
+from agenticiqa.programs.models.gguf import GgufEngine
 from agenticiqa.programs.plan_rules import violations
 from agenticiqa.programs.planner import Planner
 from agenticiqa.programs.replan import judge
@@ -245,7 +246,7 @@ def test_llamacpp_takes_the_schemas_of_the_stages_that_see(name: str, listening:
 def test_sync_and_async_give_the_same_answer_and_a_prompt_is_read_once(engine: GgufEngine) -> None:
     request = asking("Name three colours.")
     first = engine.complete(request)
-    again = asyncio.run(AsyncGgufEngine(engine).complete(request))
+    again = asyncio.run(AsyncEngine(engine).complete(request))
     assert first.text == again.text
     assert first.model == "gguf/smollm2"
     assert (again.usage.cache_read_tokens or 0) > 0

@@ -104,13 +104,6 @@ REASONS: dict[str, tuple[Signature, dict[str, Any]]] = {
 }
 
 
-@pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.name)
-def dialect(request: pytest.FixtureRequest) -> Dialect:
-    """Each provider in turn."""
-    found: Dialect = request.param
-    return found
-
-
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of every server of this file, in the environment."""
