@@ -13,10 +13,16 @@ import dspy
 
 from agenticiqa.eval.datasets import Labelled, read_labels
 from agenticiqa.eval.runs import made_with, pin
-from agenticiqa.programs import show
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
-from agenticiqa.programs.assess_command import add_workers_argument, workers_from
-from agenticiqa.programs.command import (
+from agenticiqa.programs.backends.limits import LimitReached, within
+from agenticiqa.programs.backends.prepare import prepare
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.batch.judge_many import Failure, Job, judge_many
+from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.assess import add_workers_argument, workers_from
+from agenticiqa.programs.cli.options import (
     OK,
     SOME_FAILED,
     add_backend_arguments,
@@ -25,15 +31,9 @@ from agenticiqa.programs.command import (
     limits_from,
     one_line,
 )
-from agenticiqa.programs.costs.estimate import estimate
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.journal import Journal
-from agenticiqa.programs.many import Failure, Job, judge_many
-from agenticiqa.programs.models.limits import LimitReached, within
-from agenticiqa.programs.models.prepare import prepare
-from agenticiqa.programs.outages import Outages
-from agenticiqa.programs.question import detect_query_type
 from agenticiqa.programs.result import to_json
+from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import QueryType
 
 Row = dict[str, Any]
@@ -61,7 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Judge what is left to judge, then report on all of it."""
-    from agenticiqa.eval import report  # SciPy's statistics are slow to import
+    from agenticiqa.eval import report
 
     if (args.limit is not None and args.limit < 1) or args.resamples < 0:
         raise UserError("--limit is at least 1, --resamples at least 0")
@@ -72,7 +72,7 @@ def run(args: Namespace) -> int:
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
     if args.dry_run:
-        show.print_estimate(estimate(config, [Job(label.image, query, label.reference) for label in labels]))
+        render.print_estimate(estimate(config, [Job(label.image, query, label.reference) for label in labels]))
         return OK
     prepare(config, limits)
     program = AgenticIQA.from_config(config)
@@ -80,14 +80,14 @@ def run(args: Namespace) -> int:
         program.load(args.prompts)
     out = args.out or default_folder(args.labels, args.split, program.backend)
     pin(out, made_with(program, config, args.labels, split=args.split, query=query))
-    with Journal(out / "results.jsonl") as journal:
+    with ResultsFile(out / "results.jsonl") as journal:
         rows = judged_before(journal.rows, labels, query)
         todo = [label for label in labels if label not in rows]
         if rows:
             print(f"{len(rows)} of {len(labels)} were judged before", file=sys.stderr)
         try:
             with within(limits):
-                for label, row in show.progress(judge_labels(program, todo, query, workers), len(todo)):
+                for label, row in render.progress(judge_labels(program, todo, query, workers), len(todo)):
                     rows[label] = row
                     journal.append(row)
                     if "error" in row:
@@ -122,7 +122,7 @@ def judge_labels(
     out of reach, LimitReached.
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
-    outages = Outages(workers)
+    outages = StopRule(workers)
     for job, outcome in judge_many(program, jobs, workers, judged, outages.end_the_run):
         if not isinstance(outcome, LimitReached):
             yield jobs[job], _row(jobs[job], query, outcome)

@@ -3,23 +3,23 @@
 import sys
 from collections.abc import Sequence
 
-from agenticiqa.eval import benchmark, calibrate_command, optimize
-from agenticiqa.programs import cli
-from agenticiqa.programs.command import Command
+from agenticiqa.eval import benchmark
+from agenticiqa.eval.calibrate import command as calibrate
+from agenticiqa.eval.optimize import command as optimize
+from agenticiqa.programs.cli import main as program
+from agenticiqa.programs.cli.options import Command
 
 COMMANDS: dict[str, Command] = {
-    **cli.COMMANDS,
+    **program.COMMANDS,
     "evaluate": Command("measure the agreement with labelled images", benchmark.add_arguments, benchmark.run),
-    "calibrate": Command(
-        "fit the tools' scores to your own opinion scores", calibrate_command.add_arguments, calibrate_command.run
-    ),
+    "calibrate": Command("fit the tools' scores to your own opinion scores", calibrate.add_arguments, calibrate.run),
     "optimize": Command("tune the prompts on labelled images (GEPA)", optimize.add_arguments, optimize.run),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is that of ``agenticiqa.programs.cli.main``."""
-    return cli.main(argv, COMMANDS)
+    return program.main(argv, COMMANDS)
 
 
 if __name__ == "__main__":

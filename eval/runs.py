@@ -10,8 +10,8 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import STAGES, Config
-from agenticiqa.programs.ask import Asked
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.ask import CheckedPredict
 
 # How a model is reached may change between two halves of a run; what is asked of which model may not.
 TRANSPORT = {
@@ -43,7 +43,7 @@ def made_with(program: dspy.Module, config: Config, labels: Path, **more: Any) -
 
 def _asked(program: dspy.Module) -> dict[str, dict[str, Any]]:
     """In which form each question's first model is asked to answer, which a configuration may leave to a probe."""
-    asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, Asked)}
+    asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
     engines = {name: part.backend.lms[0].engine for name, part in asking.items() if part.backend.lms}
     return {name: {"form": engine.form, "top_logprobs": engine.top_logprobs} for name, engine in engines.items()}
 

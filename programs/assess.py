@@ -11,15 +11,11 @@ import dspy
 
 from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs import saving
-from agenticiqa.programs.backends import connect, without_place
-from agenticiqa.programs.early import begin
+from agenticiqa.programs.backends.connect import connect, without_place
+from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
-from agenticiqa.programs.flow import Call, Flow, arun, run
-from agenticiqa.programs.fusion import ScoreFusion
+from agenticiqa.programs.events import event, judging, next_round
 from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair
-from agenticiqa.programs.localize import Locator
-from agenticiqa.programs.models.ledger import keeping
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
@@ -29,13 +25,17 @@ from agenticiqa.programs.offline.stages import (
     SaliencyLocator,
     TableSelector,
 )
-from agenticiqa.programs.planner import Planner, earlier_plan
-from agenticiqa.programs.replan import Replan, doubts, judge, remember
-from agenticiqa.programs.result import Told
-from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
-from agenticiqa.programs.telling import tell
-from agenticiqa.programs.telling.events import event, judging, next_round
+from agenticiqa.programs.result import RunRecord
+from agenticiqa.programs.stages import progress
+from agenticiqa.programs.stages.executor import Analyst, Detector, Executor, Selector
+from agenticiqa.programs.stages.flow import Call, Flow, arun, run
+from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.locator import Locator
+from agenticiqa.programs.stages.planner import Planner, earlier_plan
+from agenticiqa.programs.stages.replan import Replan, doubts, judge, remember
+from agenticiqa.programs.stages.summarizer import Answerer, Scorer, Summarizer
 from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools.early import begin
 from agenticiqa.signatures.types import PlannerOutput, SummarizerOutput, well_formed
 
 logger = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class AgenticIQA(dspy.Module):
         with judging(named(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
             result = run(self._steps(image, query, reference, resize_reference))
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
-            tell.done(result, judged.seconds)
+            progress.done(result, judged.seconds)
         return result
 
     async def aforward(
@@ -150,7 +150,7 @@ class AgenticIQA(dspy.Module):
         with judging(named(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
             result = await arun(self._steps(image, query, reference, resize_reference))
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
-            tell.done(result, judged.seconds)
+            progress.done(result, judged.seconds)
         return result
 
     def _steps(
@@ -168,8 +168,8 @@ class AgenticIQA(dspy.Module):
             "max_side": self.max_side,
         }
         loaded, pristine = yield Call(load_pair, pair)
-        tell.begun(loaded, query, pristine, self.backend)
-        told = Told()
+        progress.begun(loaded, query, pristine, self.backend)
+        told = RunRecord()
         given = {"image": loaded, "query": query, "reference": pristine}
         history: list[str] = []
         plan: PlannerOutput | None = None
@@ -185,7 +185,7 @@ class AgenticIQA(dspy.Module):
                 logger.warning("the plan did not change, so planning again would change nothing", extra=unchanged)
                 break
             plan = planned.plan
-            tell.planned(plan, told.seconds["plan"])
+            progress.planned(plan, told.seconds["plan"])
             executed = yield from told.stage("execute", self.executor, {**given, "plan": plan})
             evidence = executed.evidence
             doubting = {"query": query, "plan": plan, "evidence": evidence}

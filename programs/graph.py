@@ -16,8 +16,8 @@ import dspy
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import LoadedImage, load_pair
-from agenticiqa.programs.planner import earlier_plan
-from agenticiqa.programs.replan import remember
+from agenticiqa.programs.stages.planner import earlier_plan
+from agenticiqa.programs.stages.replan import remember
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
 MAX_REPLAN_ITERATIONS = 2

@@ -6,14 +6,14 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.programs.flow import Call, Flow
-from agenticiqa.programs.fusion import level_name
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.stages.flow import Call, Flow
+from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.signatures.types import SummarizerOutput
 
 
 @dataclass
-class Told:
+class RunRecord:
     """What the stages told of themselves: wall time by stage, and why answers were rejected.
 
     ``seconds`` are those of a stage's last run, ``timings_ms`` the sums over all iterations.

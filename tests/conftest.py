@@ -48,7 +48,7 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPa
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that the engine would have waited before each further attempt; nothing waits."""
-    from agenticiqa.programs.models import retries
+    from agenticiqa.programs.backends import retries
 
     noted: list[float] = []
     telling = retries.telling

@@ -2,7 +2,7 @@
 
 Three heads, each a few networks with one hidden layer, whose mean counts: texture and tone of an image by itself, and
 what changed against a reference. They know synthetic distortions of pristine photos, level by level;
-``eval/train_detector.py`` made them and says how well they do.
+``eval/train/train_detector.py`` made them and says how well they do.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.offline.traits import has_traits, traits
-from agenticiqa.programs.tools.weights import read_weights
+from agenticiqa.programs.offline.features import has_traits, traits
+from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
 Values = NDArray[np.float64]

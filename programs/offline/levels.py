@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.tools.learned import SMALLEST, opinion
-from agenticiqa.programs.tools.opinion import Opinion
+from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST, opinion
+from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 # Fitted on 2026-11-21 by non-negative least squares to the mean opinions, put on 1..5, of 300 images of CLIVE and 1,200

@@ -6,11 +6,11 @@ them and more (``detector``) are asked; the measured values explain what is foun
 """
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.offline import alone, compared
+from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import detect, detect_change
+from agenticiqa.programs.offline.features import has_traits, traits
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.traits import has_traits, traits
-from agenticiqa.programs.tools.measures import measure
+from agenticiqa.programs.tools.statistics.measures import measure
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 __all__ = ["Finding", "perceive"]
@@ -22,8 +22,8 @@ def perceive(image: LoadedImage, reference: LoadedImage | None = None) -> dict[D
     An image compared with itself has severity 0 everywhere.
     """
     if reference is None:
-        return alone.find(_values(image), detect(image))
-    return compared.find(_values(image), _values(reference), detect_change(image, reference))
+        return no_reference.find(_values(image), detect(image))
+    return full_reference.find(_values(image), _values(reference), detect_change(image, reference))
 
 
 def _values(image: LoadedImage) -> dict[str, float]:

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.regions import crop
 from agenticiqa.programs.offline.levels import judge
 from agenticiqa.programs.offline.perception import Finding, perceive
-from agenticiqa.programs.regions import crop
-from agenticiqa.programs.tools.measures import measure
-from agenticiqa.programs.tools.opinion import Opinion
+from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
+from agenticiqa.programs.tools.statistics.measures import measure
 from agenticiqa.signatures.types import GLOBAL, Boxes, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 

@@ -5,13 +5,12 @@ from statistics import fmean
 
 import dspy
 
-from agenticiqa.programs.flow import Computed
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.offline.answering.answers import answer_from_evidence
-from agenticiqa.programs.offline.answering.measured import VISIBLE
+from agenticiqa.programs.offline.language.answers import answer_from_evidence
+from agenticiqa.programs.offline.language.measured import VISIBLE
+from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.offline.levels import learned_applies
 from agenticiqa.programs.offline.perception import Finding
-from agenticiqa.programs.offline.planning.planner import plan_question
 from agenticiqa.programs.offline.regional import (
     Findings,
     as_asked,
@@ -21,15 +20,9 @@ from agenticiqa.programs.offline.regional import (
     perceive_apart,
     perceive_regions,
 )
-from agenticiqa.programs.tools.card import ToolCard, best_for
-from agenticiqa.signatures.types import (
-    GLOBAL,
-    UNABLE,
-    Boxes,
-    DistortionAnalysis,
-    Distortions,
-    ExecutorOutput,
-)
+from agenticiqa.programs.stages.flow import Computed
+from agenticiqa.programs.tools.tool import Tool, best_for
+from agenticiqa.signatures.types import GLOBAL, UNABLE, Boxes, DistortionAnalysis, Distortions, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 
@@ -94,7 +87,7 @@ class MeasuredAnalyst(Computed):
 class TableSelector(Computed):
     """Picks the tool that was measured to follow the distortion best, else the one that is best overall."""
 
-    def compute(self, distortion_set: Distortions, cards: list[ToolCard]) -> dspy.Prediction:
+    def compute(self, distortion_set: Distortions, cards: list[Tool]) -> dspy.Prediction:
         """As ``Selector.steps``."""
         chosen = {
             region: {name: card.name for name in names if (card := best_for(name, cards))}

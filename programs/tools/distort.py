@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.pixels import LUMA_WEIGHTS, RGB, check_image
-from agenticiqa.programs.tools.wavelet import coarsen
+from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, check_image
+from agenticiqa.programs.tools.numerics.wavelet import coarsen
 from agenticiqa.signatures.vocabulary import Distortion
 
 Values = NDArray[np.float64]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.regions import in_pixels
-from agenticiqa.programs.tools.networks import run_network
-from agenticiqa.programs.tools.pixels import RGB, check_image
+from agenticiqa.programs.images.regions import in_pixels
+from agenticiqa.programs.tools.numerics.networks import run_network
+from agenticiqa.programs.tools.numerics.pixels import RGB, check_image
 from agenticiqa.signatures.types import Box
 
 NETWORK = Path(__file__).with_name("u2netp.onnx")

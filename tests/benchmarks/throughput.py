@@ -117,7 +117,7 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
     """Seconds, processor seconds, growth and peak of memory in MB of the program over so many images."""
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
-    from agenticiqa.programs.many import Job, judge_many
+    from agenticiqa.programs.batch.judge_many import Job, judge_many
     from agenticiqa.programs.result import to_json
 
     model = StageConfig(backend="vllm.m", api_base=address, max_retries=0)
@@ -171,7 +171,7 @@ def asked_by_the_program(address: str, file: Path) -> tuple[str, str, Any]:
 
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
-    from agenticiqa.programs.models.http import Server
+    from agenticiqa.programs.backends.wire import Server
 
     seen: list[lm15.Request] = []
 

@@ -14,7 +14,7 @@ import pytest
 from agenticiqa.eval.benchmark import default_folder
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.journal import Journal
+from agenticiqa.programs.batch.results_file import ResultsFile
 from support.fake_server import Body, Reply, bad_key, by_stage, fake_server, server_error
 
 MakeLabels = Callable[..., Path]
@@ -48,17 +48,17 @@ def judgements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 @contextmanager
 def interruption_after(rows: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if Ctrl-C were pressed when so many rows are written."""
-    append = Journal.append
+    append = ResultsFile.append
     written = []
 
-    def interrupted(self: Journal, row: dict[str, Any]) -> None:
+    def interrupted(self: ResultsFile, row: dict[str, Any]) -> None:
         append(self, row)
         written.append(row)
         if len(written) == rows:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", interrupted)
+        patch.setattr(ResultsFile, "append", interrupted)
         yield
 
 

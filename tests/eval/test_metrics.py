@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import curve_fit
 
-from agenticiqa.eval.metrics import (
-    krcc,
-    logistic_fit,
-    mean_absolute_error,
-    plcc,
-    plcc_fitted,
-    srcc,
-    why_undefined,
-)
+from agenticiqa.eval.metrics import krcc, logistic_fit, mean_absolute_error, plcc, plcc_fitted, srcc, why_undefined
 
 # Hours of television per week against IQ, the usual worked example of rank correlation: rho = -29/165.
 IQ = [106, 100, 86, 101, 99, 103, 97, 113, 112, 110]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenticiqa.programs.ask import Asked
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, SelectTools
 from agenticiqa.signatures.planner import Plan
 from agenticiqa.signatures.replan import DecideReplan
@@ -35,7 +35,9 @@ def ask(signature: type[dspy.Signature], said: str) -> None:
     backend, _ = scripted_backend([said])
     (output,) = signature.output_fields.values()
     with contextlib.suppress(Unanswered):
-        reply = Asked(signature, stage="any", backend=backend, attempts=1)(dict.fromkeys(signature.input_fields))
+        reply = CheckedPredict(signature, stage="any", backend=backend, attempts=1)(
+            dict.fromkeys(signature.input_fields)
+        )
         assert isinstance(reply.answer, output.annotation)
 
 
@@ -63,4 +65,4 @@ def test_a_very_deep_answer(depth: int) -> None:
 def test_an_answer_nested_too_deeply_is_told_as_that() -> None:
     backend, _ = scripted_backend(['{"answer": ' + "[" * 5000 + "]" * 5000 + "}"])
     with pytest.raises(Unanswered, match="nested too deeply"):
-        Asked(AnswerQuestion, stage="any", backend=backend)(dict.fromkeys(AnswerQuestion.input_fields))
+        CheckedPredict(AnswerQuestion, stage="any", backend=backend)(dict.fromkeys(AnswerQuestion.input_fields))

@@ -15,12 +15,12 @@ from PIL import Image
 
 from agenticiqa.configs import FusionConfig, PlannerConfig, StageConfig, load_config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends import connect
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.batch.judge_many import Job, judge_many
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
-from agenticiqa.programs.fusion import ScoreFusion, softmax
-from agenticiqa.programs.many import Job, judge_many
 from agenticiqa.programs.result import to_json
-from agenticiqa.programs.tools import CARDS, ToolCard
+from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
+from agenticiqa.programs.tools import CARDS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.fake_server import (
     Body,
@@ -235,13 +235,13 @@ def test_a_tool_that_compares_is_refused_without_a_reference(photo: Path) -> Non
         program_for(server)(photo, "Rate the quality with SSIM.")
 
 
-def constant(calibrated: float) -> dict[str, ToolCard]:
+def constant(calibrated: float) -> dict[str, Tool]:
     """A toolbox of one tool that measures the same of every image."""
     card = CARDS["NIQE"]
     return {"CONST": replace(card, name="CONST", measure=lambda pixels: 1.0, calibration=lambda raw: calibrated)}  # type: ignore[arg-type]
 
 
-def composed(server: Server, tools: dict[str, ToolCard], max_replan_iterations: int = 2) -> AgenticIQA:
+def composed(server: Server, tools: dict[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
     """The program around a toolbox of the test's own."""
     backend = connect(config_for(server).executor)
     assert backend is not None

@@ -8,8 +8,8 @@ import dspy
 import pytest
 
 from agenticiqa.programs import saving
-from agenticiqa.programs.ask import Asked
 from agenticiqa.programs.errors import StateError
+from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from support.engine import scripted_lm
@@ -20,8 +20,8 @@ class Program(dspy.Module):
 
     def __init__(self, first: type[dspy.Signature] = AnswerQuestion) -> None:
         super().__init__()
-        self.answer = Asked(first, stage="answering")
-        self.judge = Asked(DecideReplan, stage="replan")
+        self.answer = CheckedPredict(first, stage="answering")
+        self.judge = CheckedPredict(DecideReplan, stage="replan")
 
 
 def tuned() -> Program:
@@ -114,7 +114,7 @@ def test_a_state_for_another_signature_is_refused_and_changes_nothing(saved: Pat
 
 
 def test_a_state_with_a_predictor_more_or_less_is_refused(saved: Path) -> None:
-    for other in (Asked(AnswerQuestion, stage="answering"), dspy.Module()):
+    for other in (CheckedPredict(AnswerQuestion, stage="answering"), dspy.Module()):
         with pytest.raises(StateError, match="differ in"):
             saving.load(other, saved)
 

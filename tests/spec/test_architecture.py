@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.programs.evidence import gaps
-from agenticiqa.programs.fusion import ScoreFusion
-from agenticiqa.programs.graph import (
-    AgenticIQAState,
-    decide_next_node,
-    executor_node,
-    planner_node,
-    summarizer_node,
-)
+from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executor_node, planner_node, summarizer_node
+from agenticiqa.programs.stages.evidence import gaps
+from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
 from support.fake_server import field_of, stage_of
 from support.nodes import ASSESSMENT, LOG_PROBS, PLAN, RATE, evidence, plan, scripted, state

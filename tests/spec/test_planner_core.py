@@ -11,7 +11,7 @@ import pytest
 
 from agenticiqa.configs import load_config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends import connect
+from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.graph import AgenticIQAState, planner_node
 from agenticiqa.signatures.types import PlannerOutput

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from agenticiqa.configs import load_config
-from agenticiqa.programs.fusion import ScoreFusion, softmax
 from agenticiqa.programs.graph import planner_node, summarizer_node
+from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
 from agenticiqa.signatures.summarizer import AnswerQuestion
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, ExecutorOutput, SummarizerOutput
 from support.fake_server import Answer, bad_json, by_stage, fake_server, field_of, images_of, stage_of, text_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.programs.fusion import ScoreFusion
 from agenticiqa.programs.graph import summarizer_node
-from agenticiqa.programs.question import detect_query_type
+from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import QueryType, SummarizerOutput
 from support.fake_server import field_of, images_of, stage_of, text_of
 from support.nodes import ANSWER, ASSESSMENT, LOG_PROBS, WHY, WORST, evidence, plan, scripted, sections, state

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executor_node, planner_node, summarizer_node
-from agenticiqa.programs.replan import remember
+from agenticiqa.programs.stages.replan import remember
 from agenticiqa.signatures.types import SummarizerOutput
 from support.fake_server import field_of
 from support.nodes import ANSWER, ASSESSMENT, PLAN, RATE, evidence, plan, scripted, state

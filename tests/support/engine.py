@@ -8,7 +8,7 @@ from typing import Any
 import dspy
 from dspy import lm15
 
-from agenticiqa.programs.backends import Backend
+from agenticiqa.programs.backends.connect import Backend
 from support.fake_server import Body, Reply
 
 Said = str | Exception | Reply

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from agenticiqa.programs.models.probe import OBEYED, OPENING
+from agenticiqa.programs.backends.probe import OBEYED, OPENING
 
 Body = dict[str, Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from agenticiqa.programs.tools.distort import distort
-from agenticiqa.programs.tools.pixels import RGB
+from agenticiqa.programs.tools.numerics.pixels import RGB
 
 Ladder = Callable[[int, RGB], RGB]
 

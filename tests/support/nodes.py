@@ -8,14 +8,14 @@ from typing import Any
 import yaml
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends import Backend
-from agenticiqa.programs.executor import Analyst, Detector, Executor, Selector
+from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.graph import AgenticIQAState
-from agenticiqa.programs.localize import Locator
-from agenticiqa.programs.planner import Planner
-from agenticiqa.programs.replan import Replan, judge
-from agenticiqa.programs.summarizer import Answerer, Scorer, Summarizer
-from agenticiqa.programs.tools import ToolCard, toolbox
+from agenticiqa.programs.stages.executor import Analyst, Detector, Executor, Selector
+from agenticiqa.programs.stages.locator import Locator
+from agenticiqa.programs.stages.planner import Planner
+from agenticiqa.programs.stages.replan import Replan, judge
+from agenticiqa.programs.stages.summarizer import Answerer, Scorer, Summarizer
+from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
 from support.engine import ScriptedEngine, scripted_backend
 from support.fake_server import Answer, Body, by_stage, field_of
@@ -113,7 +113,7 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
     return {"configurable": {"program": all_asking(backend, toolbox())}}, engine
 
 
-def all_asking(backend: Backend, tools: Mapping[str, ToolCard], max_replan_iterations: int = 2) -> AgenticIQA:
+def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
     """The program whose every stage asks one model, around a toolbox of the test's own."""
     return AgenticIQA(
         planner=Planner(tools, backend=backend),

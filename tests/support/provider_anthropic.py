@@ -9,7 +9,18 @@ from typing import Any, NoReturn
 
 from support import provider_schemas
 from support.fake_server import Body, Reply
-from support.provider_base import Arrived, Kind, Picture, Refused, Seen, Told, error_reply, of_type, parsed, picture
+from support.provider_base import (
+    Arrived,
+    Kind,
+    Picture,
+    Refused,
+    RunRecord,
+    Seen,
+    error_reply,
+    of_type,
+    parsed,
+    picture,
+)
 
 VERSION = "2023-06-01"
 FIELDS = {
@@ -100,7 +111,7 @@ class Anthropic:
             sampling={name: body[name] for name in SAMPLING if name in body},
         )
 
-    def write(self, told: Told) -> Body:
+    def write(self, told: RunRecord) -> Body:
         """The answer; it has no log-probabilities."""
         stop = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}[told.finish]
         asked, written = told.usage
@@ -123,7 +134,7 @@ class Anthropic:
 
     def refusal(self) -> Body:
         """An answer that the model's safety classifiers held back."""
-        return self.write(Told(None, "claude-test", finish="refusal"))
+        return self.write(RunRecord(None, "claude-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
         """An error. Raises KeyError for one that Anthropic does not have."""

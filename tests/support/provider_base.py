@@ -92,7 +92,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Told:
+class RunRecord:
     """An answer before it gets a provider's form; ``entries`` are log-probabilities, where they were asked for."""
 
     text: str | None

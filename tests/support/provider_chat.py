@@ -6,7 +6,18 @@ from typing import Any, NoReturn
 
 from support import provider_schemas
 from support.fake_server import Body, Reply
-from support.provider_base import Arrived, Kind, Picture, Refused, Seen, Told, error_reply, of_type, parsed, picture
+from support.provider_base import (
+    Arrived,
+    Kind,
+    Picture,
+    Refused,
+    RunRecord,
+    Seen,
+    error_reply,
+    of_type,
+    parsed,
+    picture,
+)
 
 TYPES = {
     "model": "string",
@@ -94,7 +105,7 @@ class Chat:
             ignored=ignored,
         )
 
-    def write(self, told: Told) -> Body:
+    def write(self, told: RunRecord) -> Body:
         """The answer, with log-probabilities where there are any."""
         finish = {"stop": "stop", "length": "length", "refusal": "stop"}[told.finish]
         message: Body = {"role": "assistant", "content": told.text}
@@ -118,7 +129,7 @@ class Chat:
         """An answer in the place of which there is a refusal. Raises KeyError for a server that has no such thing."""
         if self.name != "openai":
             raise KeyError(f"{self.name} has no refusals")
-        return self.write(Told(None, "gpt-4o-test", finish="refusal"))
+        return self.write(RunRecord(None, "gpt-4o-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
         """An error. Raises KeyError for one that this server does not have."""

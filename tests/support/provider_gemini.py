@@ -12,7 +12,18 @@ from typing import Any, NoReturn
 
 from support import provider_schemas
 from support.fake_server import Body, Reply
-from support.provider_base import Arrived, Kind, Picture, Refused, Seen, Told, error_reply, of_type, parsed, picture
+from support.provider_base import (
+    Arrived,
+    Kind,
+    Picture,
+    Refused,
+    RunRecord,
+    Seen,
+    error_reply,
+    of_type,
+    parsed,
+    picture,
+)
 
 FIELDS = {
     "contents": "array",
@@ -120,7 +131,7 @@ class Gemini:
             sampling={name: value for name, value in config.items() if name not in STRUCTURE},
         )
 
-    def write(self, told: Told) -> Body:
+    def write(self, told: RunRecord) -> Body:
         """The answer."""
         asked, written = told.usage
         candidate: Body = {"finishReason": FINISH[told.finish], "index": 0}

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
-from agenticiqa.programs.models.probe import OBEYED, OPENING
+from agenticiqa.programs.backends.probe import OBEYED, OPENING
 from support.fake_server import Body, Reply, Script, stage_of
 from support.provider_anthropic import Anthropic
-from support.provider_base import Arrived, Kind, Refused, Seen, Told, error_reply, loopback, tokens
+from support.provider_base import Arrived, Kind, Refused, RunRecord, Seen, error_reply, loopback, tokens
 from support.provider_chat_servers import LLAMACPP, LMSTUDIO, OLLAMA, OPENAI, SGLANG, VLLM
 from support.provider_gemini import Gemini
 
@@ -40,7 +40,7 @@ class Dialect(Protocol):
     @property
     def logprobs(self) -> bool: ...
     def read(self, arrived: Arrived, key: str | None) -> Seen: ...
-    def write(self, told: Told) -> Body: ...
+    def write(self, told: RunRecord) -> Body: ...
     def refusal(self) -> Body: ...
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply: ...
 
@@ -125,7 +125,7 @@ def refusal(dialect: Dialect) -> Reply:
 
 def cut_off(dialect: Dialect, text: str) -> Reply:
     """An answer that ends where its tokens ran out."""
-    return Reply(raw_body=json.dumps(dialect.write(Told(text, "model-test", finish="length"))).encode())
+    return Reply(raw_body=json.dumps(dialect.write(RunRecord(text, "model-test", finish="length"))).encode())
 
 
 def has_fault(dialect: Dialect, kind: Kind) -> bool:
@@ -144,7 +144,7 @@ def _written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:
         most = int(seen.sampling.get("top_logprobs", seen.sampling.get("logprobs", 0)))
         spoken = tokens(reply.content or "") if reply.logprobs is None else reply.logprobs
         entries = [{**entry, "top_logprobs": list(entry["top_logprobs"])[:most]} for entry in spoken]
-    told = Told(reply.content, seen.model, reply.usage, entries=entries)
+    told = RunRecord(reply.content, seen.model, reply.usage, entries=entries)
     return Reply(
         status=reply.status,
         headers=reply.headers,

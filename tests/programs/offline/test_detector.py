@@ -7,13 +7,13 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.datasets import Labelled, read_labels
-from agenticiqa.eval.detector_report import ALARM, agreement, right
+from agenticiqa.eval.studies.detector_report import ALARM, agreement, right
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline import detector
 from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, TRUST, detect, detect_change, graded
+from agenticiqa.programs.offline.features import LEAST_SIDE
 from agenticiqa.programs.offline.perception import perceive
-from agenticiqa.programs.offline.traits import LEAST_SIDE
 from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.ladders import scene

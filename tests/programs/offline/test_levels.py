@@ -11,7 +11,7 @@ from agenticiqa.programs import images
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.levels import PRISTINE, SPREAD, WEIGHTS, expected_level
 from agenticiqa.programs.offline.perception import perceive
-from agenticiqa.programs.tools.opinion import Opinion
+from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.ladders import LADDERS, LEVELS
 

@@ -8,8 +8,8 @@ import skimage.data
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
-from agenticiqa.programs.tools.haar import haarpsi
-from agenticiqa.programs.tools.wavelet import coarsen
+from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
+from agenticiqa.programs.tools.numerics.wavelet import coarsen
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS, fold_distortion
 from support.ladders import scene
 

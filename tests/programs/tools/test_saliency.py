@@ -12,13 +12,7 @@ from hypothesis.extra import numpy as arrays
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.tools import saliency as module
-from agenticiqa.programs.tools.saliency import (
-    background_box,
-    largest_rectangle,
-    predict,
-    saliency,
-    subject_box,
-)
+from agenticiqa.programs.tools.saliency import background_box, largest_rectangle, predict, saliency, subject_box
 
 SIZE = (640, 480)
 

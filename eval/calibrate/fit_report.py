@@ -1,0 +1,122 @@
+"""What a calibration came to: as a table on the terminal, and as a picture with a panel for each tool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agenticiqa.eval.calibrate.calibration_fit import Fit, Points, root_mean_square_error
+from agenticiqa.programs.tools import Tool
+from agenticiqa.programs.tools.calibration import Calibration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PLAIN_WIDTH = 140  # columns where the output is no terminal
+COLUMNS = 4  # panels in a row of the picture, at most
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"  # told apart by colour-blind eyes (Okabe and Ito)
+EXPLANATION = (
+    "residual: root mean square error on 1..5, on the points of the fit. Held out: on contents that the new curve was "
+    "not fitted on; the old curve may have been fitted on them."
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one tool: its points, and its curve or the reason why it got none; ``old`` is the base's curve."""
+
+    card: Tool
+    old: Calibration | None
+    points: Points | None = None
+    fit: Fit | None = None
+    refusal: str = ""
+
+
+def show(outcomes: Sequence[Outcome]) -> None:
+    """Print a row for each tool that was fitted; the refused ones are told elsewhere, each with its reason."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PLAIN_WIDTH)
+    table = Table("tool", "n", "SRCC [95 %]", "residual", "direction", "held out: old", "new", caption=EXPLANATION)
+    for outcome in outcomes:
+        points, fit = outcome.points, outcome.fit
+        if points is None or fit is None:
+            table.add_row(escape(outcome.card.name), *"-" * 4, "refused", "")
+            continue
+        table.add_row(
+            escape(outcome.card.name),
+            str(len(points.raw)),
+            _agreement(fit),
+            f"{fit.residual:.3f}",
+            "higher is better" if outcome.card.higher_is_better else "lower is better",
+            f"{root_mean_square_error(outcome.old, points):.3f}" if outcome.old else "-",
+            f"{fit.held_out:.3f}" if fit.held_out is not None else "-",
+        )
+    console.print(table)
+
+
+def draw(outcomes: Sequence[Outcome], path: Path) -> None:
+    """A PNG with a panel for each tool: its points, the curve through them, and the one that it had before."""
+    from matplotlib.figure import Figure
+
+    columns = min(COLUMNS, len(outcomes))
+    rows = ceil(len(outcomes) / columns)
+    figure = Figure(figsize=(4.2 * columns, 3.6 * rows + 0.5), dpi=110, layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for panel, outcome in zip(panels, outcomes, strict=False):
+        _draw_panel(panel, outcome)
+    for panel in panels[len(outcomes) :]:
+        panel.set_axis_off()
+    figure.supylabel("quality, 1 to 5")
+    marks = {label: mark for panel in panels for mark, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    figure.legend(marks.values(), marks.keys(), loc="outside upper center", ncols=len(marks), frameon=False)
+    figure.savefig(path, format="png")
+
+
+def _draw_panel(panel: "Axes", outcome: Outcome) -> None:
+    card, points, fit = outcome.card, outcome.points, outcome.fit
+    raw: list[Any] = []
+    if points is not None:
+        raw = [points.raw, *([[points.perfect]] if points.perfect is not None else []), points.worst]
+        panel.scatter(points.raw, points.quality, s=9, color=BLUE, alpha=0.45, linewidths=0, label="images")
+    low, high = card.raw_range
+    inside = np.clip(np.concatenate(raw), low, high) if raw and sum(map(len, raw)) else np.array(card.raw_range)
+    margin = 0.04 * (float(np.ptp(inside)) or high - low)
+    panel.set(ylim=(0.85, 5.15), xlim=(inside.min() - margin, inside.max() + margin), yticks=range(1, 6))
+    panel.set_xlabel(f"{card.name}, {'higher' if card.higher_is_better else 'lower'} is better", parse_math=False)
+    grid = np.linspace(max(low, inside.min() - margin), min(high, inside.max() + margin), 400)
+    if outcome.old:
+        before = [outcome.old(value) for value in grid]
+        panel.plot(grid, before, color=GREY, linestyle="--", linewidth=1.2, label="curve before")
+    if fit:
+        panel.plot(grid, [fit.curve(value) for value in grid], color=ORANGE, linewidth=2.2, label="new curve")
+    if points is not None and fit is not None:
+        ends = [*([(points.perfect, 5)] if points.perfect is not None else []), *((value, 2) for value in points.worst)]
+        for value, target in ends:
+            up = target == 5
+            panel.plot(
+                np.clip(value, low, high),
+                target,
+                marker="*" if up else "v",
+                color=ORANGE,
+                markeredgecolor="black",
+                markersize=12 if up else 7,
+                linestyle="none",
+                label="undistorted: 5" if up else "extreme distortion: 2 at most",
+            )
+        told = f"n = {len(points.raw)}, SRCC {fit.agreement.value:.3f}, residual {fit.residual:.2f}"
+        panel.set_title(f"{card.name}\n{told}", fontsize=10, parse_math=False)
+    else:
+        panel.set_title(fill(f"{card.name}, refused: {outcome.refusal}", 52), fontsize=8, parse_math=False)
+
+
+def _agreement(fit: Fit) -> str:
+    figure = fit.agreement
+    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"

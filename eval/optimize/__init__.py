@@ -1,0 +1,1 @@
+"""Prompt optimization on labelled images."""

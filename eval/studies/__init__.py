@@ -1,0 +1,1 @@
+"""Studies behind the shipped tables and defaults."""

@@ -1,0 +1,140 @@
+"""How well distortions are named: confusion table, false alarms, and severity against the true level.
+
+    python -m agenticiqa.eval.studies.detector_report LABELS.csv [--reference]
+
+LABELS.csv needs the columns distortion and level; without --reference every image is judged by itself.
+"""
+
+import argparse
+import sys
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.programs import images
+from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.offline.perception import perceive
+from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
+
+VISIBLE = 0.5
+ALARM = 1.5  # where "slight" ends
+NONE = "none"
+
+# What counts as right. Lost packets of JPEG 2000 are coding artefacts by their cause and mostly blur to the eye.
+RIGHT: dict[str, tuple[Distortion, ...]] = {kind: (made.category,) for kind, made in KINDS.items()} | {
+    "fast_fading": ("Compression", "Blurs"),
+    "jp2k-fast-fading": ("Compression", "Blurs"),
+    "jp2k": ("Compression",),
+    "gaussian-blur": ("Blurs",),
+    "white-noise": ("Noise",),
+}
+SHORT = ("Blurs", "Color", "Compr.", "Noise", "Bright.", "Sharp.", "Contrast")
+
+Severities = NDArray[np.float64]
+
+
+def top_category(severities: Severities) -> str:
+    """The worst of the seven categories, or "none" when not even that one is visible."""
+    return DETECTABLE[int(severities.argmax())] if severities.max() >= VISIBLE else NONE
+
+
+def right(kind: str, named: str) -> bool:
+    """Whether a category is a right name for a kind of distortion."""
+    return named in RIGHT[kind]
+
+
+def share_right(kinds: Sequence[str], severities: Severities) -> dict[str, float]:
+    """Per kind with a category, how often the visible worst category is a right one; severities (N, 7)."""
+    hits: dict[str, list[bool]] = {}
+    for kind, row in zip(kinds, severities, strict=True):
+        if set(RIGHT.get(kind, ())) & set(DETECTABLE):
+            hits.setdefault(kind, []).append(right(kind, top_category(row)))
+    return {kind: float(np.mean(each)) for kind, each in hits.items()}
+
+
+def agreement(kind: str, levels: Sequence[float], severities: Severities) -> float:
+    """Spearman correlation of the levels of one ladder with the severity of its category; 0 where that is constant.
+
+    Where two categories are right, the greater severity counts.
+    """
+    columns = [DETECTABLE.index(name) for name in RIGHT[kind] if name in DETECTABLE]
+    return srcc(levels, severities[:, columns].max(axis=1)) or 0.0
+
+
+def false_alarms(severities: Severities) -> dict[str, float]:
+    """Shares of pristine images with an alarm above "slight" in any category and in each; severities (N, 7)."""
+    shares = {"any": float(np.mean(severities.max(axis=1) >= ALARM))}
+    return shares | {name: float(np.mean(severities[:, column] >= ALARM)) for column, name in enumerate(DETECTABLE)}
+
+
+def confusion_table(
+    kinds: Sequence[str], severities: Severities, follows: Mapping[str, Collection[float]]
+) -> list[str]:
+    """Markdown rows: true kind, the count of each top category, the share that is right, the mean of ``follows``."""
+    lines = [
+        f"| kind | n | {' | '.join(SHORT)} | none | right | SRCC with level |",
+        "| --- |" + " ---: |" * (len(SHORT) + 4),
+    ]
+    shares = share_right(kinds, severities)
+    for kind in dict.fromkeys(kinds):
+        named = [top_category(row) for each, row in zip(kinds, severities, strict=True) if each == kind]
+        counts = " | ".join(str(named.count(name) or "") for name in (*DETECTABLE, NONE))
+        share = f"{shares[kind]:.2f}" if kind in shares else "-"
+        rank = f"{np.mean(list(follows[kind])):.2f}" if kind in follows else "-"
+        lines.append(f"| {kind} | {len(named)} | {counts} | {share} | {rank} |")
+    return lines
+
+
+def alarm_table(severities: Severities) -> list[str]:
+    """Markdown rows of ``false_alarms``."""
+    shares = false_alarms(severities)
+    return [
+        f"| pristine images | any | {' | '.join(SHORT)} |",
+        "| ---: |" + " ---: |" * (len(SHORT) + 1),
+        f"| {len(severities)} | {' | '.join(f'{share:.1%}' for share in shares.values())} |",
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", help="a labels.csv with the columns image, mos, reference, distortion and level")
+    parser.add_argument("--reference", action="store_true", help="compare each image with its reference")
+    args = parser.parse_args(argv)
+    try:
+        items = [item for item in read_labels(args.labels) if item.distortion in RIGHT and item.level]
+        pristine = {path: images.load(path) for path in {item.reference for item in items if item.reference}}
+
+        def judged(image: images.LoadedImage, reference: images.LoadedImage | None) -> list[float]:
+            found = perceive(image, reference if args.reference else None)
+            return [found[name].severity for name in DETECTABLE]
+
+        kinds = [str(item.distortion) for item in items]
+        severities = np.array(
+            [judged(images.load(item.image), pristine[item.reference] if item.reference else None) for item in items]
+        )
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    ladders: dict[str, dict[str, list[int]]] = {}
+    for row, item in enumerate(items):
+        ladders.setdefault(kinds[row], {}).setdefault(item.content, []).append(row)
+    follows = {
+        kind: [
+            agreement(kind, [float(str(items[row].level)) for row in rows], severities[rows]) for rows in each.values()
+        ]
+        for kind, each in ladders.items()
+    }
+    print("\n".join(confusion_table(kinds, severities, follows)))
+    hits = sum(right(kind, top_category(row)) for kind, row in zip(kinds, severities, strict=True))
+    print(f"\nright: {hits} of {len(kinds)}\n")
+    print("\n".join(alarm_table(np.array([judged(image, image) for image in pristine.values()]))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""The quality model as one ONNX file: a frozen backbone and a linear reading of what goes on inside it.
+
+The reading weighs the square roots of the means and standard deviations of all widened, filtered activations: 17,920
+numbers of an image of any size. Weights are stored in half precision.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from agenticiqa.eval.train.efficientnet_lite0 import Block, Conv, Network
+from agenticiqa.eval.train.ridge import CLIP, Array, Head
+
+CENTRE, SCALE = 127.0, 128.0  # what Lite networks expect of pixels in 0..255
+OPSET, IR_VERSION = 18, 9  # what onnxruntime 1.17 reads
+
+
+class Graph:
+    """Nodes and half-precision weights in the making."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def add(self, operator: str, inputs: Sequence[str], name: str | None = None, **attributes: Any) -> str:
+        """Append a node with one output; gives the output's name."""
+        output = name or f"{operator}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
+        return output
+
+    def constant(self, values: NDArray[Any] | float | Sequence[int]) -> str:
+        """A constant as it is: single precision for floats, 64 bits for indices."""
+        array = np.asarray(values)
+        array = array.astype(np.int64 if array.dtype.kind == "i" else np.float32)
+        self.weights.append(numpy_helper.from_array(array, f"constant_{len(self.weights)}"))
+        return self.weights[-1].name
+
+    def half(self, values: Array) -> str:
+        """A weight stored in half precision and widened when the file is loaded."""
+        self.weights.append(numpy_helper.from_array(values.astype(np.float16), f"half_{len(self.weights)}"))
+        return self.add("Cast", [self.weights[-1].name], to=TensorProto.FLOAT)
+
+    def conv(self, x: str, layer: Conv) -> str:
+        """A convolution and, where the layer has one, its ReLU6."""
+        before, after = layer.padding
+        x = self.add(
+            "Conv",
+            [x, self.half(layer.weight), self.constant(layer.bias)],
+            group=layer.groups,
+            strides=[layer.stride] * 2,
+            pads=[before, before, after, after],
+        )
+        return self.add("Clip", [x, self.constant(0.0), self.constant(6.0)]) if layer.clipped else x
+
+    def block(self, x: str, layers: Block) -> tuple[str, str]:
+        """An inverted residual; gives its output and the filtered activations inside it."""
+        inner = self.conv(self.conv(x, layers.expand) if layers.expand else x, layers.depthwise)
+        y = self.conv(inner, layers.project)
+        return (self.add("Add", [x, y]) if layers.residual else y), inner
+
+    def statistics(self, x: str) -> list[str]:
+        """Mean and standard deviation over space, each (1, C, 1, 1)."""
+        axes = self.constant([2, 3])
+        mean = self.add("ReduceMean", [x, axes], keepdims=1)
+        away = self.add("Sub", [x, mean])
+        variance = self.add("ReduceMean", [self.add("Mul", [away, away]), axes], keepdims=1)
+        return [mean, self.add("Sqrt", [self.add("Add", [variance, self.constant(1e-5)])])]
+
+    def standardised(self, features: str, head: Head) -> str:
+        """Features (1, F, 1, 1) as the head weighs them, (1, F)."""
+        x = self.add("Flatten", [features])
+        x = self.add("Div", [self.add("Sub", [x, self.constant(head.mean)]), self.constant(head.spread)])
+        return self.add("Clip", [x, self.constant(-CLIP), self.constant(CLIP)])
+
+
+def build_features(network: Network) -> onnx.ModelProto:
+    """What training reads: ``image`` as below to ``inside`` (1, 17920, 1, 1)."""
+    graph = Graph()
+    inside, _ = _backbone(graph, network)
+    graph.add("Identity", [inside], "inside")
+    return _model(graph, {"inside": ["n", "f", 1, 1]})
+
+
+def build(network: Network, head: Head) -> onnx.ModelProto:
+    """The model: ``image`` (1, 3, H, W), RGB in 0..255, to ``reading`` (1, 2) and ``late`` (1, 320, H/32, W/32).
+
+    The reading is the score and the novelty: the mean square of the standardised features, 1 for a usual image.
+    ``late`` is the last stage's map.
+    """
+    graph = Graph()
+    inside, late = _backbone(graph, network)
+    standard = graph.standardised(inside, head)
+    score = graph.add("MatMul", [standard, graph.constant(head.weight[:, None])])
+    score = graph.add("Add", [score, graph.constant(head.bias)])
+    squares = graph.add("Mul", [standard, standard])
+    novelty = graph.add("ReduceMean", [squares, graph.constant([1])], keepdims=1)
+    graph.add("Concat", [score, novelty], "reading", axis=1)
+    graph.add("Identity", [late], "late")
+    return _model(graph, {"reading": ["n", 2], "late": ["n", "c", "h32", "w32"]})
+
+
+def write(model: onnx.ModelProto, file: Path) -> None:
+    """Write the model, whole or not at all; the same model gives the same bytes."""
+    part = file.with_suffix(".part")
+    part.write_bytes(model.SerializeToString(deterministic=True))
+    part.replace(file)
+
+
+def _backbone(graph: Graph, network: Network) -> tuple[str, str]:
+    """The roots of all inner statistics, (1, F, 1, 1), which are less skewed than they; and the last stage's end."""
+    x = graph.add("Div", [graph.add("Sub", ["image", graph.constant(CENTRE)]), graph.constant(SCALE)])
+    x = graph.conv(x, network.stem)
+    inside: list[str] = []
+    for stage in network.stages:
+        for block in stage:
+            x, inner = graph.block(x, block)
+            inside += graph.statistics(inner)
+    return graph.add("Sqrt", [graph.add("Concat", inside, axis=1)]), x
+
+
+def _model(graph: Graph, outputs: Mapping[str, Sequence[str | int]]) -> onnx.ModelProto:
+    made = helper.make_graph(
+        graph.nodes,
+        "quality",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, "h", "w"])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()],
+        graph.weights,
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    onnx.checker.check_model(model)
+    return model

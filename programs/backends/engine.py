@@ -1,0 +1,158 @@
+"""What DSPy asks: one server's model, with retries, the ledger and the limits of the run around every request.
+
+In which form it answers is for the adapter to ask (``models.adapter``), not for DSPy, which would go by the name.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import tenacity
+from dspy import lm15
+
+from agenticiqa.configs import Price
+from agenticiqa.programs.backends import retries
+from agenticiqa.programs.backends.failures import understood
+from agenticiqa.programs.backends.held_images import held_sizes
+from agenticiqa.programs.backends.ledger import Spent, spend
+from agenticiqa.programs.backends.limits import Limits, current
+from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
+
+CHARACTERS_PER_TOKEN = 2  # for the highest price that a request may have: text has seldom fewer
+
+
+class Wire(Protocol):
+    """What reaches a model: ``prepared`` makes a request ready, ``complete`` sends it."""
+
+    def prepared(self, request: lm15.Request) -> lm15.Request:
+        """The request as ``complete`` takes it, with the images that are held."""
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """One request, one answer."""
+
+    async def acomplete(self, request: lm15.Request) -> lm15.Response:
+        """The same, async."""
+
+
+@dataclass
+class Model:
+    """One model behind a wire, as DSPy's engine (``complete``); ``AsyncEngine`` is the same for its async calls.
+
+    ``name`` is for people and logs, ``wire_model`` what the server knows the model by. ``form`` is how it is asked for
+    JSON: ``json_schema``, ``json_object`` or ``off``; ``top_logprobs`` how many alternatives to each token a question
+    that reads them asks for; ``formats`` the media types that it decodes; ``image_tokens`` what an image of a size
+    (width, height) is in tokens. ``timeout`` is in seconds. ``secrets`` get into no error.
+    """
+
+    name: str
+    wire_model: str
+    wire: Wire
+    image_tokens: Callable[[tuple[int, int]], int]
+    max_retries: int
+    timeout: float
+    form: str = "json_schema"
+    top_logprobs: int = 0
+    formats: frozenset[str] = OF_LLAMA_CPP
+    price: Price | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    most_input: int = 0  # tokens; the largest request so far
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """Ask, and ask again as ``retries`` says. Raises lm15's errors, LimitReached or Halted."""
+        ready, limits = self._ready(request), current()
+        for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
+            with attempt:
+                limits.admit(highest := self._highest_usd(ready))
+                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
+                    return self._noted(spent, self.wire.complete(ready))
+        raise AssertionError("tenacity either answers or raises")
+
+    async def acomplete(self, request: lm15.Request) -> lm15.Response:
+        """As ``complete``, async."""
+        ready, limits = self._ready(request), current()
+        async for attempt in tenacity.AsyncRetrying(sleep=asyncio.sleep, **self._policy()):
+            with attempt:
+                highest = self._highest_usd(ready)
+                if limits.max_usd is None:
+                    limits.admit(highest)
+                else:
+                    await asyncio.to_thread(limits.admit, highest)  # it may have to wait
+                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
+                    return self._noted(spent, await self.wire.acomplete(ready))
+        raise AssertionError("tenacity either answers or raises")
+
+    def close(self) -> None:
+        """Connections are closed with the process."""
+
+    def _ready(self, request: lm15.Request) -> lm15.Request:
+        return self.wire.prepared(replace(request, model=self.wire_model))
+
+    def _policy(self) -> dict[str, Any]:
+        return {
+            "retry": tenacity.retry_if_exception(retries.worth_another),
+            "wait": retries.wait,
+            "stop": retries.stop_after(self.max_retries),
+            "before_sleep": retries.telling(self.name),
+            "reraise": True,
+        }
+
+    @contextmanager
+    def _accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
+        spent, began = Spent(calls=1, retries=int(number > 1)), time.perf_counter()
+        try:
+            yield spent
+        except lm15.LM15Error as error:
+            told = understood(error, self.timeout, self.secrets)
+            if told is error:
+                raise
+            raise told from error
+        finally:
+            spent.seconds = time.perf_counter() - began
+            limits.settle(highest, spent.usd)
+            spend(spent)
+
+    def _noted(self, spent: Spent, response: lm15.Response) -> lm15.Response:
+        spent.input_tokens = response.usage.input_tokens or 0
+        spent.output_tokens = response.usage.output_tokens or 0
+        self.most_input = max(self.most_input, spent.input_tokens)
+        spent.cut_off = response.finish_reason == "length"
+        if self.price is not None:
+            spent.usd = self.price.usd(spent.input_tokens, spent.output_tokens)
+        refused = [part.text for part in response.message.parts if isinstance(part, lm15.RefusalPart)]
+        if refused or response.finish_reason == "content_filter":
+            why = " ".join(refused) or "no reason given"
+            raise lm15.InvalidRequestError(f"the model refuses to answer: {why}")
+        return response
+
+    def _highest_usd(self, request: lm15.Request) -> float | None:
+        if self.price is None:
+            return None
+        parts = [part for message in request.messages for part in message.parts]
+        characters = sum(len(part.text) for part in parts if isinstance(part, lm15.TextPart))
+        characters += len(str(request.system or "")) + len(str(request.config.response_format or ""))
+        tokens = characters // CHARACTERS_PER_TOKEN + sum(self.image_tokens(size) for size in held_sizes())
+        return self.price.usd(max(tokens, self.most_input), request.config.max_tokens or 0)
+
+
+class Asynchronous(Protocol):
+    """What can be asked async: a model, or one wire by itself."""
+
+    async def acomplete(self, request: lm15.Request) -> lm15.Response:
+        """One request, one answer."""
+
+
+class AsyncEngine:
+    """A model as DSPy's async engine."""
+
+    def __init__(self, model: Asynchronous) -> None:
+        self.model = model
+
+    async def complete(self, request: lm15.Request) -> lm15.Response:
+        """As the model's ``acomplete``."""
+        return await self.model.acomplete(request)
+
+    async def aclose(self) -> None:
+        """Connections are closed with the process."""

@@ -1,0 +1,283 @@
+"""A model from a GGUF file, run inside this process by llama.cpp (the package xllamacpp), as an engine of ``dspy.LM``.
+
+xllamacpp always opens a port of the loopback interface for llama.cpp's server. Requests go through that port and not by
+its Python call, because llama.cpp gives up a request only when its connection closes: so a deadline or Ctrl-C ends what
+may take minutes for an image on a CPU. A random key, which never leaves the process, keeps everybody else out.
+"""
+
+import asyncio
+import importlib.util
+import json
+import logging
+import secrets
+import socket
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from threading import BoundedSemaphore, Lock
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
+
+from dspy import lm15
+
+from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.backends.held_images import filled
+from agenticiqa.programs.errors import BackendError
+
+logger = logging.getLogger(__name__)
+
+BATCH = 512  # tokens of a prompt that are read at a time; a request can be stopped only between two batches
+MOST_ITEMS = 64
+MOST_CHARACTERS = 1000
+
+
+class GgufEngine:
+    """A GGUF model as DSPy's engine; engines of the same files and settings share one copy in memory. Thread-safe.
+
+    ``projector`` is the file (mmproj) by which the model sees images. ``threads`` is half the cores unless said: where
+    another program wants one of its cores, llama.cpp nearly comes to a halt. ``context`` is in tokens, for prompt,
+    images and answer of one request. ``parallel`` requests run at once, the others wait their turn. ``timeout`` is in
+    seconds for one request from its turn on; the model is loaded before, at the first one.
+
+    Raises BackendError when a file is missing or no GGUF file, or when xllamacpp is not installed.
+    """
+
+    supports_response_schema = True
+    supported_params = frozenset(
+        {"response_format", "temperature", "top_p", "max_tokens", "seed", "stop", "logprobs", "top_logprobs"}
+    )
+
+    def __init__(
+        self,
+        model: Path,
+        projector: Path | None = None,
+        *,
+        threads: int | None = None,
+        context: int = 8192,
+        parallel: int = 1,
+        timeout: float = 300.0,
+    ) -> None:
+        self.setup = Setup(
+            _checked(model, "model"),
+            _checked(projector, "projector") if projector is not None else None,
+            threads or max(1, available_cores() // 2),
+            context,
+            parallel,
+        )
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise BackendError('a GGUF model needs the package xllamacpp: pip install "agenticiqa[local-lm]"')
+        self.timeout = timeout
+        self._model: Loaded | None = None
+        self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="gguf")
+
+    def prepared(self, request: lm15.Request) -> lm15.Request:
+        """With the bytes of each held image in it."""
+        return filled(request)
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """One request, one answer.
+
+        Raises lm15's errors: UnsupportedFeatureError for an image without a projector, ContextLengthError,
+        InvalidRequestError, TimeoutError, ConfigurationError when the model cannot be loaded, and TransportError or
+        ServerError when llama.cpp fails.
+        """
+        return _Exchange(self, request).run()
+
+    async def acomplete(self, request: lm15.Request) -> lm15.Response:
+        """The same, async; when it is cancelled, the model stops."""
+        exchange = _Exchange(self, request)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, exchange.run)
+        except asyncio.CancelledError:
+            exchange.stop()
+            raise
+
+    def model(self) -> "Loaded":
+        """The model, loaded at the first call."""
+        if self._model is None:
+            self._model = loaded(self.setup)
+        return self._model
+
+    def close(self) -> None:
+        """Let go of the model; its memory is free when no other engine and no request under way holds it."""
+        self._model = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is loaded, and how: see GgufEngine."""
+
+    model: Path
+    projector: Path | None
+    threads: int
+    context: int
+    parallel: int
+
+
+class Loaded:
+    """A model in memory, with llama.cpp's server at ``port``, which asks for ``key``. When it goes, so do they.
+
+    Whoever sends a request has one of its ``turns`` while that runs. Raises lm15.ConfigurationError when the model
+    cannot be loaded.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.key = secrets.token_urlsafe(32)
+        self.turns = BoundedSemaphore(setup.parallel)
+        try:
+            # In a thread, which Ctrl-C leaves alone: a server that is dropped before its loop runs would never end.
+            with ThreadPoolExecutor(1) as apart:
+                self._server = apart.submit(_running, setup, self.key).result()
+        except RuntimeError as error:
+            files = " with ".join(str(file) for file in (setup.model, setup.projector) if file is not None)
+            raise lm15.ConfigurationError(
+                f"llama.cpp cannot load {files}: damaged, not meant for each other, newer than this xllamacpp, or too "
+                "large for the memory; with logging at DEBUG it says which"
+            ) from error
+        self.port = urlsplit(self._server.listening_address).port
+
+
+def _running(setup: Setup, key: str) -> Any:
+    """A server whose loop runs."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(setup.model)
+    if setup.projector is not None:
+        params.mmproj.path = str(setup.projector)
+    params.n_parallel = setup.parallel
+    params.n_ctx = setup.context * setup.parallel
+    params.n_batch = BATCH
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = setup.threads
+    params.cache_ram_mib = 0  # it would keep prompts that have been answered, up to 8 GB of them
+    params.api_keys = [key]
+    params.ui = params.endpoint_slots = False
+    params.endpoint_metrics = True
+    params.verbosity = 3 if logger.isEnabledFor(logging.DEBUG) else 0  # its log goes to stderr
+    server = xllamacpp.Server(params)
+    server.handle_metrics()  # answered by the loop
+    return server
+
+
+_loading = Lock()
+_in_memory: "WeakValueDictionary[Setup, Loaded]" = WeakValueDictionary()
+
+
+def loaded(setup: Setup) -> Loaded:
+    """The model in memory, loaded if it is not there: once, however many engines and threads ask for it."""
+    with _loading:
+        model = _in_memory.get(setup)
+        if model is None:
+            model = _in_memory[setup] = Loaded(setup)
+        return model
+
+
+class _Exchange:
+    """One request over a connection of its own, which another thread may stop."""
+
+    def __init__(self, engine: GgufEngine, request: lm15.Request) -> None:
+        self.engine, self.request = engine, request
+        self.connection: HTTPConnection | None = None
+        self.stopped = False
+
+    def run(self) -> lm15.Response:
+        body = chat_body(self.request, sees_images=self.engine.setup.projector is not None)
+        model, timeout = self.engine.model(), self.engine.timeout
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {model.key}"}
+        try:
+            with model.turns, closing(HTTPConnection("127.0.0.1", model.port, timeout=timeout)) as self.connection:
+                self.connection.connect()
+                if self.stopped:  # before there was a connection to shut down
+                    raise ConnectionAbortedError("stopped")
+                self.connection.request("POST", "/v1/chat/completions", body, headers)
+                answer = self.connection.getresponse()
+                return parsed(answer.status, answer.read(), self.request)
+        except TimeoutError as error:
+            raise lm15.TimeoutError(f"no answer within {timeout:g} s, so the model was stopped") from error
+        except (OSError, HTTPException) as error:
+            raise lm15.TransportError(f"llama.cpp broke off: {error or type(error).__name__}") from error
+
+    def stop(self) -> None:
+        self.stopped = True
+        opened = self.connection.sock if self.connection else None
+        if opened is not None:
+            with suppress(OSError):  # the answer came at the same moment
+                opened.shutdown(socket.SHUT_RDWR)
+
+
+def chat_body(request: lm15.Request, *, sees_images: bool) -> bytes:
+    """The request as llama.cpp's server takes it (OpenAI chat), its schema bounded.
+
+    Raises UnsupportedFeatureError when it has an image and the model sees none.
+    """
+    parts = [part for message in request.messages for part in message.parts]
+    if not sees_images and any(isinstance(part, lm15.ImagePart) for part in parts):
+        raise lm15.UnsupportedFeatureError(
+            "a GGUF model sees images only with its projector: set projector to its mmproj file", feature="images"
+        )
+    form = request.config.response_format
+    if form and "schema" in form:
+        form = {**form, "schema": bounded(form["schema"])}
+        request = replace(request, config=replace(request.config, response_format=form))
+    # llama.cpp's server has the form of vLLM's: "max_tokens" and the role "system" go by these names.
+    chat = lm15.OpenAIChatLM(api_key="none", base_url="http://127.0.0.1/v1", compat="vllm")
+    body: bytes = chat.build_request(request, stream=False).body
+    return body
+
+
+def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema with a limit for each list (64 items) and each free text (1,000 characters) that has none.
+
+    A small model repeats itself for ever where a grammar lets it, until it is cut off in mid-answer; a limit makes it
+    come to an end. Whitespace and digits have limits in llama.cpp.
+    """
+    limited = dict(schema)
+    kind = limited.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "array" in kinds:
+        limited.setdefault("maxItems", MOST_ITEMS)
+    if "string" in kinds and not limited.keys() & {"enum", "const", "pattern", "format"}:
+        limited.setdefault("maxLength", MOST_CHARACTERS)
+    for keyword in limited.keys() & {"properties", "$defs"}:
+        limited[keyword] = {name: bounded(inner) for name, inner in limited[keyword].items()}
+    for keyword in limited.keys() & {"anyOf", "oneOf", "allOf", "prefixItems"}:
+        limited[keyword] = [bounded(inner) for inner in limited[keyword]]
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(limited.get(keyword), Mapping):
+            limited[keyword] = bounded(limited[keyword])
+    return limited
+
+
+def parsed(status: int, body: bytes, request: lm15.Request) -> lm15.Response:
+    """What the server answered, under the name that the request has for the model. Raises lm15's errors."""
+    try:
+        answer = json.loads(body)
+    except ValueError as error:
+        raise lm15.ServerError(f"llama.cpp answered no JSON (status {status})") from error
+    if status == 200:
+        return lm15.response_from_openai_chat({**answer, "model": request.model})
+    told = answer.get("error", {})
+    if told.get("type") == "exceed_context_size_error":
+        too_long = lm15.ContextLengthError()
+        # In place of lm15's advice of five lines, which is about hosted models.
+        too_long.message = (
+            f"the request has {told['n_prompt_tokens']} tokens, more than the model's context of {told['n_ctx']}: "
+            "give it a larger context, or smaller images"
+        )
+        too_long.args = (too_long.message,)
+        raise too_long
+    kind = lm15.InvalidRequestError if status < 500 else lm15.ServerError
+    raise kind(f"llama.cpp refuses the request: {told.get('message', f'status {status}')}")
+
+
+def _checked(file: Path, what: str) -> Path:
+    if not file.is_file():
+        raise BackendError(f"there is no {what} at {file}: give the path of a GGUF file")
+    with file.open("rb") as opened:
+        if opened.read(4) != b"GGUF":
+            raise BackendError(f"the {what} {file} is not a GGUF file")
+    return file.resolve()

@@ -1,0 +1,159 @@
+"""A function in a process of its own, started from nothing and spoken to over its standard streams.
+
+Of the parent it inherits the environment and the search path and nothing else, so threads and libraries that run there
+do no harm, and the parent's script is not run again, be it a file, a console or a notebook. The process computes with
+one thread, is not reached by Ctrl-C (its parent is), and ends when its parent is gone, however that ended.
+"""
+
+import contextlib
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
+from typing import IO, Any
+
+LOGGER = "agenticiqa"
+# Libraries read these when they are loaded, so they have to be there before the process runs.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+READY = pickle.dumps(None)
+
+Records = SimpleQueue[logging.LogRecord]
+
+
+class NotStarted(Exception):
+    """The process could not be started; the message says why."""
+
+
+class Died(Exception):
+    """The process ended before it answered; the message says how."""
+
+
+class Worker:
+    """A function that is called in another process, by one thread at a time.
+
+    ``function`` is a pickled callable of one argument. The process is started at the first call, and anew at the first
+    call after it died. What it logs under ``agenticiqa`` is logged here when the call is over.
+    """
+
+    def __init__(self, function: bytes) -> None:
+        self._function = function
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, argument: Any) -> Any:
+        """Call the function. Raises what the function raises, or NotStarted or Died."""
+        if self._process is None:
+            self._process = _start()
+            try:
+                _exchange(self._process, pickle.dumps(logging.getLogger(LOGGER).getEffectiveLevel()) + self._function)
+            except EOFError as error:
+                raise NotStarted(f"it {self._end()}") from error
+        try:
+            succeeded, outcome, logged = _exchange(self._process, pickle.dumps(argument))
+        except EOFError as error:
+            raise Died(self._end()) from error
+        for record in logged:
+            logging.getLogger(record.name).handle(record)
+        if not succeeded:
+            raise outcome
+        return outcome
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process:
+            self._process.kill()
+            self._end()
+
+    def _end(self) -> str:
+        """Wait for the end of the process, and say how it ended."""
+        assert self._process
+        process, self._process = self._process, None
+        with contextlib.suppress(OSError), process:  # closing a pipe fails when it holds what nobody will read
+            pass
+        if process.returncode >= 0:
+            return f"ended with status {process.returncode}"
+        hint = ", as happens when memory runs out" if process.returncode == -9 else ""
+        return f"was ended by signal {-process.returncode}{hint}"
+
+
+def _start() -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)},
+            # A group of its own: a terminal sends Ctrl-C to every process of the group in front.
+            process_group=0 if os.name == "posix" else None,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+    except OSError as error:
+        raise NotStarted(str(error)) from error
+
+
+def _exchange(process: "subprocess.Popen[bytes]", message: bytes) -> Any:
+    """Send a message and get the answer. Raises EOFError when the process ends meanwhile."""
+    assert process.stdin
+    assert process.stdout
+    try:
+        process.stdin.write(message)
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+    except (OSError, pickle.UnpicklingError) as error:  # the pipe is broken, or the answer was cut short
+        raise EOFError from error
+
+
+def main() -> None:
+    """The life of the process: be given a log level and a function, then call it on what comes until nothing comes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    calls, answers = _streams()
+    records: Records = SimpleQueue()
+    logger = logging.getLogger(LOGGER)
+    logger.handlers, logger.propagate = [QueueHandler(records)], False
+    logger.setLevel(pickle.load(calls))
+    function = pickle.load(calls)
+    answer = READY
+    try:
+        while True:
+            answers.write(answer)
+            answers.flush()
+            answer = _answer(function, pickle.load(calls), records)
+    except (EOFError, OSError):
+        os._exit(0)  # the parent is gone, so nobody is left to be told anything
+
+
+def _streams() -> tuple[IO[bytes], IO[bytes]]:
+    """Where calls come from and answers go to, out of reach of whatever else reads or prints."""
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    return calls, answers
+
+
+def _answer(function: Callable[[Any], Any], argument: Any, records: Records) -> bytes:
+    try:
+        return pickle.dumps((True, function(argument), _taken(records)), pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # raised in the parent
+        error.add_note(f"In a process of its own:\n{traceback.format_exc()}")
+        return pickle.dumps((False, _movable(error), _taken(records)))
+
+
+def _movable(error: Exception) -> Exception:
+    """The error, or its text if it does not survive the way to the parent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError("".join(traceback.format_exception(error)))
+    return error
+
+
+def _taken(records: Records) -> list[logging.LogRecord]:
+    return [records.get() for _ in range(records.qsize())]

@@ -1,1 +1,0 @@
-"""What a run will cost: calls, tokens of texts and images, money."""

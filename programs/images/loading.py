@@ -1,0 +1,232 @@
+"""Images as they come: a model is sent the very bytes of the file, the metrics measure the pixels that a viewer shows.
+
+What happens to each kind, always said in ``LoadedImage.notes``:
+
+==============================  =====================================  ============================================
+kind (told by content)          sent to a model                        measured (8-bit RGB)
+==============================  =====================================  ============================================
+JPEG, PNG, WebP                 the bytes of the file                  as decoded; grey and palette become RGB
+BMP, TIFF, GIF, PPM, AVIF, ...  lossless PNG (16-bit grey stays so)    as decoded
+several frames or pages         the first, as PNG (JPEG: the bytes)    the first
+EXIF orientation                bytes keep their tag; a PNG is turned  turned upright
+transparency                    kept                                   composited over white
+16-bit grey                     kept                                   v / 257, rounded
+16-bit colour                   bytes keep it; a PNG has 8 bits        8 bits, as Pillow reads it
+CMYK                            bytes of a JPEG; else PNG in RGB       RGB, without a colour profile
+PIL image                       lossless PNG                           like a file of its mode
+==============================  =====================================  ============================================
+
+Embedded colour profiles are never applied to what is measured. Refused, with a one-line ``ImageError``: damaged or
+truncated files, integer or float pixels whose range nothing tells, 12-bit grey, drawings (SVG, EPS, WMF), whatever
+is no image, more pixels than allowed, and web addresses.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import dspy
+import numpy as np
+from PIL import Image
+from pybase64 import b64encode
+
+from agenticiqa.programs.errors import ImageNotFound
+from agenticiqa.programs.images.decoding import decode, open_bytes, png, refuse, rgb
+
+MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
+MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
+
+_SUFFIX = re.compile(r"\.(jpe?g|jpe|jfif|a?png|webp|bmp|dib|gif|tiff?|p[bgnp]m|jp2|avif|tga|qoi)", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|data:", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedImage:
+    """One image, decoded once. Equality and hash are by identity, so that results can be kept per loaded image.
+
+    ``source`` is the path as given, ``"<bytes>"`` or ``"<PIL image>"``; ``sha256`` the hex digest of the bytes as
+    they came (of the PNG for a PIL image). ``data`` and ``mime`` are what a model is sent. ``pixels`` is what is
+    measured: uint8 of shape (height, width, 3), RGB, read-only. ``notes`` has a sentence per thing done to it.
+    ``sent_sha256`` is the hex digest of ``data``, made if it is not given.
+    """
+
+    source: str
+    sha256: str
+    data: bytes
+    mime: str
+    pixels: np.ndarray
+    notes: tuple[str, ...] = ()
+    sent_sha256: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.sent_sha256:
+            object.__setattr__(self, "sent_sha256", hashlib.sha256(self.data).hexdigest())
+
+    @property
+    def height(self) -> int:
+        """Rows of ``pixels``."""
+        return int(self.pixels.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Columns of ``pixels``."""
+        return int(self.pixels.shape[1])
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height, in this order, as Pillow has it."""
+        return self.width, self.height
+
+    def to_dspy(self) -> dspy.Image:
+        """``data`` as a data URI. (Given bytes or a PIL image, DSPy would compress them anew, at quality 75.)"""
+        return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
+
+    def sent_as(self, formats: Collection[str]) -> "LoadedImage":
+        """This image for a server that decodes only these media types: as it is, or its pixels as a lossless PNG."""
+        return self if self.mime in formats else self._as_png
+
+    def sent_within(self, max_side: int | None) -> "LoadedImage":
+        """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos, PNG)."""
+        longest = max(self.size)
+        if max_side is None or longest <= max_side:
+            return self
+        width, height = (max(1, round(side * max_side / longest)) for side in self.size)
+        smaller = Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS)
+        note = f"A model is sent a copy of {width}x{height} pixels, as asked for by max_side; resizing changes quality."
+        return replace(self, data=png(smaller), mime="image/png", notes=(*self.notes, note), sent_sha256="")
+
+    @cached_property
+    def _as_png(self) -> "LoadedImage":
+        return replace(self, data=png(Image.fromarray(self.pixels)), mime="image/png", sent_sha256="")
+
+    @cached_property
+    def base64(self) -> bytes:
+        """``data`` as base64."""
+        return b64encode(self.data)
+
+
+ImageSource = str | os.PathLike[str] | bytes | Image.Image | LoadedImage
+
+
+def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
+    """Load a local file, the bytes of one, or a PIL image (its current frame); a loaded image is handed back.
+
+    ``max_pixels`` is compared with the header, before anything is decoded; Pillow's own limit applies as well.
+    Raises ``ImageNotFound`` for a missing file and ``ImageError`` for whatever cannot be judged.
+    """
+    match source:
+        case LoadedImage():
+            return source
+        case Image.Image():
+            decoded = decode("<PIL image>", source, None, max_pixels)
+            name, data = "<PIL image>", decoded.data
+        case bytes() | str() | os.PathLike():
+            name, data = ("<bytes>", source) if isinstance(source, bytes) else (os.fspath(source), _read(source))
+            decoded = decode(name, open_bytes(name, data), data, max_pixels)
+        case _:
+            refuse("image", f"expected a path, bytes or a PIL image, got {type(source).__name__}; convert it first")
+    digest = hashlib.sha256(data).hexdigest()
+    sent = digest if decoded.data is data else ""
+    return LoadedImage(name, digest, decoded.data, decoded.mime, decoded.pixels, decoded.notes, sent)
+
+
+def load_pair(
+    image: ImageSource,
+    reference: ImageSource | None,
+    *,
+    resize_reference: bool = False,
+    max_side: int | None = None,
+    max_pixels: int = MAX_PIXELS,
+) -> tuple[LoadedImage, LoadedImage | None]:
+    """Load an image and, if there is one, its pristine reference, which must have the same size.
+
+    ``resize_reference`` brings a reference of another size to the image's size (Lanczos), for the model as well;
+    its ``sha256`` stays that of the file. With ``max_side`` a model is sent a smaller copy of images whose longer side
+    has more pixels; they are measured as they are. Raises as ``load`` does, and ``ImageError`` when the sizes differ.
+    """
+    image, reference = _pair(image, reference, resize_reference, max_pixels)
+    return image.sent_within(max_side), reference.sent_within(max_side) if reference else None
+
+
+def _pair(
+    image: ImageSource, reference: ImageSource | None, resize_reference: bool, max_pixels: int
+) -> tuple[LoadedImage, LoadedImage | None]:
+    loaded = load(image, max_pixels=max_pixels)
+    if reference is None:
+        return loaded, None
+    pristine = load(reference, max_pixels=max_pixels)
+    if pristine.size == loaded.size:
+        return loaded, pristine
+    wanted, found = (f"{width}x{height}" for width, height in (loaded.size, pristine.size))
+    if not resize_reference:
+        refuse(
+            pristine.source,
+            f"expected a reference of the image's size {wanted}, got {found}; "
+            "give one of that size, or set resize_reference",
+        )
+    resized = Image.fromarray(pristine.pixels).resize(loaded.size, Image.Resampling.LANCZOS)
+    notes = (*pristine.notes, f"Resized from {found} to the image's {wanted} (Lanczos), and sent as a PNG of that.")
+    return loaded, replace(
+        pristine, data=png(resized), mime="image/png", pixels=rgb(resized), notes=notes, sent_sha256=""
+    )
+
+
+def find_images(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Files as they are given, whatever their names; folders as the images anywhere below them, sorted by path.
+
+    In a folder a file counts by its suffix, in either case; files and folders whose name begins with a dot do not.
+    Raises ``ImageNotFound`` for a missing path and ``ImageError`` for a folder without images.
+    """
+    found: list[Path] = []
+    for path in map(_local, paths):
+        found += _images_below(path) if path.is_dir() else [path]
+    return found
+
+
+def _images_below(folder: Path) -> list[Path]:
+    files = sorted(
+        file
+        for file in folder.rglob("*")
+        if _SUFFIX.fullmatch(file.suffix)
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    )
+    if not files:
+        refuse(str(folder), "expected images in this folder, found none; name files of unusual suffix one by one")
+    return files
+
+
+def _local(source: str | os.PathLike[str]) -> Path:
+    name = os.fspath(source)
+    if _ADDRESS.match(name):
+        refuse(
+            name[:60],
+            "expected a local image, got an address; give a local file, bytes or a PIL image: download it first",
+        )
+    if not os.path.exists(name):
+        refuse(name or "(empty path)", "expected an image, but there is no such file; check the path", ImageNotFound)
+    return Path(name)
+
+
+def _read(source: str | os.PathLike[str]) -> bytes:
+    path = _local(source)
+    if path.is_dir():
+        refuse(str(path), "expected an image, found a folder; give the images in it")
+    if not path.is_file():
+        refuse(str(path), "expected an image, found a device or a pipe; give a regular file")
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            refuse(str(path), f"expected an image of at most {MAX_FILE_BYTES} bytes, found {size}; give a smaller one")
+        return path.read_bytes()
+    except OSError as error:
+        refuse(str(path), f"expected an image, but it cannot be read ({error.strerror}); check its permissions")
+
+
+def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, LoadedImage | None]:
+    """The two image fields that every signature that sees images has."""
+    return {"reference": reference, "image": image}

@@ -1,0 +1,1 @@
+"""Questions read, and answered from measurements, without a model."""

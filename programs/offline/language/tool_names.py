@@ -1,0 +1,76 @@
+"""The tools that a question names."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.stages.plan_rules import find_tool
+from agenticiqa.signatures.types import unique
+from agenticiqa.signatures.vocabulary import distortions_in
+
+# Metrics that a user may well ask for by name; those that the toolbox has not are told apart from ordinary words.
+WELL_KNOWN: tuple[str, ...] = (
+    "PSNR", "SSIM", "MS-SSIM", "IW-SSIM", "CW-SSIM", "GMSD", "MS-GMSD", "MDSI", "FSIM", "FSIMc", "VIF", "VSI",
+    "HaarPSI", "NLPD", "MAD", "LPIPS", "DISTS", "PieAPP", "AHIQ", "CKDN", "WaDIQaM", "WaDIQaM-FR",
+    "WaDIQaM-NR", "TOPIQ", "TOPIQ-FR", "TOPIQ-NR", "QAlign", "Q-Align", "Q-Instruct", "UNIQUE", "UNIQIE",
+    "LIQE", "CLIP-IQA", "CLIP-IQA+", "HyperIQA", "TReS", "MUSIQ", "DBCNN", "ARNIQA", "NIMA", "BRISQUE",
+    "NIQE", "IL-NIQE", "PIQE", "MANIQA", "PaQ-2-PiQ", "DeQA", "DeQA-Score", "CPBD", "VMAF",
+)  # fmt: skip
+# Names that are English words too.
+_ENGLISH = frozenset({"unique", "tres", "dists", "mad"})
+_CUE = r"(?=['\"]?\s+(?:metric|tool|measure|index|model|algorithm)\b)"
+_UNHEARD_OF = re.compile(
+    r"\b(?:us(?:e|ing)|with|by|run|apply|via)\s+(?:the\s+)?(?!IQA\b|NR\b|FR\b|AI\b|VLM\b|MOS\b)([A-Z][A-Z\d-]{2,})"
+    + _CUE
+)
+# A question about the tools themselves, or a report of what one measured, asks for no run.
+_ABOUT_TOOLS = re.compile(
+    r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited)\b|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
+    re.I | re.S,
+)
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A tool's name in a text, the characters ``[start, end)``; ``tool`` is the known one, or ``None``."""
+
+    text: str
+    start: int
+    end: int
+    tool: str | None
+
+
+def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
+    """Every name of a tool in the text, in order; where two overlap, the longer.
+
+    Words that are also plain English ("contrast", "blur extent", "unique") are names only in front of "metric", "tool"
+    or the like, or written as no English word is: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``.
+    """
+    names = sorted({*known, *WELL_KNOWN}, key=len, reverse=True)
+    spelled = "|".join(r"[\s_-]*".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
+    pattern = re.compile(rf"(?<![\w-])(?:{spelled})(?![\w+])", re.I)
+    found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in pattern.finditer(query) if _is_meant(m)]
+    taken = {mention.start for mention in found}
+    found += [Mention(m[1], *m.span(1), None) for m in _UNHEARD_OF.finditer(query) if m.start(1) not in taken]
+    return sorted(found, key=lambda mention: mention.start)
+
+
+def requested_tools(query: str, mentions: Collection[Mention], known: Collection[str]) -> list[str]:
+    """The known tools that the question wants run. Raises ToolError when it wants one that is not known."""
+    if _ABOUT_TOOLS.search(query):
+        return []
+    for mention in mentions:
+        if mention.tool is None:
+            raise ToolError(f"unknown tool {mention.text!r}: known tools are {', '.join(known)}")
+    return unique(mention.tool for mention in mentions if mention.tool)
+
+
+def _is_meant(match: re.Match[str]) -> bool:
+    name = match[0]
+    if re.match(_CUE, match.string[match.end() :]):
+        return True
+    if name.lower() not in _ENGLISH and not distortions_in(name):
+        return True
+    stands_out = name not in (name.lower(), name.capitalize()) and not match.string.isupper()
+    return stands_out or "_" in name or "-" in name

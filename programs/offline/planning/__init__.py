@@ -1,1 +1,0 @@
-"""A plan from the words of a question, by rules."""

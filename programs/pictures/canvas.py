@@ -1,0 +1,81 @@
+"""A drawing sheet measured in inches from its lower left corner, on which text and panels keep to their places."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Place: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height
+
+MADE_BY = "AgenticIQA"
+INK, FAINT, EDGE = "#222222", "#666666", "#bbbbbb"
+
+
+class Canvas:
+    """A white sheet of ``width`` x ``height`` inches, drawn at ``dpi`` pixels per inch."""
+
+    def __init__(self, width: float, height: float, dpi: float) -> None:
+        from matplotlib.figure import Figure
+
+        self.width, self.height = width, height
+        self.figure: Figure = Figure(figsize=(width, height), dpi=dpi, facecolor="white")
+
+    def write(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = 9.5,
+        colour: str = INK,
+        weight: str = "normal",
+        align: Literal["left", "right"] = "left",
+    ) -> None:
+        """One line of text that begins or ends at (x, y), its base line there; ``size`` in points."""
+        self.figure.text(
+            x / self.width,
+            y / self.height,
+            text,
+            fontsize=size,
+            color=colour,
+            fontweight=weight,
+            horizontalalignment=align,
+            parse_math=False,
+        )
+
+    def panel(self, place: Place) -> "Axes":
+        """An empty panel with a thin frame."""
+        left, bottom, width, height = place
+        share = (left / self.width, bottom / self.height, width / self.width, height / self.height)
+        axes = self.figure.add_axes(share, xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set_edgecolor(EDGE)
+        return axes
+
+    def image(self, place: Place, pixels: NDArray[np.uint8], size: tuple[int, int] | None = None) -> "Axes":
+        """Pixels (h, w, 3), pixel for pixel; the panel's coordinates are those of an image of ``size``."""
+        height, width = pixels.shape[:2]
+        width, height = size or (width, height)
+        axes = self.panel(place)
+        axes.imshow(pixels, extent=(0, width, height, 0), aspect="auto", interpolation="nearest")
+        return axes
+
+    def save(self, path: Path) -> None:
+        """Write a PNG, whole or not at all. Raises OSError."""
+        part = path.with_name(f"{path.name}.part")
+        self.figure.savefig(part, format="png", metadata={"Software": MADE_BY})
+        part.replace(path)
+
+
+def is_sheet(path: Path) -> bool:
+    """Whether a file is a sheet that was saved here."""
+    try:
+        with Image.open(path) as image:
+            return image.info.get("Software") == MADE_BY
+    except OSError:
+        return False

@@ -1,0 +1,104 @@
+"""The probability of each quality level, read from the log-probabilities of the tokens that named it."""
+
+import logging
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agenticiqa.programs.stages.fusion import Probabilities
+from agenticiqa.signatures.vocabulary import LEVELS
+
+logger = logging.getLogger(__name__)
+
+FIELD = '"quality_level"'
+LEAST_MASS = 0.5
+MOST_MASS = 1.01  # of rounded numbers; what sums to more are no log-probabilities
+
+_BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
+_WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
+# Some servers show their tokenizer's own marks of a blank and of a line's end.
+_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
+
+
+@dataclass(frozen=True)
+class LevelReading:
+    """What the tokens say of the levels 1..5.
+
+    ``mass`` is the probability, before renormalising, that fell on any level, in [0, 1]. ``probabilities`` sum to one;
+    they are ``None`` where ``mass`` is under one half. A level that is in none of the alternatives has 0, which is
+    too little by at most ``1 - mass``.
+    """
+
+    probabilities: Probabilities | None
+    mass: float
+
+
+def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
+    """The distribution over the levels at the token where the answer names its level; ``None`` without such a token.
+
+    ``logprobs`` is what DSPy gives for a call: an object or mapping with ``content``, a list of tokens with their
+    ``top_logprobs``. Every alternative counts for the level that it names or begins to name: by number or word, in any
+    case, with whatever blanks, quotes and commas the tokenizer left at it.
+    """
+    tokens = list(_get(logprobs, "content") or ()) if logprobs else []
+    found = _value_token(tokens)
+    if found is None:
+        return None
+    token, before = found
+    shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
+    for text, share in _alternatives(token):
+        level = _level_begun(text.removeprefix(before))
+        if level is not None:
+            shares[level] += share
+    mass = math.fsum(shares.values())
+    if mass > MOST_MASS:
+        logger.warning("the server's log-probabilities sum to %.2f at the level's token: not used", mass)
+        return None
+    if mass < LEAST_MASS:
+        logger.warning("only %.2f of the level token's probability falls on quality levels: not used", mass)
+        return LevelReading(None, mass)
+    return LevelReading({level: share / mass for level, share in shares.items()}, min(mass, 1.0))
+
+
+def _value_token(tokens: list[Any]) -> tuple[Any, str] | None:
+    """The token that holds the first character of the level's name, and what it has before that."""
+    text, starts = "", []
+    for token in tokens:
+        starts.append(len(text))
+        text += _text(token)
+    field = text.rfind(FIELD)  # of two JSON objects the last one counts
+    opening = _BEFORE_VALUE.match(text, field + len(FIELD)) if field >= 0 else None
+    if opening is None or opening.end() >= len(text):
+        return None
+    at = max(index for index, start in enumerate(starts) if start <= opening.end())
+    return tokens[at], text[starts[at] : opening.end()]
+
+
+def _alternatives(token: Any) -> Iterator[tuple[str, float]]:
+    """What might have stood there, with its probability; the token itself, too, where the server does not list it."""
+    listed = list(_get(token, "top_logprobs") or ())
+    if all(_get(each, "token") != _get(token, "token") for each in listed):
+        listed.append(token)
+    for each in listed:
+        logprob = _get(each, "logprob")
+        if isinstance(logprob, int | float) and not math.isnan(logprob):
+            yield _text(each), math.exp(min(logprob, 1.0))
+
+
+def _level_begun(text: str) -> int | None:
+    word = _WORD.match(text)
+    begun = word[1].lower() if word else ""
+    if begun.isdigit():
+        return int(begun) if begun in map(str, LEVELS.values()) else None
+    matches = [number for name, number in LEVELS.items() if begun and name.lower().startswith(begun)]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _text(token: Any) -> str:
+    return str(_get(token, "token")).translate(_MARKS)
+
+
+def _get(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

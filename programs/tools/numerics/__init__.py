@@ -1,0 +1,1 @@
+"""Pixels, filters, maps and networks that metrics are made of."""

@@ -1,0 +1,123 @@
+"""Steps that the full-reference metrics share: colour planes, making planes smaller, comparing maps, and pooling.
+
+All are in single precision, like the pixels' own eight bits more than enough, and written in terms of what is lost, so
+that equal pixels lose exactly nothing.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.tools.numerics.filters import STRIP_PIXELS, Plane32
+from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, Plane
+
+WORKING_SIDE = 256
+WORKING_PIXELS = 2_000_000
+
+
+def grey_levels(rgb: RGB) -> NDArray[np.uint8]:
+    """Luma in whole grey levels, what MATLAB's rgb2gray makes of 8-bit RGB: (H, W) uint8."""
+    height, width = rgb.shape[:2]
+    weights = np.array(LUMA_WEIGHTS, np.float32)
+    levels = np.empty((height, width), np.uint8)
+    rows = max(1, STRIP_PIXELS // width)
+    for top in range(0, height, rows):
+        strip = rgb[top : top + rows].astype(np.float32) @ weights
+        strip += 0.5
+        levels[top : top + rows] = strip
+    return levels
+
+
+def colour_planes(rgb: NDArray[Any], weights: tuple[tuple[float, float, float], ...]) -> Plane32:
+    """Planes (k, H, W) that are weighted sums of the channels of (H, W, 3), with k rows of weights."""
+    flat = rgb.reshape(-1, 3).astype(np.float32, copy=False)
+    return (np.array(weights, np.float32) @ flat.T).reshape(len(weights), *rgb.shape[:2])
+
+
+def shrink(pixels: NDArray[Any], factor: int, border: Literal["constant", "edge"] = "constant") -> NDArray[Any]:
+    """Means of blocks of ``factor`` x ``factor`` pixels, (H, W) or (H, W, 3) in, sides divided and rounded up.
+
+    The blocks start where MATLAB's ``conv2(x, ones(f) / f^2, 'same')`` sampled at ``1:f:end`` puts them, so that
+    blocks hang over the image's border by part of a block; what lies outside is zero ("constant") or the nearest
+    pixel ("edge"). Whole numbers and single precision give single precision.
+    """
+    height, width = pixels.shape[:2]
+    before = (factor - 1) // 2
+    down, across = -(-height // factor), -(-width // factor)
+    sides = [(before, max(0, down * factor - height - before)), (before, max(0, across * factor - width - before))]
+    if any(map(any, sides)):
+        pixels = np.pad(pixels, sides + [(0, 0)] * (pixels.ndim - 2), mode=border)
+    pixels = pixels[: down * factor, : across * factor]
+    precision = np.result_type(pixels.dtype, np.float32)
+    rows = pixels[::factor].astype(precision)
+    for offset in range(1, factor):
+        rows += pixels[offset::factor]
+    means = rows[:, ::factor].copy()
+    for offset in range(1, factor):
+        means += rows[:, offset::factor]
+    means /= factor**2
+    return means
+
+
+def working_factor(shape: tuple[int, ...]) -> int:
+    """By what to shrink an image first so that its shorter side is about 256 pixels, as several metrics define it.
+
+    Very long images are shrunk further, to at most two million pixels: a limit of ours, to bound the memory.
+    """
+    height, width = shape[:2]
+    factor = max(1, int(min(height, width) / WORKING_SIDE + 0.5))
+    while -(-height // factor) * -(-width // factor) > WORKING_PIXELS:
+        factor += 1
+    return factor
+
+
+def gradient_magnitude(plane: Plane32, smoothing: tuple[float, float, float]) -> Plane32:
+    """Length of the gradient from central differences over two pixels, smoothed across; zeros outside the plane.
+
+    ``smoothing`` has three weights: 1/3 each for Prewitt's operator, 3/16, 10/16, 3/16 for Scharr's.
+    """
+    padded = np.pad(plane, 1)
+    side, middle, _ = smoothing
+    down, across = padded[2:] - padded[:-2], padded[:, 2:] - padded[:, :-2]
+    down = side * (down[:, :-2] + down[:, 2:]) + middle * down[:, 1:-1]
+    across = side * (across[:-2] + across[2:]) + middle * across[1:-1]
+    energy = np.square(down, out=down)
+    energy += np.square(across, out=across)
+    return np.sqrt(energy, out=energy)
+
+
+def dissimilarity(first: Plane32, second: Plane32, constant: float) -> Plane32:
+    """Pointwise (a - b)^2 / (a^2 + b^2 + c): what (2ab + c) / (a^2 + b^2 + c) lacks of 1. 0 where the maps agree."""
+    lost = np.square(first - second)
+    lost /= np.square(first) + np.square(second) + np.float32(constant)
+    return lost
+
+
+def pool(values: NDArray[Any], weights: NDArray[Any]) -> float:
+    """Mean of ``values`` weighted by ``weights`` >= 0; the plain mean where no pixel has weight, as in flat images."""
+    total = float(weights.sum(dtype=np.float64))
+    if total > 0:
+        return float((values * weights).sum(dtype=np.float64)) / total
+    return float(values.mean(dtype=np.float64))
+
+
+def spread(lost: NDArray[Any], weights: NDArray[Any]) -> Plane:
+    """The map (h, w) whose mean is what ``pool`` gives: losses, (h, w) or (k, h, w), by their share of the weight."""
+    if lost.ndim == 2:
+        lost, weights = lost[None], weights[None]
+    total = weights.sum(axis=0)
+    mean = float(total.mean(dtype=np.float64))
+    shares = (lost * weights).sum(axis=0) / mean if mean > 0 else lost.mean(axis=0)
+    return np.maximum(shares, 0, dtype=np.float64)
+
+
+def enlarge(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """A map of blocks as ``shrink`` cuts them, spread over the pixels of an image of ``shape``, (H, W) out."""
+    height, width = shape[:2]
+    factor = -(-height // values.shape[0]) if values.shape[0] > values.shape[1] else -(-width // values.shape[1])
+    if factor == 1:
+        return values
+    before = (factor - 1) // 2
+    spread_out = np.pad(values, (0, 1), mode="edge").repeat(factor, axis=0).repeat(factor, axis=1)
+    return spread_out[before : before + height, before : before + width]

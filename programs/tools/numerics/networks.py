@@ -1,0 +1,34 @@
+"""Running an ONNX network that ships with the package: one core, the same bits each time."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.tools.numerics.weights import read_checked
+
+
+def run_network(file: Path, sha256: str, output: str, given: NDArray[np.float32]) -> NDArray[np.float32]:
+    """One named output of a network with one input; only what leads to it is computed.
+
+    Raises ToolError when the file is missing or its sha256 is not the given one.
+    """
+    import onnxruntime  # slow to import
+
+    path_only = onnxruntime.RunOptions()
+    path_only.only_execute_path_to_fetches = True
+    session = _session(file, sha256)
+    found: NDArray[np.float32] = session.run([output], {session.get_inputs()[0].name: given}, path_only)[0]
+    return found
+
+
+@cache
+def _session(file: Path, sha256: str) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors only: it warns of initializers that it drops
+    return onnxruntime.InferenceSession(read_checked(file, sha256), options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,110 @@
+"""Any metric of IQA-PyTorch (pyiqa) behind a card of ours: an optional extra, imported only when it is asked for.
+
+pyiqa is under the PolyForm Noncommercial licence. A learned metric's weights are downloaded when its card is made.
+"""
+
+import contextlib
+import re
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
+from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.signatures.types import OVERALL
+
+INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial licence)'
+
+
+def pyiqa_card(name: str, profile: str) -> Tool:
+    """The card of a pyiqa metric, ready to run, on the CPU.
+
+    Its curve is the profile's, if that has one of this name; else the metric's stated range is mapped linearly. Raises
+    ToolError when pyiqa is missing or broken, knows no such metric, the metric has neither a curve nor a finite range,
+    or it cannot be made (its weights cannot be downloaded, say).
+    """
+    known = _package().default_model_configs.DEFAULT_CONFIGS
+    if name not in known:
+        raise ToolError(f"pyiqa has no metric {name!r}; it has {', '.join(sorted(known))}")
+    higher_is_better = not known[name].get("lower_better", False)
+    curve = _curve(name, profile, known[name]["score_range"], higher_is_better)
+    return Tool(
+        name=name,
+        kind=known[name]["metric_mode"],
+        higher_is_better=higher_is_better,
+        raw_range=curve.raw_range,
+        good_at=(OVERALL,),
+        description="Metric of IQA-PyTorch.",
+        source="pyiqa, PolyForm Noncommercial licence",
+        cost_ms=None,
+        measure=load_metric(name),
+        calibration=curve,
+    )
+
+
+@cache
+def load_metric(name: str) -> Callable[..., float]:
+    """A pyiqa metric as a function of uint8 pixels, kept for whoever asks next. Raises ToolError if it cannot be made.
+
+    The image comes first and the reference, if the metric takes one, second. Threads take turns.
+    """
+    create_metric = _package().create_metric
+    try:
+        # pyiqa announces its downloads on stdout, where only results belong.
+        with contextlib.redirect_stdout(sys.stderr):
+            metric = create_metric(name, device="cpu")
+    except Exception as error:  # the network, the weights, a dependency's version: all end in one line for the user
+        raise ToolError(f"pyiqa cannot make its metric {name}: {_in_one_line(error)}") from error
+    turn = threading.Lock()
+
+    def measure(image: np.ndarray, reference: np.ndarray | None = None) -> float:
+        arrays = [image] if reference is None else [image, reference]
+        with turn:  # some metrics keep the layers' outputs of the call under way on themselves
+            return float(metric(*map(_tensor, arrays)))
+
+    return measure
+
+
+def _curve(name: str, profile: str, score_range: str, higher_is_better: bool) -> Calibration:
+    if name in load_profile(profile):
+        return usable(name, profile)
+    low, high = _ends(score_range)
+    if low is None or high is None:
+        raise ToolError(f"{name} has no curve in the calibration profile {profile!r} and no finite range of its own")
+    slope = 4 / (high - low) * (1 if higher_is_better else -1)
+    middle = 3 - slope * (low + high) / 2
+    return Calibration((0.0, 0.0, 0.0, slope, middle), (low, high), "linear over the metric's stated range")
+
+
+def _ends(score_range: str) -> tuple[float | None, float | None]:
+    """The two ends of a range such as "~0, ~1" or "0, 100"; ``None`` for an end that is not a number."""
+    ends = [re.sub(r"[~\s]", "", end) for end in score_range.split(",")]
+    if len(ends) != 2:
+        return None, None
+    low, high = (float(end) if re.fullmatch(r"-?\d+(\.\d+)?", end) else None for end in ends)
+    return low, high
+
+
+def _tensor(pixels: np.ndarray) -> Any:
+    import torch
+
+    return torch.from_numpy(pixels.astype(np.float32) / 255).permute(2, 0, 1)[None]
+
+
+def _package() -> Any:
+    try:
+        import pyiqa
+    except Exception as error:  # torch and torchvision that do not fit each other raise other things than ImportError
+        if isinstance(error, ModuleNotFoundError) and error.name == "pyiqa":
+            raise ToolError(INSTALL) from error
+        raise ToolError(f"pyiqa is installed but cannot be imported: {_in_one_line(error)}") from error
+    return pyiqa
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,1 @@
+"""What several metrics and the detector of distortions measure."""

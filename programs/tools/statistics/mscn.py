@@ -1,0 +1,154 @@
+"""Brightness normalised by its local mean and deviation (MSCN), what NIQE, BRISQUE and PIQE look at.
+
+An image is read in bands of rows, so that beside one byte per pixel the memory needed grows with its width alone. A
+band's coefficients are those of the whole image: every filter is given the rows that it needs beyond the band.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, gaussian, grey
+
+Border = Literal["edge", "constant"]
+GreyLevels = NDArray[np.uint8]
+
+REACH = 3  # pixels to either side: the window has 7
+CHUNK = 48 * 1024  # pixels that are worked on at once, few enough for a processor's cache
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A plane of brightness, 0..255, read piecemeal: ``rows(top, bottom)`` gives its rows top..bottom-1."""
+
+    height: int
+    width: int
+    rows: Callable[[int, int], Plane | GreyLevels]
+
+
+def grey_levels(image: RGB) -> GreyLevels:
+    """``grey`` in one byte per pixel: (H, W) uint8."""
+    height, width = image.shape[:2]
+    levels = np.empty((height, width), np.uint8)
+    step = max(1, CHUNK // width)
+    for top in range(0, height, step):
+        levels[top : top + step] = grey(image[top : top + step])
+    return levels
+
+
+def full_scale(levels: GreyLevels) -> Scale:
+    """The plane as it is."""
+    height, width = levels.shape
+    return Scale(height, width, lambda top, bottom: levels[top:bottom])
+
+
+def half_scale(levels: GreyLevels) -> Scale:
+    """Half the size, (ceil(H / 2), ceil(W / 2)), by an antialiased bicubic filter, as MATLAB's imresize does it."""
+    height, width = levels.shape
+
+    def rows(top: int, bottom: int) -> Plane:
+        # Eight taps: output i lies midway between inputs 2i and 2i + 1.
+        needed = np.arange(2 * top - 3, 2 * bottom + 3)
+        band = levels[mirrored(needed, height)].astype(np.float64)
+        shorter = _halved(band[::2], band[1::2])
+        columns = mirrored(np.arange(-3, width + 3 + width % 2), width)
+        return _halved(shorter[:, columns[::2]].T, shorter[:, columns[1::2]].T).T
+
+    return Scale((height + 1) // 2, (width + 1) // 2, rows)
+
+
+def mirrored(positions: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """The indices in 0..count-1 that positions beyond either end fall on when the border is a mirror (c b a|a b c)."""
+    folded = positions % (2 * count)
+    return np.minimum(folded, 2 * count - 1 - folded)
+
+
+def band_height(width: int, multiple: int = 1) -> int:
+    """How many rows to read at once: about CHUNK pixels, at least eight rows, a multiple of ``multiple``."""
+    return max(8, CHUNK // width) // multiple * multiple or multiple
+
+
+def coefficients(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
+    """Mean-subtracted, contrast-normalised coefficients of the rows top..bottom-1 (BRISQUE paper, Eq. 1 to 3).
+
+    ``border`` says what lies outside the plane: "edge" repeats the nearest pixel, "constant" is black.
+    """
+    padded = _padded(scale, top, bottom, border)
+    found = np.empty((bottom - top, scale.width))
+    step = max(64, CHUNK // (bottom - top))
+    for left in range(0, scale.width, step):
+        found[:, left : left + step] = _normalised(padded[:, left : left + step + 2 * REACH])
+    return found
+
+
+def _padded(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
+    """The rows top..bottom-1 with what lies up to 3 pixels beyond, on all sides."""
+    first, last = max(top - REACH, 0), min(bottom + REACH, scale.height)
+    padded = np.zeros((bottom - top + 2 * REACH, scale.width + 2 * REACH))
+    start, stop = first - top + REACH, last - top + REACH
+    padded[start:stop, REACH:-REACH] = scale.rows(first, last)
+    if border == "edge":
+        padded[:start], padded[stop:] = padded[start], padded[stop - 1]
+        padded[:, :REACH], padded[:, -REACH:] = padded[:, REACH, None], padded[:, -REACH - 1, None]
+    return padded
+
+
+def _normalised(padded: Plane) -> Plane:
+    """(h + 6, w + 6) brightness in, (h, w) coefficients out."""
+    mean = _local_mean(padded)
+    deviation = _local_mean(padded * padded)
+    deviation -= mean * mean
+    np.sqrt(np.abs(deviation, out=deviation), out=deviation)
+    deviation += 1
+    difference = padded[REACH:-REACH, REACH:-REACH] - mean
+    # Where the image is flat the difference is rounding error. Its sign would decide on which side of zero the pixel
+    # counts in the fits to come: the authors' release lets it, so flat regions make its values depend on the machine.
+    difference[np.abs(difference) < 1e-9] = 0
+    difference /= deviation
+    return difference
+
+
+def _local_mean(padded: Plane) -> Plane:
+    return _smoothed(_smoothed(padded).T).T
+
+
+def _smoothed(values: Plane) -> Plane:
+    """Filtered down the columns by the Gaussian window where it lies wholly inside: (h + 6, w) in, (h, w) out."""
+    weights, height = _window(), len(values) - 2 * REACH
+    total = weights[REACH] * values[REACH : REACH + height]
+    pair = np.empty_like(total)
+    for above in range(REACH):
+        below = 2 * REACH - above
+        np.add(values[above : above + height], values[below : below + height], out=pair)
+        pair *= weights[above]
+        total += pair
+    return total
+
+
+def _halved(even: Plane, odd: Plane) -> Plane:
+    """The bicubic filter over rows that are given in turn by ``even`` and ``odd``: (h + 3, w) each in, (h, w) out."""
+    weights, height = _bicubic(), len(even) - 3
+    pairs = ((even, 0, odd, 3), (odd, 0, even, 3), (even, 1, odd, 2), (odd, 1, even, 2))
+    total = np.zeros_like(even[:height])
+    for weight, (near, first, far, last) in zip(weights, pairs, strict=True):
+        total += weight * (near[first : first + height] + far[last : last + height])
+    return total
+
+
+@cache
+def _window() -> Plane:
+    return gaussian(2 * REACH + 1, 7 / 6)
+
+
+@cache
+def _bicubic() -> Plane:
+    """The first four of its eight taps; the others mirror them."""
+    distance = np.abs(np.arange(8) - 3.5) / 2
+    near = 1.5 * distance**3 - 2.5 * distance**2 + 1
+    far = -0.5 * distance**3 + 2.5 * distance**2 - 4 * distance + 2
+    weights = np.where(distance <= 1, near, far)
+    return weights[:4] / weights.sum()

@@ -1,0 +1,131 @@
+"""Measures of tone and colour: brightness, clipping, contrast, colourfulness, colour cast.
+
+Each takes the ``Tone`` of an image and gives one finite float. That is the means of 8 x 8 pixels, so that noise, fine
+texture and a little blur do not count as tone.
+"""
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, Plane
+
+BLOCK = 8  # pixels
+BLACK, WHITE = 5, 250  # luma at which nothing can be told from the darkest and the brightest
+
+
+class Tone:
+    """The colours of an image of any size in blocks of 8 x 8 pixels (fewer at the right and lower border).
+
+    ``rgb`` is float64 of shape (ceil(H / 8), ceil(W / 8), 3) in 0..255, ``pixels`` (the same without the 3) how many
+    pixels each block has.
+    """
+
+    def __init__(self, image: RGB) -> None:
+        height, width = image.shape[:2]
+        whole = height // BLOCK * BLOCK
+        bands = image[:whole].reshape(-1, BLOCK, width, 3).sum(axis=1, dtype=np.uint16)
+        if whole < height:
+            bands = np.concatenate([bands, image[whole:].sum(axis=0, dtype=np.uint16)[None]])
+        sums = np.add.reduceat(bands, np.arange(0, width, BLOCK), axis=1, dtype=np.int64)
+        heights, widths = (np.minimum(BLOCK, side - np.arange(0, side, BLOCK)) for side in (height, width))
+        self.pixels: NDArray[np.int64] = heights[:, None] * widths
+        self.rgb: Plane = sums / self.pixels[..., None]
+
+    @cached_property
+    def luma(self) -> Plane:
+        """BT.601 luma, 0..255."""
+        red, green, blue = (weight * self.rgb[..., channel] for channel, weight in enumerate(LUMA_WEIGHTS))
+        return red + green + blue
+
+    @cached_property
+    def lab(self) -> Plane:
+        """CIELAB (D65, 2 degrees), the values taken for sRGB: L* 0..100, a*, b*."""
+        coded = np.clip(self.rgb / 255, 0, 1)
+        linear = np.where(coded > 0.04045, ((coded + 0.055) / 1.055) ** 2.4, coded / 12.92)
+        to_xyz = np.array(
+            [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+        )
+        # einsum and not a matrix product: that one's last bits depend on the threads of the linear algebra library.
+        relative = np.einsum("ijk,lk->ijl", linear, to_xyz / to_xyz.sum(axis=1, keepdims=True))
+        root = np.where(relative > 216 / 24389, np.cbrt(relative), (24389 / 27 * relative + 16) / 116)
+        x, y, z = np.moveaxis(root, -1, 0)
+        return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+def mean_luma(tone: Tone) -> float:
+    """Mean brightness of all pixels, 0 (black) to 255 (white)."""
+    return float(np.average(tone.luma, weights=tone.pixels))
+
+
+def shadow_level(tone: Tone) -> float:
+    """The first percentile of luma, 0..255: how dark the darkest parts are."""
+    return float(np.percentile(tone.luma, 1))
+
+
+def highlight_level(tone: Tone) -> float:
+    """The 99th percentile of luma, 0..255: how bright the brightest parts are."""
+    return float(np.percentile(tone.luma, 99))
+
+
+def clipped_dark(tone: Tone) -> float:
+    """Share of the image that is black, luma 5 or less: 0 to 1."""
+    return float(np.mean(tone.luma <= BLACK))
+
+
+def clipped_bright(tone: Tone) -> float:
+    """Share of the image that is white, luma 250 or more: 0 to 1."""
+    return float(np.mean(tone.luma >= WHITE))
+
+
+def rms_contrast(tone: Tone) -> float:
+    """Standard deviation of luma, 0 to 127.5 grey levels (Peli, "Contrast in complex images", JOSA A 7, 1990)."""
+    return float(tone.luma.std())
+
+
+def tonal_range(tone: Tone) -> float:
+    """Michelson's contrast between the 1st and the 99th percentile of luma, (high - low) / (high + low): 0 to 1.
+
+    Scaling all values, as darkening does, leaves it alone; haze and a flat tone curve lower it.
+    """
+    low, high = np.percentile(tone.luma, (1, 99))
+    return float((high - low) / (high + low)) if high > 0 else 0.0
+
+
+def colorfulness(tone: Tone) -> float:
+    """Colourfulness of Hasler and Süsstrunk, "Measuring colourfulness in natural images", SPIE 5007 (2003).
+
+    0 (grey) to about 190; their words: 15 slightly, 33 moderately, 59 quite, 109 extremely colourful.
+    """
+    red, green, blue = np.moveaxis(tone.rgb, -1, 0)
+    red_green, yellow_blue = red - green, (red + green) / 2 - blue
+    spread = math.hypot(red_green.std(), yellow_blue.std())
+    return float(spread + 0.3 * math.hypot(red_green.mean(), yellow_blue.mean()))
+
+
+def color_cast(tone: Tone) -> float:
+    """Strength of the tint of what should be neutral: its distance from grey in CIELAB's a*b* plane, 0 to about 130.
+
+    Nearly every scene holds something without colour, so the least saturated fifth of the pixels (chroma over L*) is
+    taken for it; black and white ones, L* below 10 or above 95, are left out. Below 20 in nearly all photos.
+    """
+    lightness, a, b = np.moveaxis(tone.lab, -1, 0)
+    seen = (lightness >= 10) & (lightness <= 95)
+    if not seen.any():
+        return 0.0
+    a, b = a[seen], b[seen]
+    saturation = np.hypot(a, b) / lightness[seen]
+    neutral = saturation <= np.percentile(saturation, 20)
+    return math.hypot(a[neutral].mean(), b[neutral].mean())
+
+
+def red_tint(tone: Tone) -> float:
+    """Mean of CIELAB a*: positive towards red, negative towards green, about -90 to 100."""
+    return float(tone.lab[..., 1].mean())
+
+
+def yellow_tint(tone: Tone) -> float:
+    """Mean of CIELAB b*: positive towards yellow, negative towards blue, about -110 to 95."""
+    return float(tone.lab[..., 2].mean())

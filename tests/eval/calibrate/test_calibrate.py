@@ -1,0 +1,243 @@
+"""``agenticiqa calibrate``: a profile with its picture; what cannot be fitted is refused, and the rest goes on."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from agenticiqa.configs import Config
+from agenticiqa.eval.cli import main
+from agenticiqa.eval.studies import tool_table
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.images import load
+from agenticiqa.programs.tools import CARDS, toolbox
+from agenticiqa.programs.tools.calibration import load_profile, usable
+from agenticiqa.programs.tools.distort import distort
+from agenticiqa.signatures.types import OVERALL
+from support.ladders import LADDERS, LEVELS, scene
+
+
+@pytest.fixture
+def labels(tmp_path):
+    """24 blurred made-up scenes with their references; the mos falls with the level, on 0..100."""
+    rows = []
+    for seed in range(4):
+        reference = tmp_path / f"scene{seed}.png"
+        Image.fromarray(scene(96, 128, seed)).save(reference)
+        for level in LEVELS:
+            image = tmp_path / f"scene{seed}_{level}.png"
+            Image.fromarray(LADDERS["blur"](level, scene(96, 128, seed))).save(image)
+            rows.append({"image": image.name, "reference": reference.name, "mos": 97 - 18 * level - seed})
+    return written(tmp_path / "labels.csv", rows)
+
+
+def written(path, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["image", "reference", "mos"])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def changed(labels, change):
+    """The labels with every row changed, in another file beside."""
+    with labels.open() as file:
+        return written(labels.with_name("changed.csv"), [{**row, **change(row)} for row in csv.DictReader(file)])
+
+
+def counted(monkeypatch, name, stop_at=None):
+    """Count the calls of a tool; the one with the number ``stop_at`` is a Ctrl-C."""
+    calls = []
+
+    def measure(*pixels):
+        calls.append(pixels)
+        if len(calls) == stop_at:
+            raise KeyboardInterrupt
+        return original(*pixels)
+
+    original = CARDS[name].measure
+    monkeypatch.setitem(CARDS, name, replace(CARDS[name], measure=measure))
+    return calls
+
+
+def test_a_profile_is_written_drawn_and_named_by_a_configuration(labels, tmp_path, capsys):
+    out = tmp_path / "mine.yaml"
+    arguments = ["calibrate", str(labels), "--tool", "SSIM", "GMSD", "--name", "blurred scenes", "--out", str(out)]
+    assert main(arguments) == 0
+    curve = usable("SSIM", str(out))
+    assert curve(1.0) == pytest.approx(5, abs=1e-4)
+    assert curve(0.3) < 2.5
+    for part in ("blurred scenes", "n=24", "4 references", "residual 0.", "SRCC 0.9", "20"):
+        assert part in curve.fitted_on
+    base = load_profile("default")
+    assert {name: value for name, value in load_profile(str(out)).items() if name not in ("SSIM", "GMSD")} == {
+        name: value for name, value in base.items() if name not in ("SSIM", "GMSD")
+    }, "what was not fitted is taken over, with its provenance"
+    with Image.open(tmp_path / "mine.png") as picture:
+        assert picture.format == "PNG"
+        assert min(picture.size) > 300
+    printed = capsys.readouterr()
+    assert "scores 0 to 100 stand for 1 to 5" in printed.err
+    for part in ("SSIM", "GMSD", "24", "higher is better", "lower is better", f"calibration: {out}"):
+        assert part in printed.out
+    program = AgenticIQA.from_config(Config(calibration=str(out)))
+    assert program.executor.toolbox["SSIM"].calibration == curve
+
+
+def test_without_named_tools_all_that_apply_are_fitted_and_the_refused_named(labels, tmp_path, capsys, monkeypatch):
+    for name in [name for name in CARDS if name not in ("PSNR", "GMSD", "MS-SSIM", "NIQE")]:
+        monkeypatch.delitem(CARDS, name)
+    out = tmp_path / "mine.yaml"
+    assert main(["calibrate", str(labels), "--out", str(out)]) == 1
+    told = capsys.readouterr().err
+    assert "MS-SSIM: a curve needs at least 20 rated images that it can measure, got 0" in told
+    assert "at least 176 pixels, got 128 x 96" in told, "and why it could not"
+    assert "NIQE" not in told, "a no-reference tool, and references are given"
+    base, profile = load_profile("default"), load_profile(str(out))
+    assert profile["MS-SSIM"] == base["MS-SSIM"]
+    assert all(profile[name].fitted_on != base[name].fitted_on for name in ("PSNR", "GMSD"))
+
+
+def test_nothing_that_is_there_is_replaced_without_force(labels, tmp_path, capsys):
+    out = tmp_path / "mine.yaml"
+    out.write_text("precious")
+    arguments = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(out)]
+    assert main(arguments) == 2
+    assert "--force" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+    assert main([*arguments, "--force"]) == 0
+    assert "PSNR" in yaml.safe_load(out.read_text())["tools"]
+    fresh = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(tmp_path / "new.yaml")]
+    assert main([*fresh, "--plot", str(tmp_path / "mine.png")]) == 2, "a picture neither"
+
+
+def test_ctrl_c_loses_nothing_that_was_measured(labels, tmp_path, capsys, monkeypatch):
+    arguments = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(tmp_path / "mine.yaml")]
+    with monkeypatch.context() as patch:
+        calls = counted(patch, "PSNR", stop_at=12)
+        assert main(arguments) == 130
+        assert "the same command goes on" in capsys.readouterr().err
+    assert not (tmp_path / "mine.yaml").exists()
+    kept = (tmp_path / "mine.raw.jsonl").read_text().splitlines()
+    assert len(kept) == 10 == len(calls) - 2, "all but the first, which tells the tool, and the one cut short"
+    calls = counted(monkeypatch, "PSNR")
+    assert main(arguments) == 0
+    total = len((tmp_path / "mine.raw.jsonl").read_text().splitlines())
+    assert len(calls) - 1 == total - 10
+    again = len(calls)
+    assert main([*arguments, "--force", "--mos-range", "-10", "110"]) == 0
+    assert len(calls) == again + 1, "another fit of the same images measures nothing anew"
+
+
+def test_a_tool_that_changed_is_measured_anew(labels, tmp_path, monkeypatch):
+    arguments = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(tmp_path / "mine.yaml"), "--force"]
+    assert main(arguments) == 0
+    before = usable("PSNR", str(tmp_path / "mine.yaml"))
+    measure = CARDS["PSNR"].measure
+    monkeypatch.setitem(CARDS, "PSNR", replace(CARDS["PSNR"], measure=lambda *pair: measure(*pair) - 5))
+    assert main(arguments) == 0
+    assert usable("PSNR", str(tmp_path / "mine.yaml")).betas != before.betas
+
+
+def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(labels, tmp_path, capsys):
+    upside_down = changed(labels, lambda row: {"mos": 100 - float(row["mos"])})
+    out = tmp_path / "mine.yaml"
+    assert main(["calibrate", str(upside_down), "--tool", "PSNR", "--out", str(out)]) == 1
+    printed = capsys.readouterr()
+    assert "PSNR: higher is better for it, and these scores say the opposite" in printed.err
+    assert "no profile was written" in printed.out
+    assert not out.exists()
+    assert (tmp_path / "mine.png").exists(), "the points are drawn all the same"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{labels}", "--tool", "LPIPS"], "unknown tool 'LPIPS'"),
+        (["{labels}", "--base", "nothing"], "no calibration profile 'nothing'"),
+        (["{labels}", "--split", "test"], "no row has split 'test'"),
+        (["{labels}", "--mos-range", "5", "1"], "low end has to be below"),
+        (["{labels}", "{labels}"], "one labels file"),
+        (["{alone}", "--tool", "SSIM"], "names none"),
+        (["{wide}", "--tool", "SSIM"], "name its ends with --mos-range"),
+        (["{photos}", "--tool", "SSIM"], "fit it on opinion scores"),
+        (["nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_status_2(arguments, said, labels, tmp_path, capsys):
+    (tmp_path / "alone.csv").write_text("image,mos\nscene0.png,3\nscene1.png,4\n")
+    (tmp_path / "wide.csv").write_text("image,reference,mos\nscene0.png,scene0.png,300\nscene1.png,scene1.png,4\n")
+    places = {"labels": labels, "photos": tmp_path, "alone": tmp_path / "alone.csv", "wide": tmp_path / "wide.csv"}
+    arguments = [argument.format(**places) for argument in arguments]
+    assert main(["calibrate", *arguments, "--out", str(tmp_path / "x.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
+    assert not (tmp_path / "x.yaml").exists()
+
+
+def test_a_tool_for_one_distortion_is_fitted_on_ladders_of_pristine_photos(tmp_path, capsys):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for seed in range(4):
+        Image.fromarray(scene(96, 128, seed)).save(photos / f"scene{seed}.png")
+    out = tmp_path / "mine.yaml"
+    assert main(["calibrate", str(photos), "--tool", "NOISE-SIGMA", "BLOCKINESS", "--out", str(out)]) == 0
+    noise = usable("NOISE-SIGMA", str(out))
+    assert noise(0.0) >= 4.5
+    assert noise(CARDS["NOISE-SIGMA"].measure(LADDERS["noise"](5, scene(96, 128, 9)))) <= 2
+    for part in ("synthetic ladders", "4 pristine photos", "white_noise", "n="):
+        assert part in noise.fitted_on
+    blocks = usable("BLOCKINESS", str(out))
+    assert "(jpeg)" in blocks.fitted_on, "the other kinds of compression hardly show on its grid"
+    assert blocks(1.0) >= 4.5
+
+
+@pytest.fixture(scope="module")
+def crops(examples):
+    """The middles of the example photos, 256 pixels a side."""
+    photos = [load(examples / f"{name}.webp").pixels for name in ("astronaut", "chelsea", "coffee")]
+    return [photo[20:276, 100:356] for photo in photos]
+
+
+FULL_REFERENCE = [name for name, card in CARDS.items() if card.kind == "FR"]
+
+
+@pytest.mark.parametrize("name", FULL_REFERENCE)
+def test_in_the_shipped_profile_ceiling_and_floor_agree_across_full_reference_tools(name, crops):
+    card = toolbox()[name]
+    assert all(card.calibration(card.measure(photo, photo)) >= 4.5 for photo in crops)
+    worst = [
+        np.mean([card.calibration(card.measure(distort(photo, kind, 5), photo)) for photo in crops])
+        for kind in ("gaussian_blur", "white_noise", "jpeg")
+    ]
+    assert min(worst) <= 2.1
+    assert np.mean(worst) <= 2.3
+    assert OVERALL not in card.good_at or max(worst) <= 2.25
+
+
+NOTHING_WRONG = {
+    "NOISE-SIGMA": 0.0,
+    "BLOCKINESS": 1.0,
+    "EXPOSURE-ERROR": 0.0,
+    "BLUR-EXTENT": 0.2,
+    "EDGE-SHARPNESS": 0.8,
+}
+
+
+@pytest.mark.parametrize(("name", "raw"), NOTHING_WRONG.items())
+def test_in_the_shipped_profile_a_tool_for_one_distortion_says_excellent_where_there_is_none(name, raw):
+    assert usable(name, "default")(raw) >= 4.5
+
+
+def test_the_table_has_a_row_for_each_metric_that_applies(labels, capsys, monkeypatch):
+    few = {name: tool_table.CARDS[name] for name in ("SSIM", "GMSD", "BLUR-EXTENT", "NIQE")}
+    monkeypatch.setattr(tool_table, "CARDS", few)
+    assert tool_table.main([str(labels)]) == 0
+    rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
+    assert list(rows) == list(few)
+    assert "| 24 | 0 | 0.9" in rows["GMSD"], "the sign is turned, so that agreement is positive"
+    assert "| 0 | 24 | - (" in rows["NIQE"], "too small for it: refused and counted, not imputed"

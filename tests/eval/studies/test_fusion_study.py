@@ -1,0 +1,154 @@
+"""The fusion study: the fast arithmetic is that of the program, and neither part is dragged down by a bad other one."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agenticiqa.configs import FusionConfig
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.studies import fusion_fit, fusion_study, level_maps
+from agenticiqa.eval.studies.fusion_fit import DEFAULT, LEVELS, Setting, best_setting, cross_fitted, fused
+from agenticiqa.programs.stages.fusion import ScoreFusion
+
+N = 300
+RNG = np.random.default_rng(0)
+QUALITY = RNG.uniform(1.2, 4.8, N)
+GOOD_TOOL = np.clip(QUALITY + 0.5 * RNG.standard_normal(N), 1, 5)
+BAD_TOOL = np.clip(3 + 0.4 * RNG.standard_normal(N), 1, 5)
+ABLE = 2 * (QUALITY - 3) + RNG.standard_normal(N)
+PERFECT = 4 * (QUALITY - 3)
+CHANCE = 2 * RNG.standard_normal(N)
+CONTENTS = [str(image) for image in range(N)]
+
+
+def rank(scores: np.ndarray) -> float:
+    found = srcc(scores, QUALITY)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("setting", [Setting(1, 0), Setting(2, 0.5), DEFAULT, Setting(0.25, 100)])
+def test_the_fast_fusion_is_the_programs(setting: Setting) -> None:
+    p = level_maps.as_said(ABLE[:20])
+    fusion = ScoreFusion(setting.eta, model_error=setting.model_error)
+    one_by_one = [
+        fusion.fuse_scores([tool], dict(enumerate(row / row.sum(), 1)))
+        for tool, row in zip(GOOD_TOOL[:20], p, strict=True)
+    ]
+    assert fused(GOOD_TOOL[:20], p, setting) == pytest.approx(one_by_one, abs=1e-9)
+
+
+def test_the_default_is_the_configurations() -> None:
+    assert Setting(FusionConfig().eta, FusionConfig().model_error) == DEFAULT
+
+
+@pytest.mark.parametrize("sharper", [1, 4, 16])
+def test_by_default_a_model_at_chance_does_not_drag_a_good_tool_down_however_sure_it_is(sharper: float) -> None:
+    assert rank(fused(GOOD_TOOL, level_maps.as_said(CHANCE, sharper), DEFAULT)) > rank(GOOD_TOOL) - 0.01
+
+
+def test_without_the_guard_it_does() -> None:
+    assert rank(fused(GOOD_TOOL, level_maps.as_said(CHANCE, 4), Setting(1, 0))) < rank(GOOD_TOOL) - 0.05
+
+
+def test_fitted_the_tools_do_not_drag_a_perfect_model_down_nor_a_model_at_chance_the_tools() -> None:
+    perfect, chance = level_maps.as_said(PERFECT), level_maps.as_said(CHANCE)
+    assert rank(cross_fitted(BAD_TOOL, perfect, QUALITY, CONTENTS)) > 0.98
+    assert rank(cross_fitted(GOOD_TOOL, chance, QUALITY, CONTENTS)) > rank(GOOD_TOOL) - 0.01
+    assert best_setting(BAD_TOOL, perfect, QUALITY).model_error < DEFAULT.model_error
+
+
+def test_fitted_two_fair_parts_make_a_better_whole() -> None:
+    p = level_maps.as_said(ABLE)
+    assert rank(cross_fitted(GOOD_TOOL, p, QUALITY, CONTENTS)) > max(rank(GOOD_TOOL), rank(p @ LEVELS)) + 0.01
+
+
+def test_a_model_that_says_nothing_leaves_the_default() -> None:
+    assert best_setting(GOOD_TOOL, np.full((N, 5), 0.2), QUALITY) == DEFAULT
+
+
+@pytest.mark.parametrize("make", level_maps.MAPPINGS.values(), ids=level_maps.MAPPINGS)
+def test_a_map_from_margins_gives_distributions_that_never_fall_with_the_margin(make: level_maps.MakeMap) -> None:
+    p = make(ABLE, QUALITY)(np.linspace(-6, 6, 40))
+    assert p.sum(axis=1) == pytest.approx(np.ones(40))
+    assert (p >= 0).all()
+    assert (np.diff(p @ LEVELS) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "ordinal"])
+def test_a_fitted_map_of_a_model_at_chance_or_worse_hardly_moves(name: str) -> None:
+    for margins in (CHANCE, -ABLE):
+        expectation = level_maps.MAPPINGS[name](margins, QUALITY)(np.linspace(-6, 6, 9)) @ LEVELS
+        assert np.ptp(expectation) < 0.7
+
+
+def test_the_study_finds_who_gains_and_prints_a_row_for_each(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    labels, margins, scores = tmp_path / "labels.csv", tmp_path / "margins.csv", tmp_path / "scores.csv"
+    names = [f"{image}.png" for image in range(N)]
+    for name in names:
+        (tmp_path / name).touch()
+    write(labels, ["image", "mos"], zip(names, 25 * (QUALITY - 1), strict=True))
+    write(margins, ["image", "able", "chance"], zip(names, ABLE, CHANCE, strict=True))
+    write(scores, ["image", "score"], zip(names, GOOD_TOOL, strict=True))
+    assert fusion_study.main([str(labels), str(margins), "--tool-scores", str(scores), "--resamples", "20"]) == 0
+    out = capsys.readouterr().out
+    able, chance = (
+        next(line for line in out.splitlines() if line.startswith(f"| {name} ")) for name in ("able", "chance")
+    )
+    assert "| +0." in able
+    assert able.count("|") == chance.count("|") == 12
+    assert "- fitted: beats both parts for 1 of 1 VLMs over 0.3" in out
+    write(scores, ["image", "score"], zip(names[1:], GOOD_TOOL[1:], strict=True))
+    assert fusion_study.main([str(labels), str(margins), "--tool-scores", str(scores)]) == 2
+    assert "0.png" in capsys.readouterr().err
+
+
+def test_a_run_is_fitted_and_its_section_is_one_for_the_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    path = tmp_path / "results.jsonl"
+    rows = [
+        {
+            "quality_probs": dict(zip("12345", map(float, p), strict=True)),
+            "executor_evidence": {"quality_scores": {"Global": {"Overall": ["NIQE", float(tool)]}}},
+            "mos": float(quality),
+            "content": content,
+        }
+        for p, tool, quality, content in zip(level_maps.as_said(PERFECT), BAD_TOOL, QUALITY, CONTENTS, strict=True)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, {"error": "no image", "mos": 3.0}]))
+    assert fusion_fit.main([str(path), "--resamples", "20"]) == 0
+    import yaml
+
+    out = capsys.readouterr().out
+    assert f"{N} images" in out
+    section = FusionConfig.model_validate(yaml.safe_load(out)["fusion"])
+    assert section.model_error < DEFAULT.model_error
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows[:5]))
+    assert fusion_fit.main([str(path)]) == 2
+    assert "at least 30" in capsys.readouterr().err
+
+
+def test_on_the_real_answers_no_model_costs_the_tool_more_than_is_allowed(shared_data: Path) -> None:
+    """With a stand-in for a tool of SRCC 0.8, made of the labels and noise."""
+    from agenticiqa.eval.datasets import read_labels
+
+    items = read_labels(shared_data / "clive" / "labels.csv")
+    quality = 1 + np.array([item.mos for item in items]) / 25
+    tool = np.clip(quality + 0.55 * np.random.default_rng(1).standard_normal(len(quality)), 1, 5)
+    alone = srcc(tool, quality) or 0.0
+    gains = {
+        name: (srcc(fused(tool, level_maps.as_said(margins), DEFAULT), quality) or 0.0) - alone
+        for name, margins in fusion_study.read_columns(shared_data / "clive" / "peer_vlm_margins.csv", items).items()
+    }
+    assert len(gains) == 15
+    assert min(gains.values()) > -fusion_study.ALLOWED_LOSS
+    assert sum(gain > 0 for gain in gains.values()) >= 9
+
+
+def write(path: Path, header: list[str], rows: object) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])  # type: ignore[misc]

@@ -1,0 +1,148 @@
+"""The table that tools are chosen by: what it measures, and that the shipped one is fresh."""
+
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from agenticiqa.eval.studies import tool_categories, tool_table
+from agenticiqa.programs.tools import CARDS, Tool
+from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.programs.tools.srcc_table import Agreement
+from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.vocabulary import DISTORTIONS
+from support.ladders import scene
+
+
+def card(name: str, measure: Callable[..., float], *, kind: str = "NR", **more: object) -> Tool:
+    return Tool(
+        name=name,
+        kind=kind,  # type: ignore[arg-type]
+        higher_is_better=bool(more.get("higher_is_better", False)),
+        raw_range=(0, 1),
+        good_at=more.get("good_at", ()),  # type: ignore[arg-type]
+        description="A tool.",
+        source="a test",
+        cost_ms=1,
+        measure=measure,
+    )
+
+
+def brightness(pixels: np.ndarray) -> float:
+    return float(pixels.mean())
+
+
+def error(pixels: np.ndarray, reference: np.ndarray) -> float:
+    return float(np.abs(pixels.astype(float) - reference).mean())
+
+
+@pytest.fixture(scope="module")
+def ladders() -> dict[str, tool_categories.Figures]:
+    cards = [
+        card("ERROR", error, kind="FR"),
+        card("DARK", brightness, higher_is_better=True, good_at=("Brightness change",)),
+        card("CONSTANT", lambda pixels: 1.0),
+    ]
+    return dict(tool_categories.on_ladders(cards, {f"scene {seed}": scene(48, 64, seed) for seed in range(2)}))
+
+
+def test_a_full_reference_error_follows_every_kind(ladders: dict[str, tool_categories.Figures]) -> None:
+    assert set(ladders) == {*KINDS, OVERALL}
+    assert all(ladders[kind]["ERROR"].srcc > 0.6 for kind in KINDS)
+    assert ladders["jpeg"]["ERROR"].n == 2 * 6
+
+
+def test_a_tool_that_moves_the_wrong_way_counts_negative_and_one_that_does_not_move_nothing(
+    ladders: dict[str, tool_categories.Figures],
+) -> None:
+    assert ladders["darken"]["DARK"].srcc > 0.8
+    assert ladders["brighten"]["DARK"].srcc < -0.8
+    assert abs(tool_categories.by_category(ladders)["Brightness change"]["DARK"].srcc) < 0.2
+    assert {ladders[kind]["CONSTANT"].srcc for kind in KINDS} == {0.0}
+
+
+def test_a_tool_for_one_thing_has_no_figure_for_quality_overall(ladders: dict[str, tool_categories.Figures]) -> None:
+    assert set(ladders[OVERALL]) == {"ERROR", "CONSTANT"}
+    assert ladders[OVERALL]["ERROR"].n == 2 * 6 * len(KINDS)
+
+
+def test_every_category_has_kinds(ladders: dict[str, tool_categories.Figures]) -> None:
+    assert set(tool_categories.by_category(ladders)) == {OVERALL, *DISTORTIONS}
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    folder = tmp_path / "darkened"
+    folder.mkdir()
+    rows = ["image,mos,distortion"]
+    for seed in range(12):
+        pixels = scene(48, 64, 3)
+        Image.fromarray((pixels * (1 - seed / 20)).astype(np.uint8)).save(folder / f"{seed}.png")
+        rows.append(f"{seed}.png,{100 - seed},{'white-noise' if seed % 2 else 'authentic'}")
+    (folder / "labels.csv").write_text("\n".join(rows))
+    return folder / "labels.csv"
+
+
+def test_labels_count_overall_and_by_their_distortion_where_there_are_enough(labels: Path) -> None:
+    from agenticiqa.eval.datasets import read_labels
+
+    items = read_labels(labels)
+    assert tool_categories.on_labels(card("BRIGHT", brightness, higher_is_better=True), items) == {
+        OVERALL: Agreement(1.0, 12)
+    }
+    assert tool_categories.on_labels(card("WRONG", brightness), items) == {OVERALL: Agreement(-1.0, 12)}
+    assert tool_categories.on_labels(card("FR", error, kind="FR"), items) == {}
+
+
+def test_the_table_is_written_updated_and_keeps_what_was_not_measured_again(
+    labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards = {
+        one.name: one
+        for one in (card("BRIGHT", brightness, higher_is_better=True), card("WRONG", brightness), card("ERROR", error))
+    }
+    monkeypatch.setattr(tool_table, "CARDS", cards)
+    monkeypatch.setattr(tool_categories, "photos", lambda: {f"{seed}": scene(32, 40, seed) for seed in range(2)})
+    out = tmp_path / "table.yaml"
+    arguments = [str(labels), "--write", str(out), "--tool"]
+    assert tool_table.main([*arguments, "BRIGHT"]) == 0
+    first = yaml.safe_load(out.read_text())
+    assert first["categories"][OVERALL]["BRIGHT"]["darkened"] == {"srcc": 1.0, "n": 12}
+    assert tool_table.main([*arguments, "WRONG"]) == 0
+    second = yaml.safe_load(out.read_text())
+    assert second["categories"][OVERALL]["BRIGHT"] == first["categories"][OVERALL]["BRIGHT"]
+    assert list(second["categories"][OVERALL])[-1] == "WRONG", "the best first"
+    assert set(second["measured"]) == {"BRIGHT", "WRONG"}
+    scores = tmp_path / "scores.csv"
+    scores.write_text("image,score\n" + "".join(f"{image}.png,{image}\n" for image in range(12)))
+    assert tool_table.main([*arguments, "BRIGHT", "--scores", "BRIGHT", str(labels), str(scores)]) == 0
+    assert yaml.safe_load(out.read_text())["categories"][OVERALL]["BRIGHT"]["darkened, held out"]["srcc"] == -1.0
+
+
+def test_the_agreement_with_labels_is_printed_for_each_tool(
+    labels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(tool_table, "CARDS", {"WRONG": card("WRONG", brightness), "NIQE": CARDS["NIQE"]})
+    assert tool_table.main([str(labels)]) == 0
+    rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
+    assert "| 12 | 0 | -1.000" in rows["WRONG"], "the sign is turned, so that agreement is positive"
+    assert "| 0 | 12 | - (" in rows["NIQE"], "too small for it: refused and counted, not imputed"
+
+
+def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:
+    table = yaml.safe_load((resources.files("agenticiqa.configs") / "tool_table.yaml").read_text(encoding="utf-8"))
+    again = "python -m agenticiqa.eval.studies.tool_table LABELS.csv... --tool NAME --write configs/tool_table.yaml"
+    for category in DISTORTIONS:
+        assert set(table["categories"][category]) == set(CARDS), again
+    overall = {name for name, one in CARDS.items() if tool_categories.rates_overall(one)}
+    assert set(table["categories"][OVERALL]) == overall, again
+    assert set(table["measured"]) == set(CARDS)
+    assert all({"date", "version"} == set(stamp) for stamp in table["measured"].values())
+    for rows in table["categories"].values():
+        for name, sources in rows.items():
+            assert all(-1 <= one["srcc"] <= 1 and one["n"] >= 10 for one in sources.values())
+            assert not set(CARDS[name].trained_on) & set(sources), f"{name}: measured on what it has seen"

@@ -1,0 +1,403 @@
+"""Backends: how they are named, whose key goes where, and what is on the wire when a server behaves or does not."""
+
+import logging
+import math
+import os
+from typing import Any, Literal
+
+import dspy
+import pytest
+
+from agenticiqa.configs import Config, StageConfig, load_config
+from agenticiqa.programs.backends.connect import PROVIDERS, Backend, connect
+from agenticiqa.programs.errors import BackendError, Unanswered
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.signatures.replan import DecideReplan, Decision
+from support.fake_server import (
+    Reply,
+    Server,
+    bad_json,
+    bad_key,
+    by_stage,
+    cut_connection,
+    empty,
+    fake_server,
+    hang,
+    in_turn,
+    not_json_body,
+    rate_limited,
+    server_error,
+    wrong_types,
+)
+
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
+STAND: dict[str, Any] = {"need_replan": False, "replan_reason": ""}
+STANDS = by_stage({"decision": STAND})
+
+
+def to(server: Server, backend: str = "vllm.test", **changes: Any) -> StageConfig:
+    settings: dict[str, Any] = {"max_retries": 0, "timeout": 5.0, **changes}
+    return StageConfig(backend=backend, api_base=server.url, **settings)
+
+
+def ask(stage: StageConfig, attempts: int = 1, reads_tokens: bool = False) -> dspy.Prediction:
+    """One question about replanning, the smallest of the signatures."""
+    question = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
+    backend = connect(stage)
+    return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts, reads_tokens=reads_tokens)(
+        question
+    )
+
+
+def model_of(backend: Backend | None) -> str:
+    assert backend is not None
+    return backend.lms[0].model
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("openai.gpt-4o", "openai/gpt-4o"),
+        ("openai.gpt-4.1", "openai/gpt-4.1"),
+        ("anthropic.claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("google.gemini-2.5-flash", "google/gemini-2.5-flash"),
+    ],
+)
+def test_a_provider_is_what_stands_before_the_first_dot(name: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEYS[name.partition(".")[0]], "key")
+    assert model_of(connect(StageConfig(backend=name))) == model
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("vllm.Qwen/Qwen2.5-VL-7B-Instruct", "vllm@127.0.0.1:9/v1//Qwen/Qwen2.5-VL-7B-Instruct"),
+        ("sglang.Qwen/Qwen2.5-VL-7B-Instruct", "sglang@127.0.0.1:9/v1//Qwen/Qwen2.5-VL-7B-Instruct"),
+        ("ollama.llava:7b-v1.6", "ollama@127.0.0.1:9/v1//llava:7b-v1.6"),
+        ("llamacpp.llava", "llamacpp@127.0.0.1:9/v1//llava"),
+        ("lmstudio.llava", "lmstudio@127.0.0.1:9/v1//llava"),
+        ("openai.my.model", "openai@127.0.0.1:9/v1//my.model"),
+    ],
+)
+def test_a_model_on_a_server_of_ones_own_needs_no_key_and_is_told_by_its_address(name: str, model: str) -> None:
+    assert model_of(connect(StageConfig(backend=name, api_base="http://127.0.0.1:9/v1"))) == model
+
+
+def test_offline_is_no_backend() -> None:
+    assert connect(StageConfig()) is None
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "openai.", ".gpt-4o", "azure.gpt-4o", "Openai.gpt-4o", "", "offline.x"])
+def test_a_name_that_is_not_understood_is_told_with_the_known_ones(name: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        connect(StageConfig(backend=name))
+    message = str(caught.value)
+    assert repr(name) in message
+    assert "\n" not in message
+    assert all(f"{known}.<model>" in message for known in PROVIDERS)
+
+
+@pytest.mark.parametrize("provider", KEYS)
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_missing_key_is_one_line_that_names_the_variable(
+    provider: str, value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if value is not None:
+        monkeypatch.setenv(KEYS[provider], value)
+    with pytest.raises(BackendError, match=KEYS[provider]) as caught:
+        connect(StageConfig(backend=f"{provider}.model"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("provider", ["vllm", "ollama"])
+def test_a_server_without_a_known_address_needs_one(provider: str) -> None:
+    with pytest.raises(BackendError, match="api_base"):
+        connect(StageConfig(backend=f"{provider}.model"))
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8000/v1", "ftp://host/v1", "http://host:port/v1", "http://[::1/v1", "http://host:99999/v1"]
+)
+def test_what_is_no_address_is_told_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(BackendError, match="is not an address") as caught:
+        connect(StageConfig(backend="vllm.model", api_base=address))
+    assert address.rpartition("//")[2] in str(caught.value)
+
+
+def test_a_password_in_an_address_goes_along_as_basic_authentication_and_is_not_shown() -> None:
+    with fake_server(STANDS) as server:
+        stage = to(server)
+        stage = stage.model_copy(update={"api_base": server.url.replace("//", "//ann:p%40ss@")})
+        assert ask(stage).answer == Decision(**STAND)
+    assert server.headers[0]["authorization"] == "Basic YW5uOnBAc3M="
+    assert "ss" not in model_of(connect(stage)).replace("test", "")
+
+
+def test_a_stage_does_not_fall_back_to_offline_in_mid_run() -> None:
+    with pytest.raises(BackendError, match="fallback_backend"):
+        connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="offline"))
+
+
+def test_settings_that_a_reasoning_model_refuses_are_told_before_anything_is_sent() -> None:
+    with pytest.raises(BackendError, match=r"gpt-5.*temperature"):
+        connect(StageConfig(backend="openai.gpt-5", api_base="http://127.0.0.1:9/v1"))
+    assert connect(
+        StageConfig(backend="openai.gpt-5", api_base="http://127.0.0.1:9/v1", temperature=1.0, max_tokens=16000)
+    )
+
+
+def sent_keys(server: Server) -> str:
+    """Everything in the headers of the requests that could be a key."""
+    names = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+    return " ".join(headers[name] for headers in server.headers for name in names if name in headers)
+
+
+@pytest.mark.parametrize(
+    "backend", ["openai.gpt-4o", "anthropic.claude-sonnet-4-5", "google.gemini-2.5-flash", "vllm.m"]
+)
+def test_a_providers_key_is_not_sent_to_another_address(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (*KEYS.values(), "HOSTED_VLLM_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(variable, "sk-secret")
+    with fake_server(Reply(status=400, raw_body=b"{}")) as server:
+        with pytest.raises(dspy.LMError):
+            ask(to(server, backend))
+        assert len(server.requests) == 1
+        assert "secret" not in sent_keys(server)
+
+
+def test_the_named_key_is_sent_to_ones_own_server_and_shows_up_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MY_SERVER_KEY", "sk-mine")
+    with fake_server(in_turn(bad_json(), {"need_replan": False, "replan_reason": ""})) as server:
+        stage = to(server, api_key_env="MY_SERVER_KEY")
+        with caplog.at_level(logging.DEBUG):
+            reply = ask(stage, attempts=2)
+        assert server.headers[0]["authorization"] == "Bearer sk-mine"
+    for told in (caplog.text, repr(reply), repr(connect(stage)), repr(stage)):
+        assert "sk-mine" not in told
+
+
+def test_a_named_key_that_is_not_set_is_told_by_its_variable() -> None:
+    with pytest.raises(BackendError, match="MY_SERVER_KEY"):
+        connect(StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9/v1", api_key_env="MY_SERVER_KEY"))
+
+
+def test_the_key_of_the_first_server_does_not_go_to_the_fallbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SERVER_KEY", "sk-mine")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    with fake_server(server_error()) as first, fake_server(STANDS) as second:
+        stage = to(first, api_key_env="MY_SERVER_KEY", fallback_backend="vllm.b", fallback_api_base=second.url)
+        ask(stage)
+        assert sent_keys(first) == "Bearer sk-mine"
+        assert "sk-" not in sent_keys(second)
+        provider = connect(stage.model_copy(update={"fallback_backend": "openai.gpt-4o", "fallback_api_base": None}))
+        assert provider is not None
+        assert provider.lms[1].engine.wire.key == "sk-openai"
+
+
+def test_two_models_of_one_server_have_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SERVER_KEY", "sk-mine")
+
+    def only_small(body: dict[str, Any]) -> Reply | str:
+        return STANDS(body) if body["model"] == "small" else server_error()
+
+    with fake_server(only_small) as server:
+        ask(
+            to(
+                server,
+                "vllm.big",
+                api_key_env="MY_SERVER_KEY",
+                fallback_backend="vllm.small",
+                fallback_api_base=server.url,
+            )
+        )
+        assert [body["model"] for body in server.requests] == ["big", "small"]
+        assert sent_keys(server) == "Bearer sk-mine Bearer sk-mine"
+
+
+def test_a_key_in_the_environment_never_makes_the_default_send_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in KEYS.values():
+        monkeypatch.setenv(variable, "sk-secret")
+    for config in (load_config(), Config()):
+        assert config.is_offline
+        assert [connect(stage) for stage in (config.planner, config.executor, config.summarizer, config.replan)] == [
+            None
+        ] * 4
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "True"), ("False", "False")])
+def test_nothing_else_is_fetched_from_anywhere_unless_the_user_wants_it(
+    before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DSPy asks GitHub for a list of models, unless this variable forbids it."""
+    variable = "LITELLM_LOCAL_MODEL_COST_MAP"
+    monkeypatch.delenv(variable) if before is None else monkeypatch.setenv(variable, before)
+    connect(StageConfig())
+    assert os.environ.get(variable) == before
+    connect(StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9/v1"))
+    assert os.environ[variable] == after
+
+
+def test_parameters_are_on_the_wire_as_configured() -> None:
+    with fake_server(STANDS) as server:
+        ask(to(server, temperature=0.5, top_p=0.25, max_tokens=321))
+        ask(to(server, "openai.foo", temperature=0.0, max_tokens=99))
+    first, second = server.requests
+    assert (first["model"], first["temperature"], first["top_p"], first["max_tokens"]) == ("test", 0.5, 0.25, 321)
+    assert (second["model"], second["temperature"], second["max_completion_tokens"]) == ("foo", 0.0, 99)
+    assert "top_p" not in second
+    assert "logprobs" not in first
+    assert server.paths == ["/v1/chat/completions"] * 2
+
+
+def test_anthropic_is_sent_a_temperature_and_no_top_p() -> None:
+    """Its newer models refuse a request that has both."""
+    with fake_server(Reply(status=400, raw_body=b"{}")) as server:
+        with pytest.raises(dspy.LMError):
+            ask(to(server, "anthropic.claude-sonnet-4-5", temperature=0.0, top_p=0.1))
+        assert server.requests[0]["temperature"] == 0
+        assert "top_p" not in server.requests[0]
+
+
+Form = Literal["auto", "json_schema", "json_object", "off"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "form", "expected"),
+    [
+        ("vllm.test", "auto", "json_schema"),
+        ("vllm.test", "json_schema", "json_schema"),
+        ("vllm.test", "json_object", "json_object"),
+        ("vllm.test", "off", None),
+        ("ollama.test", "json_schema", "json_schema"),
+        ("openai.gpt-4o", "auto", "json_schema"),
+        ("openai.gpt-4o", "json_object", "json_object"),
+        ("openai.gpt-4o", "off", None),
+    ],
+)
+def test_the_response_format_is_what_the_configuration_says(backend: str, form: Form, expected: str | None) -> None:
+    with fake_server(STANDS) as server:
+        assert ask(to(server, backend, structured_outputs=form)).answer == Decision(**STAND)
+    sent = server.requests[0].get("response_format")
+    assert (sent and sent["type"]) == expected
+    if sent and expected == "json_schema":
+        assert sent["json_schema"]["strict"] is True
+        decision = sent["json_schema"]["schema"]["$defs"]["Decision"]
+        assert decision["additionalProperties"] is False
+        assert decision["required"] == ["need_replan", "replan_reason"]
+
+
+def test_log_probabilities_are_asked_for_and_read() -> None:
+    content = [
+        {
+            "token": "{",
+            "logprob": -0.1,
+            "bytes": None,
+            "top_logprobs": [
+                {"token": "{", "logprob": -0.1, "bytes": None},
+                {"token": "[", "logprob": -3.0, "bytes": None},
+            ],
+        }
+    ]
+    answer = Reply('{"decision": {"need_replan": false, "replan_reason": ""}}', logprobs=content)
+    with fake_server(answer) as server:
+        logprobs = ask(to(server, logprobs=True), reads_tokens=True).logprobs
+    assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 20)
+    token = logprobs["content"][0]
+    assert (token["token"], token["logprob"]) == ("{", -0.1)
+    assert [alternative["token"] for alternative in token["top_logprobs"]] == ["{", "["]
+
+
+def test_a_server_without_log_probabilities_gives_none() -> None:
+    with fake_server(STANDS) as server:
+        logprobs = ask(to(server, logprobs=True), reads_tokens=True).logprobs
+    assert not logprobs or not logprobs["content"]
+
+
+def test_the_wait_that_a_busy_server_asks_for_is_kept(waits: list[float]) -> None:
+    with fake_server(in_turn(rate_limited(0.25), STAND)) as server:
+        assert ask(to(server, max_retries=1)).retries == []
+        assert len(server.requests) == 2
+    assert waits == pytest.approx([0.28], rel=0.12)
+
+
+@pytest.mark.parametrize("fault", [rate_limited(), server_error(), cut_connection()])
+def test_a_passing_fault_is_retried_and_is_no_attempt_of_the_stage(fault: Reply, waits: list[float]) -> None:
+    with fake_server(in_turn(fault, fault, STAND)) as server:
+        assert ask(to(server, max_retries=2)).retries == []
+        assert len(server.requests) == 3
+    assert waits == pytest.approx([1.125, 2.25], rel=0.12)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "requests"),
+    [
+        (rate_limited(0.01), dspy.LMRateLimitError, 2),
+        (server_error(), dspy.LMServerError, 2),
+        (cut_connection(), dspy.LMTransportError, 2),
+        (hang(), dspy.LMTimeoutError, 2),
+        (bad_key(), dspy.LMAuthError, 1),
+        (Reply(status=404, raw_body=b"{}"), dspy.LMProviderError, 1),
+        (not_json_body(), dspy.LMServerError, 2),
+    ],
+)
+def test_a_lasting_fault_surfaces_as_what_it_is(
+    fault: Reply, error: type[Exception], requests: int, waits: list[float]
+) -> None:
+    with fake_server(fault) as server:
+        with pytest.raises(error):
+            ask(to(server, max_retries=1, timeout=0.3 if fault.delay else 5.0), attempts=3)
+        assert len(server.requests) == requests
+
+
+def test_a_server_that_is_not_there_surfaces_as_an_outage() -> None:
+    with fake_server(STANDS) as server:
+        gone = server.url
+    with pytest.raises(dspy.LMTransportError):
+        ask(StageConfig(backend="vllm.test", api_base=gone, max_retries=0))
+
+
+@pytest.mark.parametrize(
+    "bad", [bad_json(), wrong_types("decision"), empty(), Reply(None), Reply("{}"), Reply('{"decision": ')]
+)
+def test_a_bad_answer_is_told_to_the_model_and_never_taken_for_an_outage(bad: Reply) -> None:
+    with fake_server(in_turn(bad, STAND)) as server:
+        reply = ask(to(server), attempts=2)
+        assert (reply.answer, len(reply.retries)) == (Decision(**STAND), 1)
+        assert reply.retries[0] in str(server.requests[1])
+    with fake_server(bad) as server, pytest.raises(Unanswered):
+        ask(to(server), attempts=1)
+
+
+def test_the_fallback_server_takes_over_after_the_retries_of_the_first(
+    waits: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with fake_server(server_error()) as first, fake_server(STANDS) as second:
+        with caplog.at_level(logging.WARNING):
+            reply = ask(to(first, "vllm.a", max_retries=2, fallback_backend="vllm.b", fallback_api_base=second.url))
+        assert reply.answer == Decision(**STAND)
+        assert (len(first.requests), len(second.requests)) == (3, 1)
+    assert "//a is out of reach" in caplog.text
+    assert waits == pytest.approx([1.125, 2.25], rel=0.12)
+
+
+def test_a_bad_key_does_not_fall_back() -> None:
+    with fake_server(bad_key()) as first, fake_server(STANDS) as second:
+        with pytest.raises(dspy.LMAuthError):
+            ask(to(first, "vllm.a", fallback_backend="vllm.b", fallback_api_base=second.url))
+        assert second.requests == []
+
+
+def test_usage_is_counted_over_every_attempt() -> None:
+    with fake_server(in_turn(Reply("no", usage=(100, 7)), Reply("nor this", usage=(11, 3)), STAND)) as server:
+        with dspy.track_usage() as usage:
+            ask(to(server), attempts=3)
+        (spent,) = usage.get_total_tokens().values()
+    assert (spent["prompt_tokens"], spent["completion_tokens"]) == (100 + 11 + 10, 7 + 3 + 5)
+    assert math.isclose(spent["total_tokens"], 136)
+
+
+def test_a_model_file_that_is_not_there_is_told_in_one_line() -> None:
+    with pytest.raises(BackendError, match="there is no model at"):
+        connect(StageConfig(backend="gguf./no/such.gguf"))

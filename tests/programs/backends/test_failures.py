@@ -1,0 +1,123 @@
+"""What errors mean, and that they are fit to be shown."""
+
+import traceback
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from dspy import lm15
+
+from agenticiqa.programs.backends.failures import asked_to_wait, causes, hidden, ran_out_of_time, understood
+
+SECRET = "sk-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said", "meant"),
+    [
+        (lm15.InvalidRequestError, 400, "maximum context length is 4096 tokens", lm15.ContextLengthError),
+        (lm15.InvalidRequestError, 400, "the request exceeds the available context size", lm15.ContextLengthError),
+        (lm15.InvalidRequestError, 400, "prompt is too long: 214008 tokens", lm15.ContextLengthError),
+        (lm15.InvalidRequestError, 400, "API key not valid. Please pass one.", lm15.AuthError),
+        (lm15.InvalidRequestError, 400, "Your credit balance is too low", lm15.BillingError),
+        (lm15.InvalidRequestError, 400, "temperature is out of range", lm15.InvalidRequestError),
+        (lm15.InvalidRequestError, 404, "model 'x' not found", lm15.UnsupportedModelError),
+        (lm15.InvalidRequestError, 404, "Not Found", lm15.UnsupportedModelError),
+        (lm15.ProviderError, 405, "Method Not Allowed", lm15.UnsupportedModelError),
+        (lm15.RateLimitError, 429, "You exceeded your current quota, please check billing", lm15.BillingError),
+        (lm15.RateLimitError, 429, "too many requests", lm15.RateLimitError),
+        (lm15.RateLimitError, 429, "You exceeded your current quota (billing). Retry in 7s.", lm15.RateLimitError),
+        (lm15.ServerError, 500, "image input is not supported - provide the mmproj", lm15.InvalidRequestError),
+        (lm15.ServerError, 500, "out of memory", lm15.ServerError),
+        (lm15.ProviderError, 200, "the reply is not JSON", lm15.ServerError),
+    ],
+)
+def test_the_words_count_where_the_status_misleads(
+    given: type[lm15.ProviderError], status: int, said: str, meant: type[lm15.ProviderError]
+) -> None:
+    error = understood(given(said, status=status, provider="p", request_id="r"), 5, ())
+    assert type(error) is meant
+    assert (error.status, error.provider, error.request_id) == (status, "p", "r")
+    assert error.message.startswith(said)
+
+
+@pytest.mark.parametrize("kind", [lm15.AuthError, lm15.RateLimitError, lm15.ContextLengthError, lm15.ServerError])
+def test_an_error_is_one_line_without_advice_for_programmers(kind: type[lm15.ProviderError]) -> None:
+    error = understood(kind("it\n  failed", status=400), 5, ())
+    assert error.message == "it failed"
+    assert str(error.args[0]) == "it failed"
+
+
+def test_an_address_that_is_wrong_is_told_as_that() -> None:
+    assert "api_base" in understood(lm15.InvalidRequestError("Not Found", status=404), 5, ()).message
+    assert "api_base" not in understood(lm15.InvalidRequestError("no model x", status=404), 5, ()).message
+
+
+@pytest.mark.parametrize("kind", [lm15.InvalidRequestError, lm15.AuthError, lm15.RateLimitError])
+@pytest.mark.parametrize("said", [f"bad token {SECRET}", f"api key not valid: {SECRET}", f"Body starts: '{SECRET[:8]}"])
+def test_a_secret_is_in_no_part_of_an_error(kind: type[lm15.ProviderError], said: str) -> None:
+    def failing() -> None:
+        try:
+            raise kind(said, status=400)
+        except lm15.ProviderError as error:
+            raise understood(error, 5, (SECRET,)) from error
+
+    with pytest.raises(lm15.ProviderError) as caught:
+        failing()
+    whole = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert SECRET[:8] not in whole
+    assert "***" in whole
+
+
+def test_a_long_beginning_of_a_secret_is_hidden_too() -> None:
+    assert hidden(f"{SECRET} {SECRET[:7]} sk-1 {SECRET[:5]}", (SECRET, "", "pw")) == "*** *** sk-1 sk-01"
+    assert hidden("user pw", ("pw",)) == "user ***"
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("Please retry in 7s.", 7),
+        ("Please retry in 7.5s", 7.5),
+        ("please try again in 20ms.", 0.02),
+        ("Please try again in 6m0s. Visit", 360),
+        ("Please try again in 1h12m3s", 4323),
+        ("try again after 2 seconds", 2),
+        ("Please try again later", None),
+        ("7s", None),
+    ],
+)
+def test_a_wait_in_words_is_understood(words: str, seconds: float | None) -> None:
+    assert asked_to_wait(words) == (None if seconds is None else pytest.approx(seconds))
+    error = understood(lm15.RateLimitError(words, status=429), 5, ())
+    assert error.retry_after == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_a_wait_in_a_header_comes_before_one_in_words() -> None:
+    error = understood(lm15.RateLimitError("retry in 2s", status=429, retry_after=3600), 5, ())
+    assert error.retry_after == 3600
+    assert error.message == "retry in 2s (it asks to wait 3600 s)"
+
+
+def chained(*errors: Any) -> BaseException:
+    """The first one raised from the second, and so on."""
+    for error, cause in pairwise(errors):
+        error.__cause__ = cause
+    first: BaseException = errors[0]
+    return first
+
+
+def test_a_timeout_far_down_is_a_timeout_with_the_seconds_that_were_waited() -> None:
+    error = chained(lm15.TransportError("x"), OSError("y"), TimeoutError("z"))
+    assert isinstance(error, lm15.TransportError)
+    assert ran_out_of_time(error)
+    told = understood(error, 0.3, ())
+    assert isinstance(told, lm15.TimeoutError)
+    assert told.message == "no answer within 0.3 s"
+    assert not ran_out_of_time(chained(lm15.TransportError("x"), ConnectionResetError()))
+
+
+def test_causes_end_where_they_meet_themselves() -> None:
+    first, second = ValueError("1"), ValueError("2")
+    first.__cause__, second.__cause__ = second, first
+    assert causes(first) == [first, second]

@@ -1,0 +1,509 @@
+"""The faults of docs/faults.md, one by one, over HTTP on loopback: how often tried, after what wait, what is told.
+
+Each server answers in the form of the real one. Nothing waits: ``waits`` has the seconds that would have been waited.
+"""
+
+import contextlib
+import json
+import re
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+import tenacity
+
+from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends import connect as connecting
+from agenticiqa.programs.backends import retries
+from agenticiqa.programs.backends.connect import Backend, connect
+from agenticiqa.programs.backends.ledger import Spent, keeping
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.images import load
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.summarizer import Answerer, Scorer
+from agenticiqa.signatures.replan import DecideReplan, Decision
+from agenticiqa.signatures.types import ExecutorOutput
+from support.fake_server import Body, Reply, by_stage, field_of, in_turn
+from support.provider_base import error_reply, spoken
+from support.providers import (
+    ANTHROPIC,
+    GEMINI,
+    LLAMACPP,
+    OLLAMA,
+    OPENAI,
+    VLLM,
+    Dialect,
+    ProviderServer,
+    cut_off,
+    fault,
+    provider_server,
+    refusal,
+)
+
+KEY, KEY_ENV = "sk-faults-4711", "FAULTS_TEST_KEY"
+STAND: Body = {"need_replan": False, "replan_reason": ""}
+ANSWER = json.dumps({"decision": STAND})
+OTHER = json.dumps({"decision": {"need_replan": True, "replan_reason": "a draft"}})
+LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
+ASSESSMENT: Body = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
+RATE = "Rate the perceptual quality of this image."
+
+Make = Callable[[Dialect], Reply]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of every server of this file, in the environment."""
+    monkeypatch.setenv(KEY_ENV, KEY)
+
+
+def stage(dialect: Dialect, url: str, **changes: Any) -> StageConfig:
+    settings: dict[str, Any] = {"max_retries": 2, "timeout": 5.0, "logprobs": False, **changes}
+    return StageConfig(backend=dialect.backend, api_base=url, api_key_env=KEY_ENV, **settings)
+
+
+def ask(to: StageConfig | Backend, attempts: int = 1) -> dspy.Prediction:
+    """One question about replanning, the smallest of the signatures."""
+    backend = connect(to) if isinstance(to, StageConfig) else to
+    question = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
+    return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts)(question)
+
+
+def asked_of(server: ProviderServer, **changes: Any) -> StageConfig:
+    return stage(server.dialect, server.url, **changes)
+
+
+@contextmanager
+def spent() -> Iterator[Spent]:
+    """What the one question inside took."""
+    found = Spent()
+    with keeping() as ledger:
+        try:
+            yield found
+        finally:
+            for each in ledger.stages.values():
+                found.add(each)
+
+
+def says(status: int, message: str, **headers: str) -> Make:
+    return lambda dialect: error_reply(status, {"error": {"message": message}}, headers)
+
+
+def kind(name: Any, retry_after: float | None = None) -> Make:
+    return lambda dialect: fault(dialect, name, retry_after)
+
+
+def text(content: str | None) -> Make:
+    return lambda dialect: Reply(content)
+
+
+def page(status: int) -> Make:
+    """What a proxy shows in place of the server."""
+    return lambda dialect: Reply(status=status, raw_body=b"<html><body>Bad gateway</body></html>")
+
+
+def about(seconds: float) -> Any:
+    """So many seconds, and up to a quarter more."""
+    return pytest.approx(1.125 * seconds, rel=0.12)
+
+
+FIRST, SECOND = about(1), about(2)
+DOUBLING = [FIRST, SECOND]
+
+PASSING: dict[str, tuple[Dialect, Make, list[Any], type[Exception], str]] = {
+    "429 with retry-after": (
+        OPENAI,
+        kind("rate_limit", 3),
+        [about(3)] * 2,
+        dspy.LMRateLimitError,
+        "it asks to wait 3 s",
+    ),
+    "429 without": (VLLM, says(429, "slow down"), DOUBLING, dspy.LMRateLimitError, "slow down"),
+    "429 with a wait in words": (GEMINI, kind("rate_limit", 7), [about(7)] * 2, dspy.LMRateLimitError, "to wait 7 s"),
+    "500": (OPENAI, kind("server"), DOUBLING, dspy.LMServerError, "server had an error"),
+    "502 of a proxy": (VLLM, page(502), DOUBLING, dspy.LMServerError, "Bad gateway"),
+    "503": (VLLM, kind("overloaded"), DOUBLING, dspy.LMServerError, "Service Unavailable"),
+    "529 of Anthropic": (ANTHROPIC, kind("overloaded"), DOUBLING, dspy.LMServerError, "Overloaded"),
+    "an error with status 200": (
+        VLLM,
+        lambda dialect: Reply(raw_body=b'{"error": {"message": "the model crashed"}}'),
+        DOUBLING,
+        dspy.LMServerError,
+        "the model crashed",
+    ),
+    "cut in mid-body": (VLLM, lambda dialect: Reply(ANSWER, cut=True), DOUBLING, dspy.LMTransportError, "closed"),
+    "a page that is no JSON": (VLLM, page(200), DOUBLING, dspy.LMServerError, "is not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_fault_that_passes_is_waited_for_and_costs_no_attempt(name: str, waits: list[float]) -> None:
+    dialect, make, expected, _, _ = PASSING[name]
+    with provider_server(dialect, in_turn(make(dialect), ANSWER), key=KEY) as server, spent() as took:
+        reply = ask(asked_of(server))
+    assert (reply.answer, reply.retries) == (Decision(**STAND), [])
+    assert waits == expected[:1]
+    assert (took.calls, took.retries) == (2, 1)
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_fault_that_stays_is_told_after_the_last_retry(name: str, waits: list[float]) -> None:
+    dialect, make, expected, error, told = PASSING[name]
+    with (
+        provider_server(dialect, make(dialect), key=KEY) as server,
+        pytest.raises(error, match=told) as caught,
+        spent() as took,
+    ):
+        ask(asked_of(server), attempts=3)
+    assert waits == expected
+    assert (took.calls, took.retries) == (3, 2)
+    assert "\n" not in str(caught.value)
+    assert "To fix" not in str(caught.value)
+
+
+def test_an_hour_is_told_and_not_waited_for(waits: list[float]) -> None:
+    with (
+        provider_server(OPENAI, fault(OPENAI, "rate_limit", 3600), key=KEY) as server,
+        pytest.raises(dspy.LMRateLimitError, match="it asks to wait 3600 s"),
+    ):
+        ask(asked_of(server))
+    assert (len(server.seen), waits) == (1, [])
+
+
+def test_a_slow_first_byte_is_waited_for(waits: list[float]) -> None:
+    with provider_server(VLLM, Reply(ANSWER, delay=0.3), key=KEY) as server:
+        assert ask(asked_of(server, timeout=3.0)).answer == Decision(**STAND)
+    assert (len(server.seen), waits) == (1, [])
+
+
+def test_a_hang_past_the_timeout_is_tried_twice(waits: list[float]) -> None:
+    with (
+        provider_server(VLLM, Reply(ANSWER, delay=30), key=KEY) as server,
+        pytest.raises(dspy.LMTimeoutError, match=r"no answer within 0\.2 s"),
+    ):
+        ask(asked_of(server, timeout=0.2, max_retries=5))
+    assert len(server.seen) == 2
+    assert waits == [FIRST]
+
+
+def test_a_server_that_is_not_there_is_told_with_its_address(waits: list[float]) -> None:
+    with provider_server(VLLM, ANSWER) as server:
+        gone = asked_of(server)
+    with pytest.raises(dspy.LMTransportError, match=r"127\.0\.0\.1.*refused"):
+        ask(gone)
+    assert waits == DOUBLING
+
+
+def test_a_host_without_an_address_is_told_with_its_name(waits: list[float]) -> None:
+    with pytest.raises(dspy.LMTransportError, match=r"nowhere\.invalid"):
+        ask(stage(VLLM, "http://nowhere.invalid/v1"))
+    assert waits == DOUBLING
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate that nobody trusts, with its key, made by ``openssl``."""
+    folder = tmp_path_factory.mktemp("certificate")
+    file, own_key = folder / "certificate.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    names = ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    try:
+        subprocess.run([*command, *names, "-keyout", str(own_key), "-out", str(file)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no certificate can be made here: {error}")
+    file.write_bytes(file.read_bytes() + own_key.read_bytes())
+    return file
+
+
+def test_a_certificate_that_is_not_trusted_is_told_at_once(certificate: Path, waits: list[float]) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    arrived: list[str] = []
+    with (
+        serving(arrived, tls=context) as port,
+        pytest.raises(dspy.LMTransportError, match="certificate verify failed"),
+    ):
+        ask(stage(VLLM, f"https://127.0.0.1:{port}/v1"))
+    assert (arrived, waits) == ([], [])
+
+
+@contextmanager
+def serving(arrived: list[str], port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """A server on a port of one's own choice that always answers; ``arrived`` gets the path of each request."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            arrived.append(self.path)
+            choice = {"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}
+            body = json.dumps({"id": "1", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the test's output clean."""
+
+    connections: list[socket.socket] = []
+
+    class Ending(ThreadingHTTPServer):
+        def process_request(self, request: Any, client_address: Any) -> None:
+            connections.append(request)
+            super().process_request(request, client_address)
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A handshake that the client breaks off is what is tested."""
+
+    httpd = Ending(("127.0.0.1", port), Handler)
+    if tls is not None:
+        httpd.socket = tls.wrap_socket(httpd.socket, server_side=True)
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield httpd.server_port
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        for connection in connections:  # as when the process ends
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_a_server_that_restarts_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    before: list[str] = []
+    after: list[str] = []
+    with serving(before) as port:
+        backend = connect(stage(VLLM, f"http://127.0.0.1:{port}/v1", max_retries=5))
+        assert backend is not None
+        ask(backend)
+    attempts: list[int] = []
+    with contextlib.ExitStack() as stack:
+
+        def restart_after_two(name: str) -> Callable[[tenacity.RetryCallState], None]:
+            def note(state: tenacity.RetryCallState) -> None:
+                attempts.append(state.attempt_number)
+                state.upcoming_sleep = 0.0
+                if state.attempt_number == 2:
+                    stack.enter_context(serving(after, port))
+
+            return note
+
+        monkeypatch.setattr(retries, "telling", restart_after_two)
+        dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
+        assert ask(backend).answer == Decision(**STAND)
+    assert (len(before), len(after), attempts) == (1, 1, [1, 2])
+
+
+REJECTED: dict[str, tuple[Dialect, Make, str]] = {
+    "cut off at max_tokens": (VLLM, lambda dialect: cut_off(dialect, ANSWER[:30]), "cut off"),
+    "cut off within a value": (VLLM, text(ANSWER[:-4]), "cut off"),
+    "cut off in its thoughts": (VLLM, text(f"<think>It may be {OTHER}, or"), "cut off"),
+    "wrong types": (OPENAI, text('{"decision": {"need_replan": [], "replan_reason": 3}}'), "need_replan: "),
+    "another object": (GEMINI, text('{"verdict": 3}'), "no field 'decision'"),
+    "words": (ANTHROPIC, text("I would let it stand."), "not a JSON object"),
+    "empty": (OPENAI, text(""), "empty"),
+    "null": (VLLM, text(None), "empty"),
+    "no choices": (VLLM, lambda dialect: Reply(raw_body=b'{"id": "1", "choices": []}'), "empty"),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_an_unusable_answer_is_sent_back_with_the_reason(name: str, waits: list[float]) -> None:
+    dialect, make, why = REJECTED[name]
+    with provider_server(dialect, in_turn(make(dialect), ANSWER), key=KEY) as server:
+        reply = ask(asked_of(server), attempts=3)
+    assert reply.answer == Decision(**STAND)
+    assert len(server.seen) == 2
+    (reason,) = reply.retries
+    assert why in reason
+    assert reason.rstrip(".") in field_of(server.seen[1].as_chat(), "correction")
+    assert waits == [], "it is no fault of the server"
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_model_that_never_gives_a_usable_answer_is_told_attempt_by_attempt(name: str) -> None:
+    dialect, make, why = REJECTED[name]
+    with (
+        provider_server(dialect, make(dialect), key=KEY) as server,
+        pytest.raises(Unanswered, match="no usable answer in 3 attempts") as caught,
+    ):
+        ask(asked_of(server), attempts=3)
+    assert len(server.seen) == 3
+    assert all(why in reason for reason in caught.value.reasons)
+
+
+READ: dict[str, str] = {
+    "thoughts before it": f"<think>Maybe {OTHER}.</think>\n{ANSWER}",
+    "thoughts that the prompt began": f"Maybe {OTHER}.\n</think>\n{ANSWER}",
+    "thoughts that never end": f"<think>Maybe {{so}}.\n{ANSWER}",
+    "a fence": f"Here you are:\n```json\n{ANSWER}\n```\nAnything else?",
+    "a wrapper key": json.dumps({"json": {"decision": STAND}}),
+    "two objects": f"{OTHER}\n{ANSWER}",
+    "a second object that is cut off": f"{ANSWER}\n{OTHER[:40]}",
+    "a missing brace": ANSWER[:-1],
+}
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("form", ["json_schema", "off"])
+def test_what_stands_around_an_answer_costs_no_further_call(name: str, form: Any) -> None:
+    with provider_server(VLLM, READ[name], key=KEY) as server:
+        reply = ask(asked_of(server, structured_outputs=form), attempts=3)
+    assert (reply.answer, reply.retries, len(server.seen)) == (Decision(**STAND), [], 1)
+
+
+@pytest.fixture(scope="module")
+def photo(examples: Path) -> Path:
+    return examples / "astronaut_blur.png"
+
+
+def score(server: ProviderServer, photo: Path, **changes: Any) -> dspy.Prediction:
+    scorer = Scorer(backend=connect(asked_of(server, **changes)))
+    return scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_number_that_is_none_is_sent_back(photo: Path, number: str) -> None:
+    good = json.dumps({"assessment": ASSESSMENT})
+    with provider_server(VLLM, in_turn(good.replace("-0.3", number), good), key=KEY) as server:
+        reply = score(server, photo)
+    assert "finite" in reply.retries[0]
+    assert (len(server.seen), reply.source) == (2, "quality_probs")
+
+
+def test_a_letter_that_was_not_offered_is_sent_back(photo: Path) -> None:
+    answers = ({"final_answer": letter, "quality_reasoning": "Soft."} for letter in ("E", "B"))
+    with provider_server(VLLM, by_stage({"answer": list(answers)}), key=KEY) as server:
+        answerer = Answerer(backend=connect(asked_of(server)))
+        given: dict[str, Any] = {"query": "Blurry?", "evidence": ExecutorOutput(), "reference": None}
+        reply = answerer(image=load(photo), options={"A": "Yes", "B": "No"}, **given)
+    assert reply.final_answer == "B"
+    assert "none of the letters offered (A, B)" in reply.retries[0]
+    assert len(server.seen) == 2
+
+
+def level_shares(**shares: float) -> Reply:
+    """An assessment of which the level's token has these log-probabilities."""
+    return spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": shares})
+
+
+def test_log_probabilities_are_read_where_they_cover_the_levels(photo: Path) -> None:
+    with provider_server(VLLM, level_shares(Fair=-0.7, Good=-1.2), key=KEY) as server:
+        assert score(server, photo, logprobs=True).source == "logprobs"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "answer"),
+    [
+        (ANTHROPIC, json.dumps({"assessment": ASSESSMENT})),
+        (VLLM, Reply(json.dumps({"assessment": ASSESSMENT}), logprobs=[])),
+        (VLLM, level_shares(Fair=-1.6, Nice=-0.3)),
+    ],
+    ids=["never given", "asked for and not given", "cover less than half"],
+)
+def test_without_log_probabilities_the_written_ones_count(photo: Path, dialect: Dialect, answer: Any) -> None:
+    with provider_server(dialect, answer, key=KEY) as server:
+        reply = score(server, photo, logprobs=True)
+    assert (reply.source, reply.retries, len(server.seen)) == ("quality_probs", [], 1)
+    assert max(reply.probabilities, key=reply.probabilities.get) == 3
+
+
+REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
+    "refusal of OpenAI": (OPENAI, refusal, dspy.LMInvalidRequestError, "refuses to answer: I'm sorry"),
+    "refusal of Anthropic": (ANTHROPIC, refusal, dspy.LMInvalidRequestError, "refuses to answer"),
+    "block of Gemini": (GEMINI, refusal, dspy.LMInvalidRequestError, "blocked: PROHIBITED_CONTENT"),
+    "context of vLLM": (VLLM, kind("context"), dspy.ContextWindowExceededError, "maximum context length"),
+    "context of llama.cpp": (LLAMACPP, kind("context"), dspy.ContextWindowExceededError, "context size"),
+    "context of Anthropic": (ANTHROPIC, kind("context"), dspy.ContextWindowExceededError, "prompt is too long"),
+    "image of OpenAI": (OPENAI, kind("image"), dspy.LMInvalidRequestError, "Image is too large"),
+    "image of Anthropic": (ANTHROPIC, kind("image"), dspy.LMInvalidRequestError, "image exceeds 5 MB"),
+    "413 of a proxy": (VLLM, says(413, "Request Entity Too Large"), dspy.LMInvalidRequestError, "Too Large"),
+    "no images": (LLAMACPP, kind("no_images"), dspy.LMInvalidRequestError, "image input is not supported"),
+    "key of OpenAI": (OPENAI, kind("bad_key"), dspy.LMAuthError, "Incorrect API key"),
+    "key of Anthropic": (ANTHROPIC, kind("bad_key"), dspy.LMAuthError, "invalid x-api-key"),
+    "key of Gemini": (GEMINI, kind("bad_key"), dspy.LMAuthError, "API key not valid"),
+    "key of vLLM": (VLLM, kind("bad_key"), dspy.LMAuthError, "Unauthorized"),
+    "quota of OpenAI": (OPENAI, kind("quota"), dspy.LMBillingError, "billing"),
+    "credit of Anthropic": (ANTHROPIC, kind("quota"), dspy.LMBillingError, "credit balance"),
+    "model of OpenAI": (OPENAI, kind("no_model"), dspy.LMUnsupportedModelError, "does not exist"),
+    "model of Ollama": (OLLAMA, kind("no_model"), dspy.LMUnsupportedModelError, "not found"),
+    "no such address": (VLLM, says(404, "Not Found"), dspy.LMUnsupportedModelError, "is api_base right"),
+    "a list": (VLLM, lambda dialect: Reply(raw_body=b"[]"), dspy.LMError, "JSON object"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_be_refused_again_is_told_at_once(name: str, waits: list[float]) -> None:
+    dialect, make, error, told = REFUSED[name]
+    with provider_server(dialect, make(dialect), key=KEY) as server, pytest.raises(error, match=told) as caught:
+        ask(asked_of(server), attempts=3)
+    assert (len(server.seen), waits) == (1, [])
+    message = str(caught.value)
+    assert "\n" not in message
+    assert dialect.backend.partition(".")[2] in message, "it says which model"
+    assert "To fix" not in message
+
+
+def test_a_dead_primary_gives_way_to_the_fallback_and_is_left_out_for_a_minute(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
+    with provider_server(VLLM, fault(VLLM, "server"), key=KEY) as first, provider_server(OLLAMA, ANSWER) as second:
+        fallback = {"fallback_backend": OLLAMA.backend, "fallback_api_base": second.url}
+        backend = connect(asked_of(first, **fallback))
+        assert backend is not None
+        for _ in range(3):
+            assert ask(backend).answer == Decision(**STAND)
+        assert (len(first.seen), len(second.seen)) == (3, 3)
+        monkeypatch.setattr(connecting, "SKIPPED", 0.0)
+        backend.out_of_reach(backend.lms[0])  # as if the minute were over
+        ask(backend)
+        assert (len(first.seen), len(second.seen)) == (6, 4)
+    assert waits == [*DOUBLING, *DOUBLING]
+
+
+def test_when_the_fallback_is_dead_too_its_fault_is_told(waits: list[float]) -> None:
+    with provider_server(VLLM, fault(VLLM, "server"), key=KEY) as first, provider_server(OLLAMA, ANSWER) as gone:
+        fallback = {"fallback_backend": OLLAMA.backend, "fallback_api_base": gone.url}
+        config = asked_of(first, **fallback)
+    with pytest.raises(dspy.LMTransportError, match="ollama"):
+        ask(config)
+    assert waits == [*DOUBLING, *DOUBLING]
+
+
+@pytest.mark.parametrize("name", ["key of vLLM", "413 of a proxy", "context of vLLM"])
+def test_what_the_primary_refuses_is_not_asked_of_the_fallback(name: str) -> None:
+    dialect, make, error, _ = REFUSED[name]
+    with (
+        provider_server(dialect, make(dialect), key=KEY) as first,
+        provider_server(OLLAMA, ANSWER) as second,
+        pytest.raises(error),
+    ):
+        ask(asked_of(first, fallback_backend=OLLAMA.backend, fallback_api_base=second.url))
+    assert (len(first.seen), len(second.seen)) == (1, 0)
+
+
+def test_the_table_names_tests_that_are_there() -> None:
+    root = Path(__file__).parents[3]
+    sources = {file.name: file.read_text(encoding="utf-8") for file in (root / "tests").rglob("test_*.py")}
+    table = (root / "docs" / "faults.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)(?:\[(.+?)\])?`", table)
+    assert len(named) > 40
+    missing = [
+        (file, test, case)
+        for file, test, case in named
+        if f"\ndef {test}(" not in sources[file] or (case and f'"{case}"' not in sources[file])
+    ]
+    assert missing == []

@@ -1,0 +1,399 @@
+"""A GGUF model in this process: what is refused and how, what goes to llama.cpp, what is made of its answer.
+
+These tests load no model: a loopback server stands where llama.cpp would be. ``test_real_lm.py`` has the real one.
+"""
+
+import asyncio
+import base64
+import copy
+import gc
+import importlib.machinery
+import json
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dspy
+import pytest
+from dspy import lm15
+
+from agenticiqa.programs.backends import gguf
+from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.engine import AsyncEngine
+from agenticiqa.programs.backends.gguf import GgufEngine, bounded, chat_body, parsed
+from agenticiqa.programs.errors import BackendError
+from agenticiqa.signatures import executor, planner, replan, summarizer
+from support.fake_server import Reply, Script, cut_connection, fake_server, hang, not_json_body
+
+PIXEL = b"\x89PNG of one pixel"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file that begins like a model."""
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF and so on")
+    return path
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """xllamacpp can be found, whether or not it is installed; it is never imported."""
+    module = types.ModuleType("xllamacpp")
+    module.__spec__ = importlib.machinery.ModuleSpec("xllamacpp", None)
+    monkeypatch.setitem(sys.modules, "xllamacpp", module)
+
+
+@pytest.fixture
+def in_place_of_llamacpp(monkeypatch: pytest.MonkeyPatch, installed: None) -> Callable[[Script | str | Reply], Any]:
+    """A loopback server with this script in place of a loaded model; gives the server, and the models "loaded"."""
+
+    @contextmanager
+    def stand_in(script: Script | str | Reply) -> Iterator[Any]:
+        with fake_server(script) as server:
+            port = urlsplit(server.url).port
+
+            class Stub:
+                def __init__(self, setup: gguf.Setup) -> None:
+                    self.key, self.port, self.turns = "sesame", port, threading.BoundedSemaphore(setup.parallel)
+
+            monkeypatch.setattr(gguf, "Loaded", Stub)
+            yield server
+
+    return stand_in
+
+
+def asking(text: str = "How sharp?", *parts: Any, **config: Any) -> lm15.Request:
+    message = lm15.Message(role="user", parts=(lm15.TextPart(text), *parts))
+    return lm15.Request(model="gguf/model", system="You judge.", messages=(message,), config=lm15.Config(**config))
+
+
+def form(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}
+
+
+# What is refused before anything is loaded.
+
+
+def test_without_the_package_one_line_says_how_to_get_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(BackendError) as caught:
+        GgufEngine(file)
+    assert 'pip install "agenticiqa[local-lm]"' in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("what", ["model", "projector"])
+def test_a_missing_file_and_a_file_of_another_kind_are_told_by_their_path(
+    what: str, file: Path, tmp_path: Path, installed: None
+) -> None:
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(PIXEL)
+    for bad, complaint in [(tmp_path / "no.gguf", "there is no"), (tmp_path, "there is no"), (picture, "not a GGUF")]:
+        with pytest.raises(BackendError, match=complaint) as caught:
+            GgufEngine(bad) if what == "model" else GgufEngine(file, bad)
+        assert what in str(caught.value)
+        assert str(bad) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_image_without_a_projector_is_an_unsupported_feature_to_dspy(file: Path, installed: None) -> None:
+    engine = GgufEngine(file)
+    lm = dspy.LM("gguf/model", engine=engine, async_engine=AsyncEngine(engine), cache=False, num_retries=0)
+    question = {"image": dspy.Image(_data_uri(PIXEL)), "query": "How sharp?"}
+    with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(dspy.LMUnsupportedFeatureError, match="mmproj"):
+        dspy.Predict("image: dspy.Image, query: str -> answer: str")(**question)
+
+
+def test_half_the_cores_are_used_unless_told_otherwise(
+    file: Path, installed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cores, threads in [(1, 1), (2, 1), (8, 4)]:
+        monkeypatch.setattr(gguf, "available_cores", lambda cores=cores: cores)
+        assert GgufEngine(file).setup.threads == threads
+    assert GgufEngine(file, threads=3).setup.threads == 3
+
+
+# What goes to llama.cpp.
+
+
+def test_a_request_becomes_an_openai_chat_with_every_parameter() -> None:
+    schema = {"type": "object", "properties": {"level": {"enum": ["Good", "Bad"]}}, "required": ["level"]}
+    request = asking(temperature=0.0, top_p=0.9, seed=7, max_tokens=64, logprobs=20, response_format=form(schema))
+    body = json.loads(chat_body(request, sees_images=False))
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert body["messages"][0]["content"] == "You judge."
+    assert "How sharp?" in str(body["messages"][1]["content"])
+    sampling = {"temperature": 0.0, "top_p": 0.9, "seed": 7, "max_tokens": 64, "logprobs": True, "top_logprobs": 20}
+    assert body.items() >= sampling.items()
+    assert body["response_format"]["type"] == "json_schema"
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert body["response_format"]["json_schema"]["schema"] == schema
+
+
+def test_a_json_object_without_a_schema_is_asked_for_as_such() -> None:
+    body = json.loads(chat_body(asking(response_format={"type": "json_object"}), sees_images=False))
+    assert body["response_format"] == {"type": "json_object"}
+
+
+def test_an_image_arrives_byte_for_byte_where_there_is_a_projector() -> None:
+    image = lm15.ImagePart(media_type="image/png", data=base64.b64encode(PIXEL).decode())
+    body = json.loads(chat_body(asking("Look", image), sees_images=True))
+    (part,) = (part for part in body["messages"][1]["content"] if part["type"] == "image_url")
+    assert part["image_url"]["url"] == _data_uri(PIXEL)
+    with pytest.raises(lm15.UnsupportedFeatureError):
+        chat_body(asking("Look", image), sees_images=False)
+
+
+def test_every_list_and_free_text_gets_a_limit_and_nothing_else_changes() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string"},
+            "names": {"type": "array", "items": {"type": "string"}},
+            "few": {"type": "array", "items": {"$ref": "#/$defs/Row"}, "maxItems": 3},
+            "short": {"type": "string", "maxLength": 5},
+            "level": {"type": "string", "enum": ["Good", "Bad"]},
+            "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "either": {"type": ["string", "null"]},
+            "share": {"type": "number", "minimum": 0},
+        },
+        "$defs": {"Row": {"type": "object", "properties": {"why": {"type": "string"}}}},
+    }
+    before = copy.deepcopy(schema)
+    limited = bounded(schema)
+    assert schema == before
+    fields, text = limited["properties"], {"type": "string", "maxLength": 1000}
+    assert fields["type"] == text
+    assert fields["names"] == {"type": "array", "items": text, "maxItems": 64}
+    assert fields["maybe"] == {"anyOf": [text, {"type": "null"}]}
+    assert fields["either"] == {"type": ["string", "null"], "maxLength": 1000}
+    assert limited["$defs"]["Row"]["properties"]["why"] == text
+    for as_it_was in ("few", "short", "level", "share"):
+        assert fields[as_it_was] == schema["properties"][as_it_was]
+    assert bounded(limited) == limited
+
+
+SIGNATURES = [
+    planner.plan_signature(sees_images=False),
+    executor.SelectTools,
+    executor.LocateRegions,
+    executor.DetectDistortions,
+    executor.AnalyzeDistortions,
+    summarizer.ScoreQuality,
+    summarizer.AnswerQuestion,
+    replan.DecideReplan,
+]
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda signature: signature.instructions[:30])
+def test_every_schema_of_ours_reaches_llamacpp_strict_and_without_an_open_end(
+    signature: type[dspy.Signature], file: Path, installed: None
+) -> None:
+    bodies: list[dict[str, Any]] = []
+
+    class Noting(GgufEngine):
+        def complete(self, request: lm15.Request) -> lm15.Response:
+            bodies.append(json.loads(chat_body(request, sees_images=True)))
+            raise lm15.InvalidRequestError("noted")
+
+    lm = dspy.LM("gguf/model", engine=Noting(file), cache=False, num_retries=0)
+    inputs = {name: _any_value(field.annotation) for name, field in signature.input_fields.items()}
+    with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(dspy.LMInvalidRequestError, match="noted"):
+        dspy.Predict(signature)(**inputs)
+    sent = bodies[0]["response_format"]
+    assert sent["type"] == "json_schema"
+    assert sent["json_schema"]["strict"] is True
+    schema = sent["json_schema"]["schema"]
+    assert schema["additionalProperties"] is False
+    lists = [part for part in _schemas(schema) if part.get("type") == "array"]
+    texts = [part for part in _schemas(schema) if part.get("type") == "string" and not part.keys() & {"enum", "const"}]
+    assert all("maxItems" in part for part in lists)
+    assert all("maxLength" in part for part in texts)
+
+
+# What is made of the answer.
+
+
+def test_an_answer_is_read_with_its_usage_and_log_probabilities() -> None:
+    token = {"id": 1, "token": "Good", "bytes": [71], "logprob": -0.1, "top_logprobs": []}
+    body = {
+        "id": "x",
+        "model": "/home/someone/models/model.gguf",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "length",
+                "message": {"role": "assistant", "content": "Good"},
+                "logprobs": {"content": [token]},
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 9,
+            "completion_tokens": 1,
+            "total_tokens": 10,
+            "prompt_tokens_details": {"cached_tokens": 4},
+        },
+    }
+    answer = parsed(200, json.dumps(body).encode(), asking())
+    assert (answer.text, answer.finish_reason, answer.model) == ("Good", "length", "gguf/model")
+    usage = answer.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (9, 1, 4)
+    assert answer.logprobs is not None
+    assert (answer.logprobs[0].token, answer.logprobs[0].logprob) == ("Good", -0.1)
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "kind", "says"),
+    [
+        (
+            400,
+            {"type": "exceed_context_size_error", "message": "", "n_prompt_tokens": 6031, "n_ctx": 4096},
+            lm15.ContextLengthError,
+            "6031 tokens, more than the model's context of 4096",
+        ),
+        (400, {"message": "no such $ref"}, lm15.InvalidRequestError, "no such \\$ref"),
+        (500, {"message": "failed to decode"}, lm15.ServerError, "failed to decode"),
+        (503, {}, lm15.ServerError, "status 503"),
+    ],
+)
+def test_each_refusal_is_one_line_of_lm15s_kind(
+    status: int, told: dict[str, Any], kind: type[lm15.LM15Error], says: str
+) -> None:
+    with pytest.raises(kind, match=says) as caught:
+        parsed(status, json.dumps({"error": told}).encode(), asking())
+    assert "\n" not in str(caught.value)
+    assert "\n" not in caught.value.message
+
+
+def test_an_answer_that_is_no_json_is_the_servers_fault() -> None:
+    with pytest.raises(lm15.ServerError, match="status 200"):
+        parsed(200, b"<html>", asking())
+
+
+# The connection.
+
+
+def test_both_faces_send_the_key_and_give_the_same_answer(file: Path, in_place_of_llamacpp: Callable[..., Any]) -> None:
+    with in_place_of_llamacpp("sharp") as server:
+        engine = GgufEngine(file)
+        answers = [engine.complete(asking()), asyncio.run(AsyncEngine(engine).complete(asking()))]
+    assert [answer.text for answer in answers] == ["sharp", "sharp"]
+    assert server.paths == ["/v1/chat/completions"] * 2
+    assert {headers["authorization"] for headers in server.headers} == {"Bearer sesame"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "seen"),
+    [
+        (hang(), lm15.TimeoutError, dspy.LMTimeoutError),
+        (cut_connection(), lm15.TransportError, dspy.LMTransportError),
+        (not_json_body(), lm15.ServerError, dspy.LMServerError),
+    ],
+    ids=["hang", "cut", "no JSON"],
+)
+def test_a_fault_is_an_error_of_lm15_and_an_outage_to_dspy(
+    fault: Reply,
+    kind: type[Exception],
+    seen: type[Exception],
+    file: Path,
+    in_place_of_llamacpp: Callable[..., Any],
+) -> None:
+    with in_place_of_llamacpp(fault):
+        engine = GgufEngine(file, timeout=0.2)
+        with pytest.raises(kind):
+            engine.complete(asking())
+        lm = dspy.LM("gguf/model", engine=engine, cache=False, num_retries=0)
+        (settings,) = Backend((lm,)).settings()
+        with dspy.context(**settings), pytest.raises(seen):
+            dspy.Predict("query -> answer")(query="How sharp?")
+
+
+def test_a_cancelled_request_closes_its_connection_and_gives_up_its_turn(
+    file: Path, in_place_of_llamacpp: Callable[..., Any]
+) -> None:
+    arrived = threading.Event()
+
+    def script(body: dict[str, Any]) -> Reply | str:
+        if "slow" not in str(body):
+            return "next"
+        arrived.set()
+        return hang()
+
+    async def cancel_then_ask(engine: GgufEngine) -> lm15.Response:
+        slow = asyncio.create_task(engine.acomplete(asking("slow")))
+        await asyncio.to_thread(arrived.wait)
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+        return await engine.acomplete(asking("quick"))
+
+    with in_place_of_llamacpp(script):
+        assert asyncio.run(cancel_then_ask(GgufEngine(file, timeout=20))).text == "next"
+
+
+def test_no_more_requests_run_at_once_than_said(file: Path, in_place_of_llamacpp: Callable[..., Any]) -> None:
+    lock, running, most = threading.Lock(), 0, 0
+
+    def script(body: dict[str, Any]) -> str:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        threading.Event().wait(0.02)
+        with lock:
+            running -= 1
+        return "sharp"
+
+    with in_place_of_llamacpp(script), ThreadPoolExecutor(8) as pool:
+        engines = [GgufEngine(file, parallel=2) for _ in range(2)]
+        texts = [answer.text for answer in pool.map(lambda n: engines[n % 2].complete(asking()), range(8))]
+    assert texts == ["sharp"] * 8
+    assert most <= 2
+
+
+def test_engines_of_one_file_share_one_model_and_the_last_one_frees_it(
+    file: Path, installed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[gguf.Setup] = []
+
+    class Counting:
+        def __init__(self, setup: gguf.Setup) -> None:
+            loads.append(setup)
+
+    monkeypatch.setattr(gguf, "Loaded", Counting)
+    engines = [GgufEngine(file, timeout=seconds) for seconds in (10, 20, 30)]
+    assert loads == []
+    with ThreadPoolExecutor(8) as pool:
+        models = set(pool.map(lambda n: engines[n % 3].model(), range(24)))
+    assert len(models) == len(loads) == 1
+    other = GgufEngine(file, context=4096)
+    assert other.model() not in models
+    for engine in [*engines, other]:
+        engine.close()
+    del models
+    gc.collect()
+    engines[0].model()
+    assert len(loads) == 3
+
+
+def _data_uri(data: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+def _any_value(annotation: Any) -> Any:
+    return dspy.Image(_data_uri(PIXEL)) if "Image" in str(annotation) else False if annotation is bool else "x"
+
+
+def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
+    """The schema and all schemas in it."""
+    if isinstance(schema, dict):
+        yield schema
+    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from _schemas(inner)

@@ -1,0 +1,65 @@
+"""Images that travel beside the prompt, and whether DSPy still needs them to."""
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import dspy
+import pytest
+from dspy import lm15
+
+from agenticiqa.programs.backends.held_images import HOST, address, filled, holding, marked
+from agenticiqa.programs.images import load
+from agenticiqa.signatures.summarizer import ScoreQuality
+
+MEGABYTES = 3
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
+    """A photo with 3 MB after its end."""
+    path = tmp_path_factory.mktemp("images") / "large.jpg"
+    path.write_bytes((examples / "coffee_jpeg.jpg").read_bytes() + os.urandom(MEGABYTES * 1_000_000))
+    return path
+
+
+def peak_of_formatting(image: dspy.Image) -> float:
+    """Megabytes that DSPy's adapter takes for the messages of one question about this image."""
+    inputs = {"reference": None, "image": image, "query": "Rate it.", "evidence": "{}"}
+    adapter = dspy.JSONAdapter()
+    adapter.format(ScoreQuality, [], {**inputs, "image": dspy.Image(f"{HOST}warm-up.png")})
+    tracemalloc.start()
+    try:
+        adapter.format(ScoreQuality, [], inputs)
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_dspy_still_copies_an_image_through_the_text_of_the_prompt(large: Path) -> None:
+    """When this fails, DSPy no longer does, and ``programs/backends/held_images.py`` is no longer needed."""
+    image = load(large)
+    with holding({"image": image}) as shown:
+        held = peak_of_formatting(shown["image"])
+    assert held < 0.1 * MEGABYTES
+    assert peak_of_formatting(image.to_dspy()) > 2 * MEGABYTES
+
+
+def test_an_address_tells_an_image_by_its_content(large: Path, examples: Path) -> None:
+    photo = examples / "coffee_jpeg.jpg"
+    assert address(load(photo)) == address(load(photo.read_bytes()))
+    assert address(load(photo)) != address(load(large))
+
+
+def test_nothing_is_held_afterwards(examples: Path) -> None:
+    image = load(examples / "coffee_jpeg.jpg")
+    with holding({"image": image}) as shown:
+        request = lm15.Request(
+            model="m", messages=(lm15.Message.user([lm15.ImagePart(url=shown["image"].url), lm15.TextPart("What?")]),)
+        )
+        marked_part = marked(request).messages[0].parts[0]
+        filled_part = filled(request).messages[0].parts[0]
+    assert filled_part.data == image.base64.decode()
+    assert filled_part.media_type == marked_part.media_type == "image/jpeg"
+    assert len(marked_part.data) < 100
+    assert marked(request) == filled(request) == request

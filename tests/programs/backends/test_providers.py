@@ -1,0 +1,32 @@
+"""The providers that can be named, and the examples of their configuration."""
+
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.configs import load_config
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.providers import PROVIDERS
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_every_provider_has_an_example_that_connects(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider in PROVIDERS.values():
+        if provider.key_env:
+            monkeypatch.setenv(provider.key_env, "key")
+    config = load_config(f"providers/{name}")
+    backend = connect(config.summarizer)
+    assert backend is not None
+    assert backend.lms[0].model.startswith(name)
+
+
+def test_no_example_has_a_key_in_it() -> None:
+    for name in PROVIDERS:
+        text = (resources.files("agenticiqa.configs") / "providers" / f"{name}.yaml").read_text(encoding="utf-8")
+        assert "sk-" not in text
+
+
+def test_every_provider_is_in_the_readme() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    assert [name for name in PROVIDERS if f"`{name}." not in readme] == []

@@ -1,0 +1,113 @@
+"""What is tried again, after what wait, and how that is told."""
+
+import logging
+import ssl
+from typing import Any
+
+import pytest
+import tenacity
+from dspy import lm15
+
+from agenticiqa.programs.backends import retries
+
+
+def state(error: BaseException, attempt: int = 1) -> tenacity.RetryCallState:
+    """As tenacity has it after an attempt that failed."""
+    made = tenacity.RetryCallState(tenacity.Retrying(), fn=None, args=(), kwargs={})
+    made.attempt_number = attempt
+    made.set_exception((type(error), error, None))
+    return made
+
+
+def failed_to_connect(cause: BaseException) -> lm15.TransportError:
+    try:
+        raise lm15.TransportError("no connection") from cause
+    except lm15.TransportError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        lm15.RateLimitError("slow down"),
+        lm15.RateLimitError("slow down", retry_after=60),
+        lm15.ServerError("broken"),
+        lm15.TimeoutError("late"),
+        lm15.TransportError("cut"),
+        failed_to_connect(ConnectionRefusedError()),
+    ],
+)
+def test_what_may_pass_is_tried_again(error: lm15.LM15Error) -> None:
+    assert retries.worth_another(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        lm15.RateLimitError("come back tomorrow", retry_after=61),
+        lm15.AuthError("wrong key"),
+        lm15.BillingError("no money"),
+        lm15.InvalidRequestError("too large"),
+        lm15.ContextLengthError("too long"),
+        lm15.UnsupportedModelError("no such model"),
+        failed_to_connect(ssl.SSLCertVerificationError("self-signed")),
+        ValueError("a mistake of ours"),
+    ],
+)
+def test_what_would_fail_the_same_is_not_tried_again(error: Exception) -> None:
+    assert not retries.worth_another(error)
+
+
+def test_the_waits_double_up_to_half_a_minute_and_no_two_are_alike() -> None:
+    error = lm15.ServerError("broken")
+    for attempt, least in ((1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (40, 30)):
+        waits = [retries.wait(state(error, attempt)) for _ in range(50)]
+        assert all(least <= wait <= 1.25 * least for wait in waits)
+        assert len(set(waits)) > 1
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+def test_the_wait_is_the_one_that_the_server_asks_for_and_a_little_more(attempt: int) -> None:
+    waits = [retries.wait(state(lm15.RateLimitError("slow down", retry_after=4.0), attempt)) for _ in range(50)]
+    assert all(4 <= wait <= 5 for wait in waits)
+    assert len(set(waits)) > 1, "calls that failed together come back together"
+
+
+def test_a_server_that_asks_for_no_wait_at_all_is_not_stormed() -> None:
+    assert retries.wait(state(lm15.RateLimitError("slow down", retry_after=0))) >= 1
+
+
+@pytest.mark.parametrize(
+    ("error", "allowed", "attempts"),
+    [
+        (lm15.ServerError("broken"), 3, 4),
+        (lm15.ServerError("broken"), 0, 1),
+        (lm15.TimeoutError("late"), 3, 2),
+        (lm15.TimeoutError("late"), 0, 1),
+    ],
+)
+def test_the_last_attempt_is_known(error: lm15.LM15Error, allowed: int, attempts: int) -> None:
+    stop = retries.stop_after(allowed)
+    assert [stop(state(error, attempt)) for attempt in range(1, attempts + 1)] == [False] * (attempts - 1) + [True]
+
+
+def test_each_wait_is_told_with_who_why_and_how_long(caplog: pytest.LogCaptureFixture) -> None:
+    waiting: Any = state(lm15.ServerError("broken", status=503), 2)
+    waiting.upcoming_sleep = 2.345
+    with caplog.at_level(logging.WARNING):
+        retries.telling("vllm@host//model")(waiting)
+    (record,) = caplog.records
+    assert record.getMessage() == "vllm@host//model: status 503: broken; attempt 3 follows in 2.3 s"
+    assert (record.__dict__["event"], record.__dict__["wait_s"]) == ("retry", 2.35)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (lm15.ServerError("first\nsecond", status=500), "status 500: first"),
+        (lm15.TransportError("cut"), "cut"),
+        (lm15.TransportError(""), "TransportError"),
+    ],
+)
+def test_an_error_in_brief(error: lm15.LM15Error, told: str) -> None:
+    assert retries.brief(error) == told

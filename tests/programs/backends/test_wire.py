@@ -1,0 +1,554 @@
+"""What is on the wire, provider by provider: each loopback server checks requests as the real API does."""
+
+import asyncio
+import hashlib
+import http.client
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Config, PlannerConfig, StageConfig
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.ledger import keeping
+from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.images import load, prompt_inputs
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.fusion import softmax
+from agenticiqa.programs.stages.summarizer import Scorer
+from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
+from agenticiqa.signatures.planner import Plan
+from agenticiqa.signatures.replan import DecideReplan
+from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
+from agenticiqa.signatures.types import ExecutorOutput
+from support.fake_server import Body, Reply, by_stage, field_of
+from support.provider_base import Seen, spoken
+from support.provider_schemas import subschemas
+from support.providers import (
+    ANTHROPIC,
+    DIALECTS,
+    GEMINI,
+    LLAMACPP,
+    LMSTUDIO,
+    OLLAMA,
+    OPENAI,
+    SGLANG,
+    VLLM,
+    Dialect,
+    ProviderServer,
+    provider_server,
+)
+
+KEY, KEY_ENV = "sk-wire-4711", "WIRE_TEST_KEY"
+RATE = "Rate the perceptual quality of this image."
+LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
+ASSESSMENT = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
+FLAGS = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
+
+Form = Literal["auto", "json_schema", "json_object", "off"]
+
+
+def plan(request: Body) -> Body:
+    """Everything is to be looked at and measured."""
+    given = field_of(request, "reference_given") == "True"
+    return {
+        "query_type": "IQA",
+        "query_scope": ["Global"],
+        "distortion_source": "Inferred",
+        "distortions": [],
+        "reference_mode": "Full-Reference" if given else "No-Reference",
+        "required_tool": [],
+        "plan": FLAGS,
+    }
+
+
+def select(request: Body) -> Body:
+    """The first tool of the list."""
+    tool = field_of(request, "available_tools").partition(" ")[0]
+    return {"selected_tools": [{"region": "Global", "distortion": "Blurs", "tool": tool}]}
+
+
+SCRIPT: Mapping[str, Any] = {
+    "plan": plan,
+    "location": {"regions": [{"region": "Global", "box": None}]},
+    "detection": {"distortion_set": [{"region": "Global", "distortions": ["Blurs"]}]},
+    "analysis": {
+        "distortion_analysis": [{"region": "Global", "type": "Blurs", "severity": "severe", "explanation": "Soft."}]
+    },
+    "selection": select,
+    "assessment": ASSESSMENT,
+    "answer": {"final_answer": "Soft edges.", "quality_reasoning": "They are soft."},
+    "decision": {"need_replan": False, "replan_reason": ""},
+}
+ANSWERS = by_stage(SCRIPT)
+
+Signature = type[dspy.Signature]
+SEES: dict[str, tuple[Signature, dict[str, Any]]] = {
+    "plan": (Plan, {"available_tools": "NIQE", "reference_given": True, "earlier_plan": "none"}),
+    "detection": (DetectDistortions, {"query_scope": '["Global"]', "boxes": "none"}),
+    "analysis": (AnalyzeDistortions, {"distortion_set": '{"Global": ["Blurs"]}', "boxes": "none"}),
+    "assessment": (ScoreQuality, {"evidence": "none"}),
+    "answer": (AnswerQuestion, {"options": "none", "evidence": "none"}),
+}
+REASONS: dict[str, tuple[Signature, dict[str, Any]]] = {
+    "selection": (SelectTools, {"available_tools": "NIQE (NR): n.", "distortion_set": '{"Global": ["Blurs"]}'}),
+    "decision": (DecideReplan, dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")),
+}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of every server of this file, in the environment."""
+    monkeypatch.setenv(KEY_ENV, KEY)
+
+
+@pytest.fixture
+def photo(examples: Path) -> Path:
+    """A PNG, which every provider decodes."""
+    return examples / "astronaut_blur.png"
+
+
+def server_of(dialect: Dialect, script: Any = ANSWERS) -> Any:
+    return provider_server(dialect, script, key=KEY)
+
+
+def on(server: ProviderServer, **changes: Any) -> StageConfig:
+    """A stage on that server; a strict schema and no log-probabilities, unless the changes say otherwise."""
+    settings: dict[str, Any] = {"structured_outputs": "json_schema", "logprobs": False, "timeout": 10.0, **changes}
+    where = {"backend": server.dialect.backend, "api_base": server.url, "api_key_env": KEY_ENV}
+    return StageConfig(**where, max_retries=0, **settings)
+
+
+def asked(stage: StageConfig, stage_name: str = "assessment") -> CheckedPredict:
+    signature = (SEES | REASONS | {"location": (LocateRegions, {})})[stage_name][0]
+    scoring = stage_name == "assessment"
+    return CheckedPredict(signature, stage=stage_name, backend=connect(stage), attempts=1, reads_tokens=scoring)
+
+
+def inputs(image: Path, reference: Path | None = None, query: str = RATE, stage: str = "assessment") -> dict[str, Any]:
+    images = prompt_inputs(load(image), load(reference) if reference else None)
+    return {**images, "query": query, **SEES[stage][1]}
+
+
+def score(server: ProviderServer, image: Path, reference: Path | None = None, **changes: Any) -> dspy.Prediction:
+    """One question, which sees the image."""
+    return asked(on(server, **changes))(inputs(image, reference))
+
+
+def only(server: ProviderServer) -> Seen:
+    """The one request of a server that refused none."""
+    assert server.refused == []
+    (seen,) = server.seen
+    return seen
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+FILES = {"coffee_jpeg.jpg": "image/jpeg", "astronaut_blur.png": "image/png", "chelsea.webp": "image/webp"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_bytes_of_the_file_arrive_once_and_unchanged(dialect: Dialect, name: str, examples: Path) -> None:
+    if dialect is LLAMACPP and name.endswith(".webp"):
+        pytest.skip("it decodes no WebP, and is sent a PNG: see the test of that")
+    with server_of(dialect) as server:
+        score(server, examples / name)
+    seen = only(server)
+    assert [(mime, sha256(data)) for mime, data in seen.images] == [
+        (FILES[name], sha256((examples / name).read_bytes()))
+    ]
+    assert seen.arrived.raw.count(seen.pictures[0].text.encode()) == 1
+
+
+def test_a_type_that_a_server_does_not_decode_is_sent_as_a_png_of_the_same_pixels(examples: Path) -> None:
+    with server_of(LLAMACPP) as server:
+        score(server, examples / "chelsea.webp")
+    ((mime, data),) = only(server).images
+    assert mime == "image/png"
+    with Image.open(io.BytesIO(data)) as sent, Image.open(examples / "chelsea.webp") as original:
+        assert (np.asarray(sent) == np.asarray(original.convert("RGB"))).all()
+
+
+def test_the_reference_comes_before_the_image(dialect: Dialect, examples: Path) -> None:
+    reference, image = examples / "coffee_jpeg.jpg", examples / "astronaut_blur.png"
+    with server_of(dialect) as server:
+        score(server, image, reference)
+    seen = only(server)
+    assert seen.images == [("image/jpeg", reference.read_bytes()), ("image/png", image.read_bytes())]
+    for picture in seen.pictures:
+        assert seen.arrived.raw.count(picture.text.encode()) == 1
+
+
+def test_the_instructions_are_the_systems(dialect: Dialect, photo: Path) -> None:
+    with server_of(dialect) as server:
+        score(server, photo)
+    seen = only(server)
+    for line in filter(None, map(str.strip, ScoreQuality.instructions.splitlines())):
+        assert line in seen.system
+        assert line not in "".join(seen.texts)
+    assert RATE not in seen.system
+
+
+def test_images_come_before_all_that_varies(dialect: Dialect, photo: Path, examples: Path) -> None:
+    with server_of(dialect) as server:
+        score(server, photo, examples / "coffee_jpeg.jpg")
+    parts = only(server).parts
+    pictures = [at for at, part in enumerate(parts) if not isinstance(part, str)]
+    before = "".join(part for part in parts[: pictures[-1]] if isinstance(part, str))
+    after = "".join(part for part in parts[pictures[-1] :] if isinstance(part, str))
+    assert RATE in after
+    assert RATE not in before
+    assert set(before.split()) <= {"[[", "##", "reference", "image", "]]"}
+
+
+@pytest.mark.parametrize("stage", SEES)
+def test_two_questions_about_an_image_are_alike_up_to_its_end(
+    dialect: Dialect, stage: str, photo: Path, examples: Path
+) -> None:
+    """A prefix that a server has read before costs little."""
+    with server_of(dialect) as server:
+        ask = asked(on(server, structured_outputs="off"), stage)
+        for query in ("Is it sharp?", "Why is it soft, of all things?"):
+            ask(inputs(photo, examples / "coffee_jpeg.jpg", query, stage))
+    assert server.refused == []
+    first, second = (seen.arrived.raw for seen in server.seen)
+    last = server.seen[0].pictures[-1].text.encode()
+    end = first.index(last) + len(last)
+    assert first != second
+    assert first[:end] == second[:end]
+
+
+FORMS: dict[str, dict[Dialect, str | None]] = {
+    "json_schema": {
+        **dict.fromkeys(DIALECTS, "response_format.json_schema"),
+        ANTHROPIC: "output_config.format",
+        GEMINI: "generationConfig.responseJsonSchema",
+    },
+    "json_object": {
+        **dict.fromkeys(DIALECTS, "response_format.json_object"),
+        GEMINI: "generationConfig.responseMimeType",
+    },
+    "off": dict.fromkeys(DIALECTS),
+}
+NO_JSON_MODE = (ANTHROPIC, LMSTUDIO)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_json_is_asked_for_in_the_providers_way(dialect: Dialect, form: Form, photo: Path) -> None:
+    with server_of(dialect) as server:
+        if form == "json_object" and dialect in NO_JSON_MODE:
+            with pytest.raises(BackendError, match="json_schema or off"):
+                connect(on(server, structured_outputs=form))
+            return
+        answer = score(server, photo, structured_outputs=form).answer
+    assert answer.quality_level == "Fair"
+    seen = only(server)
+    assert seen.structured == FORMS[form][dialect]
+    assert (seen.schema is not None) == (form == "json_schema")
+
+
+def test_the_schema_is_strict_and_has_our_fields(dialect: Dialect, photo: Path) -> None:
+    with server_of(dialect) as server:
+        score(server, photo)
+    schema = only(server).schema
+    assert schema is not None
+    objects = [part for _, part in subschemas(schema) if part.get("type") == "object"]
+    assert [list(part["properties"]) for part in objects if "quality_level" in part["properties"]] == [
+        ["quality_level", "quality_probs", "quality_reasoning"]
+    ]
+    assert list(schema["properties"]) == ["assessment"]
+    for part in objects:
+        assert part["additionalProperties"] is False
+        assert sorted(part["required"]) == sorted(part["properties"])
+
+
+def test_openai_and_its_like_are_told_that_the_schema_is_strict(photo: Path) -> None:
+    for dialect in (OPENAI, VLLM, SGLANG, OLLAMA, LLAMACPP, LMSTUDIO):
+        with server_of(dialect) as server:
+            score(server, photo)
+        assert only(server).body["response_format"]["json_schema"]["strict"] is True
+
+
+@pytest.mark.parametrize("stage", [*SEES, *REASONS, "location"])
+def test_every_stages_schema_is_one_that_the_provider_takes(dialect: Dialect, stage: str, photo: Path) -> None:
+    given = REASONS[stage][1] if stage in REASONS else {}
+    if stage in SEES:
+        given = inputs(photo, stage=stage)
+    elif stage == "location":
+        given = {"image": prompt_inputs(load(photo), None)["image"], "regions": '["Global"]'}
+    with server_of(dialect) as server:
+        asked(on(server), stage)(given)
+    assert only(server).schema is not None
+
+
+TOKENS = dict.fromkeys(DIALECTS, "max_tokens") | {OPENAI: "max_completion_tokens", GEMINI: "maxOutputTokens"}
+
+
+def test_sampling_is_as_configured(dialect: Dialect, photo: Path) -> None:
+    with server_of(dialect) as server:
+        score(server, photo, temperature=0.5, top_p=0.25, max_tokens=321, seed=7)
+    expected: dict[str, float] = {"temperature": 0.5, TOKENS[dialect]: 321}
+    if dialect is not ANTHROPIC:  # no seed at all, and no top_p beside a temperature
+        expected |= {"topP" if dialect is GEMINI else "top_p": 0.25, "seed": 7}
+    assert only(server).sampling == expected
+
+
+def test_nothing_is_sent_that_was_not_configured(dialect: Dialect, photo: Path) -> None:
+    with server_of(dialect) as server:
+        score(server, photo, structured_outputs="off", temperature=0.0, max_tokens=64)
+    seen = only(server)
+    assert seen.sampling == {"temperature": 0.0, TOKENS[dialect]: 64}
+    content = {
+        ANTHROPIC: {"model", "messages", "system", "max_tokens", "temperature", "stream"},
+        GEMINI: {"contents", "systemInstruction", "generationConfig"},
+    }
+    assert set(seen.body) == content.get(dialect, {"model", "messages", "temperature", TOKENS[dialect]})
+    assert seen.model == dialect.backend.partition(".")[2]
+
+
+def test_a_server_is_sent_no_field_that_it_would_ignore(dialect: Dialect, photo: Path) -> None:
+    with server_of(dialect) as server:
+        score(server, photo, top_p=0.5, seed=7, logprobs=True)
+    assert only(server).ignored == ()
+
+
+HEADERS = dict.fromkeys(DIALECTS, ("authorization", f"Bearer {KEY}")) | {
+    ANTHROPIC: ("x-api-key", KEY),
+    GEMINI: ("x-goog-api-key", KEY),
+}
+
+
+def test_the_key_is_in_the_providers_header_and_nowhere_else(dialect: Dialect, photo: Path) -> None:
+    with server_of(dialect) as server:
+        score(server, photo)
+    seen = only(server)
+    name, value = HEADERS[dialect]
+    assert seen.headers[name] == value
+    assert [other for other, given in seen.headers.items() if KEY in given] == [name]
+    assert KEY not in seen.path
+    assert KEY.encode() not in seen.arrived.raw
+
+
+def test_what_was_used_is_read(dialect: Dialect, photo: Path) -> None:
+    reply = Reply(json.dumps({"assessment": ASSESSMENT}), usage=(1234, 56))
+    with server_of(dialect, reply) as server, keeping() as ledger:
+        score(server, photo)
+    (spent,) = ledger.stages.values()
+    assert (spent.calls, spent.input_tokens, spent.output_tokens) == (1, 1234, 56)
+
+
+CHOICES = {"Fair": -0.4, "Good": -1.3, "Poor": -3.0}
+ASKED, ASKED_OF_GEMINI = {"logprobs": True, "top_logprobs": 20}, {"responseLogprobs": True, "logprobs": 20}
+
+
+def test_log_probabilities_are_asked_for_and_read_where_there_are_any(dialect: Dialect, photo: Path) -> None:
+    reply = spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": CHOICES})
+    with server_of(dialect, reply) as server:
+        scorer = Scorer(backend=connect(on(server, logprobs=True)), attempts=1)
+        told = scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+    sampling = only(server).sampling
+    if dialect.logprobs:
+        expected = ASKED_OF_GEMINI if dialect is GEMINI else ASKED
+        assert {name: sampling.get(name) for name in expected} == expected
+        levels = softmax({2: CHOICES["Poor"], 3: CHOICES["Fair"], 4: CHOICES["Good"]})
+        assert told.source == "logprobs"
+        assert told.probabilities == pytest.approx({1: 0.0, 5: 0.0} | levels)
+    else:
+        assert not set(ASKED) & set(sampling)
+        assert told.source == "quality_probs"
+        assert told.probabilities == pytest.approx(softmax({int(level): log for level, log in LOGS.items()}))
+
+
+def test_sync_and_async_send_the_same(dialect: Dialect, photo: Path, examples: Path) -> None:
+    with server_of(dialect) as server:
+        given = inputs(photo, examples / "coffee_jpeg.jpg")
+        asked(on(server, seed=1))(given)
+        dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)
+        asyncio.run(asked(on(server, seed=1)).acall(given))
+    assert server.refused == []
+    sync, asynchronous = server.seen
+    assert sync.arrived.raw == asynchronous.arrived.raw
+    assert sync.path == asynchronous.path
+    assert sync.headers[HEADERS[dialect][0]] == asynchronous.headers[HEADERS[dialect][0]]
+
+
+PAIRS = {"astronaut_blur.png": "astronaut.webp", "chelsea_noise.png": "chelsea.webp", "coffee_jpeg.jpg": "coffee.webp"}
+
+
+@pytest.mark.parametrize("with_reference", [False, True])
+def test_a_whole_assessment(dialect: Dialect, with_reference: bool, examples: Path) -> None:
+    name = list(PAIRS)[DIALECTS.index(dialect) % len(PAIRS)]
+    image, reference = examples / name, examples / PAIRS[name] if with_reference else None
+    with server_of(dialect) as server:
+        stage = on(server).model_dump()
+        stages = {name: StageConfig(**stage) for name in ("executor", "summarizer", "replan")}
+        result = AgenticIQA.from_config(Config(planner=PlannerConfig(**stage), **stages))(image, RATE, reference)
+    assert server.refused == []
+    assert 1 <= result.final_answer <= 5
+    assert result.summarizer_result.probability_source == "quality_probs"
+    assert result.retries == {}
+    assert {"plan", "detection", "analysis", "assessment"} <= {stage for stage in SCRIPT if server.of(stage)}
+    files = [reference, image] if reference else [image]
+    for seen in server.seen:
+        looks = "[[ ## image ## ]]" in "".join(seen.texts)
+        assert len(seen.images) == (len(files) if looks else 0)
+        for (_, data), file in zip(seen.images, files, strict=False):
+            converted = dialect is LLAMACPP and file.suffix == ".webp"
+            assert (data == file.read_bytes()) is not converted
+    assert sum(1 for seen in server.seen if seen.images) >= 4
+
+
+# The servers themselves: a request that goes through here is one that the provider would have taken.
+
+PNG = "iVBORw0KGgo="
+
+
+def chat_body(**changes: Any) -> Body:
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
+    content = [image, {"type": "text", "text": "What is this?"}]
+    return {"model": "m", "messages": [{"role": "user", "content": content}], "max_tokens": 9, **changes}
+
+
+def anthropic_body(**changes: Any) -> Body:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    content = [image, {"type": "text", "text": "What is this?"}]
+    return {"model": "m", "messages": [{"role": "user", "content": content}], "max_tokens": 9, **changes}
+
+
+def gemini_body(**changes: Any) -> Body:
+    parts = [{"inlineData": {"mimeType": "image/png", "data": PNG}}, {"text": "What is this?"}]
+    return {"contents": [{"role": "user", "parts": parts}], **changes}
+
+
+def without(name: str, body: Body) -> Body:
+    return {field: value for field, value in body.items() if field != name}
+
+
+def post(server: ProviderServer, body: Body, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    """Status and JSON of a request made by hand, in the right place with the right key unless told otherwise."""
+    dialect, where = server.dialect, urlsplit(server.url)
+    path = {ANTHROPIC: "/messages", GEMINI: "/models/gemini-test:generateContent"}.get(dialect, "/chat/completions")
+    name, value = HEADERS[dialect]
+    usual = {"content-type": "application/json", name: value, "anthropic-version": "2023-06-01"}
+    connection = http.client.HTTPConnection(where.netloc)
+    connection.request("POST", where.path + path, json.dumps(body), {**usual, **(headers or {})})
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
+
+
+def with_image(body: Body, mime: str = "image/png", data: str = PNG) -> Body:
+    """The body with another image in it, or another claim about it."""
+    changed: Body = json.loads(json.dumps(body).replace("image/png", mime).replace(PNG, data))
+    return changed
+
+
+def schema(**changes: Any) -> Body:
+    inner = {"type": "object", "properties": {"a": {"type": "number", **changes}}, "required": ["a"]}
+    return {**inner, "additionalProperties": False}
+
+
+def chat_schema(given: Body) -> Body:
+    return {"type": "json_schema", "json_schema": {"name": "s", "strict": True, "schema": given}}
+
+
+def anthropic_schema(given: Body) -> Body:
+    return {"format": {"type": "json_schema", "schema": given}}
+
+
+def gemini_schema(given: Body) -> Body:
+    return {"responseMimeType": "application/json", "responseJsonSchema": given}
+
+
+BODIES = {**dict.fromkeys(DIALECTS, chat_body), ANTHROPIC: anthropic_body, GEMINI: gemini_body}
+REFERS = {"$ref": "#/$defs/A", "description": "d"}
+WRONG: list[tuple[Dialect, Body, str]] = [
+    (OPENAI, chat_body(colour="red"), "Unrecognized request argument supplied: colour"),
+    (OPENAI, without("model", chat_body()), "model"),
+    (OPENAI, chat_body(temperature="hot"), "temperature"),
+    (OPENAI, chat_body(temperature=2.5), "temperature"),
+    (OPENAI, chat_body(max_completion_tokens=9), "max_completion_tokens"),
+    (OPENAI, chat_body(top_logprobs=5), "logprobs"),
+    (OPENAI, chat_body(logprobs=True, top_logprobs=21), "top_logprobs"),
+    (OPENAI, chat_body(response_format={"type": "json_object"}), "json"),
+    (OPENAI, chat_body(response_format=chat_schema(without("additionalProperties", schema()))), "additionalProperties"),
+    (OPENAI, chat_body(response_format=chat_schema(without("required", schema()))), "required"),
+    (OPENAI, chat_body(response_format=chat_schema(schema(**REFERS))), "$ref cannot have keywords"),
+    (OPENAI, chat_body(response_format=chat_schema(schema(default=1))), "'default' is not permitted"),
+    (OPENAI, with_image(chat_body(), "image/bmp"), "unsupported image"),
+    (OPENAI, with_image(chat_body(), "image/jpeg"), "image/jpeg"),
+    (OPENAI, with_image(chat_body(), data="not base64!"), "base64"),
+    (VLLM, chat_body(seed="seven"), "seed"),
+    (LMSTUDIO, chat_body(response_format={"type": "json_object"}), "'json_schema' or 'text'"),
+    (ANTHROPIC, anthropic_body(seed=7), "seed: Extra inputs are not permitted"),
+    (ANTHROPIC, without("max_tokens", anthropic_body()), "max_tokens: Field required"),
+    (ANTHROPIC, without("model", anthropic_body()), "model: Field required"),
+    (ANTHROPIC, anthropic_body(temperature=1.5), "temperature"),
+    (ANTHROPIC, anthropic_body(temperature=0.5, top_p=0.5), "cannot both be specified"),
+    (ANTHROPIC, anthropic_body(model="claude-opus-4-7", temperature=0), "`temperature` is deprecated for this model"),
+    (ANTHROPIC, anthropic_body(messages=[{"role": "user", "content": "\n"}]), "non-whitespace"),
+    (ANTHROPIC, anthropic_body(messages=[{"role": "system", "content": "x"}]), "role"),
+    (ANTHROPIC, with_image(anthropic_body(), "image/bmp"), "media_type"),
+    (ANTHROPIC, with_image(anthropic_body(), "image/jpeg"), "image/jpeg media type"),
+    (ANTHROPIC, with_image(anthropic_body(), data="not base64!"), "base64"),
+    (
+        ANTHROPIC,
+        anthropic_body(output_config=anthropic_schema(schema(minimum=0))),
+        "property 'minimum' is not supported",
+    ),
+    (ANTHROPIC, anthropic_body(output_config={"format": {"type": "json_object"}}), "json_schema"),
+    (GEMINI, gemini_body(model_name="x"), 'Unknown name "model_name"'),
+    (GEMINI, gemini_body(generationConfig={"max_tokens": 9}), "Unknown name"),
+    (GEMINI, gemini_body(generationConfig={"temperature": "hot"}), "temperature"),
+    (GEMINI, gemini_body(generationConfig={"logprobs": 5}), "response_logprobs"),
+    (GEMINI, gemini_body(generationConfig={"responseJsonSchema": schema()}), "application/json"),
+    (GEMINI, gemini_body(generationConfig=gemini_schema(schema(**REFERS))), "$ref"),
+    (GEMINI, without("contents", gemini_body()), "contents"),
+    (GEMINI, with_image(gemini_body(), "image/bmp"), "Unsupported MIME type: image/bmp"),
+    (GEMINI, with_image(gemini_body(), data="not base64!"), "base64"),
+]
+
+
+def test_a_server_takes_a_plain_request(dialect: Dialect) -> None:
+    with server_of(dialect, "It is a cup.") as server:
+        status, answer = post(server, BODIES[dialect]())
+    assert status == 200
+    assert "It is a cup." in json.dumps(answer)
+    assert (only(server).texts, [mime for mime, _ in only(server).images]) == (["What is this?"], ["image/png"])
+
+
+@pytest.mark.parametrize(("wrong", "body", "words"), WRONG, ids=[f"{d.name}-{w}" for d, _, w in WRONG])
+def test_a_server_refuses_what_its_provider_refuses(wrong: Dialect, body: Body, words: str) -> None:
+    with server_of(wrong, "never") as server:
+        status, answer = post(server, body)
+    assert status == 400
+    assert words in (answer["error"] if wrong is LMSTUDIO else answer["error"]["message"])
+    assert (server.seen, len(server.refused)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("checks", "headers", "status"),
+    [
+        (OPENAI, {"authorization": "Bearer wrong"}, 401),
+        (OPENAI, {"authorization": KEY + "x"}, 401),
+        (VLLM, {"authorization": "Bearer wrong"}, 401),
+        (LLAMACPP, {"authorization": "Bearer wrong"}, 401),
+        (ANTHROPIC, {"x-api-key": "wrong"}, 401),
+        (ANTHROPIC, {"anthropic-version": "2020-01-01"}, 400),
+        (GEMINI, {"x-goog-api-key": "wrong"}, 400),
+        (OPENAI, {"content-type": "text/plain"}, 400),
+    ],
+)
+def test_a_server_wants_its_headers(checks: Dialect, headers: Mapping[str, str], status: int) -> None:
+    with server_of(checks, "never") as server:
+        assert post(server, BODIES[checks](), headers)[0] == status
+    assert server.seen == []

@@ -1,0 +1,430 @@
+"""What a run will cost: the estimate is what the very run then asks, and changes with what a run depends on."""
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
+from agenticiqa.programs.batch.cost import SECTIONS, Estimate, StageEstimate, estimate
+from agenticiqa.programs.batch.judge_many import Job
+from agenticiqa.programs.batch.text_tokens import text_tokens
+from agenticiqa.programs.batch.typical_calls import EXPLANATION, FOUND, REASON
+from agenticiqa.programs.tools import toolbox
+from support.fake_server import Body, Server, bad_json, by_stage, fake_server, field_of, text_of
+from support.judging import ALL, LOGS, locate, pairs, plan, select
+from support.ladders import scene
+
+RATE = "Rate the perceptual quality of this image."
+OTHER = "What emotion does this photo convey?"
+REGION = "Is the car sharp? A. Yes B. No"
+PLACE = "Is the left half noisy?"
+# The output field of each stage, by which the loopback server tells who asks.
+FIELDS = {
+    "planner": "plan",
+    "localisation": "location",
+    "distortion detection": "detection",
+    "distortion analysis": "analysis",
+    "tool selection": "selection",
+    "scoring": "assessment",
+    "answering": "answer",
+    "replan": "decision",
+}
+O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # GPT-4o's vocabulary, in the file that tiktoken keeps it in
+SEEING = {"planner", "distortion detection", "distortion analysis", "scoring"}
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scene as a PNG."""
+    path = tmp_path_factory.mktemp("images") / "photo.png"
+    Image.fromarray(scene()).save(path)
+    return path
+
+
+@pytest.fixture
+def pristine(photo: Path) -> Path:
+    """The same scene as another file."""
+    path = photo.with_name("pristine.png")
+    path.write_bytes(photo.read_bytes())
+    return path
+
+
+def asking(backend: str = "vllm.test", price: Price | None = None, **changes: Any) -> Config:
+    """Every stage on one backend."""
+    stage = {"backend": backend, "price": price}
+    rest = {name: StageConfig(**stage) for name in ("executor", "summarizer", "replan")}
+    return Config(planner=PlannerConfig(**stage), **rest).model_copy(update=changes)
+
+
+def stages(found: Estimate) -> dict[str, StageEstimate]:
+    return {stage.stage: stage for stage in found.stages}
+
+
+def expected(found: Estimate) -> list[str]:
+    """The stages that are expected to ask, in order."""
+    return [stage.stage for stage in found.stages if stage.calls]
+
+
+def test_a_program_that_only_computes_asks_nothing(photo: Path) -> None:
+    found = estimate(Config(), [Job(photo, RATE)])
+    assert (found.stages, found.questions) == ([], 1)
+    assert found.total.calls == found.total.calls_at_most == found.total.input_tokens == 0
+
+
+def test_a_rating_takes_five_calls(photo: Path) -> None:
+    found = estimate(asking(), [Job(photo, RATE)])
+    assert expected(found) == [
+        "planner",
+        "distortion detection",
+        "distortion analysis",
+        "tool selection",
+        "scoring",
+    ]
+    assert found.total.calls == 5
+
+
+def test_a_question_that_is_not_about_quality_takes_two(photo: Path) -> None:
+    assert expected(estimate(asking(), [Job(photo, OTHER)])) == ["planner", "answering"]
+
+
+def test_a_region_is_looked_for_unless_its_name_places_it(photo: Path) -> None:
+    assert "localisation" in expected(estimate(asking(), [Job(photo, REGION)]))
+    assert "localisation" not in expected(estimate(asking(), [Job(photo, PLACE)]))
+
+
+def test_named_distortions_are_not_detected_and_a_named_tool_is_not_selected(photo: Path) -> None:
+    assert "distortion detection" not in expected(estimate(asking(), [Job(photo, "How strong is the noise?")]))
+    assert "tool selection" not in expected(estimate(asking(), [Job(photo, "Rate the quality with BRISQUE.")]))
+
+
+@pytest.mark.parametrize("query", [RATE, OTHER, REGION])
+def test_the_fast_profile_takes_two_calls(query: str, photo: Path) -> None:
+    found = estimate(asking(profile="fast", attempts=1), [Job(photo, query)])
+    assert found.total.calls == found.total.calls_at_most == 2
+    assert {SECTIONS[stage.stage] for stage in found.stages} == {"planner", "summarizer"}
+
+
+def test_stages_that_compute_are_left_out(photo: Path) -> None:
+    mixed = asking().model_copy(update={"planner": PlannerConfig(), "replan": StageConfig()})
+    found = estimate(mixed, [Job(photo, RATE)])
+    assert set(stages(found)).isdisjoint({"planner", "replan"})
+
+
+def test_the_counts_add_up_over_images_and_questions(photo: Path, pristine: Path) -> None:
+    jobs = [Job(photo, RATE), Job(photo, REGION), Job(pristine, RATE)]
+    together, apart = estimate(asking(), jobs), [estimate(asking(), [job]) for job in jobs]
+    for count in ("calls", "calls_at_most", "input_tokens", "image_tokens", "output_tokens"):
+        assert getattr(together.total, count) == sum(getattr(found.total, count) for found in apart)
+    assert (together.images, together.questions) == (2, 3)
+
+
+def test_a_reference_adds_an_image_to_the_stages_that_see_images(photo: Path, pristine: Path) -> None:
+    alone = stages(estimate(asking(), [Job(photo, RATE)]))
+    compared = stages(estimate(asking(), [Job(photo, RATE, pristine)]))
+    one = image_tokens("vllm.test", Image.open(photo).size)
+    added = {name: compared[name].image_tokens - alone[name].image_tokens for name in alone}
+    assert {name for name, tokens in added.items() if tokens} == SEEING
+    assert {added[name] for name in SEEING} == {one}
+
+
+def test_regions_are_looked_for_in_one_image_of_the_two(photo: Path, pristine: Path) -> None:
+    alone = stages(estimate(asking(), [Job(photo, REGION)]))
+    compared = stages(estimate(asking(), [Job(photo, REGION, pristine)]))
+    assert alone["localisation"].image_tokens == compared["localisation"].image_tokens > 0
+
+
+def test_a_planner_without_images_is_not_charged_for_them(photo: Path) -> None:
+    blind = asking(planner=PlannerConfig(backend="vllm.test", sees_images=False))
+    found = stages(estimate(blind, [Job(photo, RATE)]))
+    assert found["planner"].image_tokens == 0 < found["scoring"].image_tokens
+    assert found["planner"].input_tokens < stages(estimate(asking(), [Job(photo, RATE)]))["planner"].input_tokens
+
+
+def test_a_smaller_largest_side_makes_images_cheaper(photo: Path) -> None:
+    whole, small = (estimate(asking(max_side=side), [Job(photo, RATE)]).total for side in (None, 64))
+    assert small.image_tokens < whole.image_tokens
+    assert small.input_tokens - small.image_tokens == whole.input_tokens - whole.image_tokens
+
+
+def test_money_is_linear_in_the_price(photo: Path) -> None:
+    jobs = [Job(photo, RATE), Job(photo, REGION)]
+
+    def usd(**price: float) -> float:
+        return estimate(asking(price=Price(**price)), jobs).total.usd or 0.0
+
+    total = estimate(asking(), jobs).total
+    assert usd(input=2.5, output=10) == pytest.approx((2.5 * total.input_tokens + 10 * total.output_tokens) / 1e6)
+    assert usd(input=5, output=20) == pytest.approx(2 * usd(input=2.5, output=10))
+    assert usd(input=2, output=0) + usd(input=0, output=3) == pytest.approx(usd(input=2, output=3))
+
+
+def test_without_a_price_there_is_no_sum_of_money(photo: Path) -> None:
+    config = asking(price=Price(input=1, output=1))
+    part = config.model_copy(update={"executor": config.executor.model_copy(update={"price": None})})
+    found = estimate(part, [Job(photo, RATE)])
+    assert stages(found)["distortion analysis"].usd is None
+    assert found.total.usd is None
+    assert stages(found)["scoring"].usd
+
+
+def test_no_answer_is_longer_than_may_be_written(photo: Path) -> None:
+    short = asking(summarizer=StageConfig(backend="vllm.test", max_tokens=7))
+    assert stages(estimate(short, [Job(photo, RATE)]))["scoring"].output_tokens == 7
+
+
+def test_the_rows_are_json_and_end_with_the_total(photo: Path) -> None:
+    found = estimate(asking(), [Job(photo, RATE)])
+    rows = json.loads(json.dumps(found.rows()))
+    assert [row["stage"] for row in rows] == [*(stage.stage for stage in found.stages), "total"]
+    assert rows[-1]["calls"] == sum(row["calls"] for row in rows[:-1])
+
+
+def test_a_question_for_an_unknown_tool_is_told(photo: Path) -> None:
+    found = estimate(asking(), [Job(photo, "Judge it using the FOOIQ metric.")])
+    assert (found.questions, len(found.refused), found.stages) == (0, 1, [])
+
+
+def test_what_cannot_be_judged_costs_nothing_and_is_told(photo: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG\r\n\x1a\nno more")
+    impossible = [Job(tmp_path / "gone.png", RATE), Job(broken, RATE), Job(photo, RATE, tmp_path / "gone.png")]
+    found = estimate(asking(), [*impossible, Job(photo, RATE)])
+    assert found.total == estimate(asking(), [Job(photo, RATE)]).total
+    assert ["gone.png" in found.refused[0], "broken.png" in found.refused[1], len(found.refused)] == [True, True, 3]
+
+
+# What a run over HTTP then asks.
+
+
+def detect(request: Body) -> dict[str, Any]:
+    scope = json.loads(field_of(request, "query_scope"))
+    return {"distortion_set": [{"region": region, "distortions": [*FOUND]} for region in scope]}
+
+
+def analyse(request: Body) -> dict[str, Any]:
+    seen = {"severity": "moderate", "explanation": EXPLANATION}
+    return {"distortion_analysis": [{"region": r, "type": d, **seen} for r, d in pairs(request)]}
+
+
+def doubt(request: Body) -> dict[str, Any]:
+    """An analysis that raises a doubt, whatever the tools say."""
+    seen = {"severity": "moderate", "explanation": "It is hard to tell."}
+    return {"distortion_analysis": [{"region": r, "type": d, **seen} for r, d in pairs(request)]}
+
+
+NARROW = {**ALL, "tool_selection": False, "tool_execution": False}  # what a question about a region takes
+CLEAN: Mapping[str, Any] = {
+    "plan": plan(),
+    "location": locate,
+    "detection": detect,
+    "analysis": analyse,
+    "selection": select,
+    "assessment": {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": REASON},
+    "answer": {"final_answer": "A", "quality_reasoning": REASON},
+    "decision": {"need_replan": True, "replan_reason": "The region was not measured."},
+}
+
+
+def on(server: Server, config: Config) -> Config:
+    """The same configuration with its models behind a server."""
+    sections = {name: getattr(config, name) for name in ("planner", "executor", "summarizer", "replan")}
+    there = {"api_base": server.url, "max_retries": 0}
+    moved = {name: stage.model_copy(update=there) for name, stage in sections.items() if not stage.is_offline}
+    return config.model_copy(update=moved)
+
+
+@pytest.mark.parametrize(
+    ("query", "planned"),
+    [
+        (RATE, plan()),
+        (REGION, plan("car", NARROW)),
+        (OTHER, {"query_type": "Other"}),
+    ],
+)
+@pytest.mark.parametrize("compared", [False, True])
+def test_a_clean_run_asks_what_was_estimated(
+    query: str, planned: dict[str, Any], compared: bool, photo: Path, pristine: Path
+) -> None:
+    job = Job(photo, query, pristine if compared else None)
+    answer = {**plan(), **planned, "reference_mode": "Full-Reference" if compared else "No-Reference"}
+    if planned.get("query_type") == "Other":
+        answer["plan"] = dict.fromkeys(answer["plan"], False)
+    if query == REGION:  # its sharpness was named
+        answer |= {"distortion_source": "Explicit", "distortions": [{"region": "car", "distortions": ["Sharpness"]}]}
+        answer["plan"] = {**answer["plan"], "distortion_detection": False}
+    with fake_server(by_stage({**CLEAN, "plan": answer})) as server:
+        found = estimate(asking(), [job])
+        AgenticIQA.from_config(on(server, asking()))(job.image, job.query, job.reference)
+    for name, row in stages(found).items():
+        bodies = server.of(FIELDS[name])
+        assert len(bodies) == row.calls, name
+        sent = sum(text_tokens(text_of(body)) for body in bodies)
+        assert row.input_tokens - row.image_tokens == pytest.approx(sent, rel=0.03), name
+    assert len(server.requests) == found.total.calls
+
+
+def test_a_run_in_the_fast_profile_asks_what_was_estimated(photo: Path) -> None:
+    config = asking(profile="fast")
+    with fake_server(by_stage(CLEAN)) as server:
+        AgenticIQA.from_config(on(server, config))(photo, RATE)
+    found = stages(estimate(config, [Job(photo, RATE)]))
+    assert [row.calls for row in found.values()] == [len(server.of(FIELDS[name])) for name in found]
+    assert server.stages() == ["plan", "assessment"]
+
+
+def test_a_hosted_provider_is_sent_the_schema_that_was_counted(photo: Path) -> None:
+    with fake_server(by_stage(CLEAN)) as server:
+        AgenticIQA.from_config(on(server, asking("openai.gpt-4o")))(photo, RATE)
+    hosted, own = (stages(estimate(asking(backend), [Job(photo, RATE)])) for backend in ("openai.gpt-4o", "vllm.test"))
+    for name in expected(estimate(asking(), [Job(photo, RATE)])):
+        (body,) = server.of(FIELDS[name])
+        sent = text_tokens(json.dumps(body["response_format"]["json_schema"]["schema"]))
+        text = {row.model: row.input_tokens - row.image_tokens for row in (hosted[name], own[name])}
+        assert text["openai.gpt-4o"] - text["vllm.test"] == pytest.approx(sent, rel=0.1)
+
+
+def every_other(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Each stage's first answer is no JSON, and every other one from there on."""
+
+    def fussy(answer: Any) -> Any:
+        asked = 0
+
+        def script(request: Body) -> Any:
+            nonlocal asked
+            asked += 1
+            return bad_json() if asked % 2 else answer(request) if callable(answer) else answer
+
+        return script
+
+    return {name: fussy(answer) for name, answer in answers.items()}
+
+
+@pytest.fixture
+def no_cache() -> None:
+    """Rounds that ask the same are asked anew."""
+    dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
+
+
+def worst(planned: list[dict[str, Any]]) -> dict[str, Any]:
+    """Every answer is rejected once, and every round leaves a doubt."""
+    plans = iter(planned)
+    return every_other({**CLEAN, "analysis": doubt, "plan": lambda request: next(plans)})
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
+    config = asking(attempts=2)
+    # The first plan keeps to the rules for a region, later ones go beyond them; each differs from the one before.
+    planned = [plan("car", NARROW), plan("car"), plan("road")]
+    with fake_server(by_stage(worst(planned))) as server:
+        result = AgenticIQA.from_config(on(server, config))(photo, RATE)
+    assert result.iteration_count == config.max_replan_iterations
+    asked = {name: len(server.of(field)) for name, field in FIELDS.items()}
+    most = {name: row.calls_at_most for name, row in stages(estimate(config, [Job(photo, RATE)])).items()}
+    assert all(asked[name] <= most.get(name, 0) for name in asked)
+    reached = {name for name in most if asked[name] == most[name]}
+    assert reached == set(most) - {"tool selection"}
+
+
+@pytest.mark.usefixtures("no_cache")
+@pytest.mark.parametrize("query", [RATE, OTHER, REGION, PLACE, "Rate the noise of the car with BRISQUE."])
+@pytest.mark.parametrize("replans", [0, 1, 2])
+def test_with_rules_that_plan_no_run_asks_more_than_the_most(query: str, replans: int, photo: Path) -> None:
+    config = asking(attempts=2, planner=PlannerConfig(), max_replan_iterations=replans)
+    with fake_server(by_stage(worst([]))) as server:
+        AgenticIQA.from_config(on(server, config))(photo, query)
+    most = {name: row.calls_at_most for name, row in stages(estimate(config, [Job(photo, query)])).items()}
+    asked = {name: len(server.of(field)) for name, field in FIELDS.items()}
+    assert {name: count for name, count in asked.items() if count} == most
+
+
+# Images: the examples and tables of the providers' own pages.
+
+
+@pytest.mark.parametrize(
+    ("backend", "size", "tokens"),
+    [
+        ("openai.gpt-4o", (1024, 1024), 765),
+        ("openai.gpt-4o", (2048, 4096), 1105),
+        ("openai.gpt-4o-mini", (512, 512), 2833 + 5667),
+        ("openai.gpt-5-chat-latest", (512, 512), 70 + 140),
+        ("openai.o3-2025-04-16", (512, 512), 75 + 150),
+        ("openai.o4-mini", (1800, 2400), 2498),  # 1452 patches of 1.72
+        ("openai.gpt-5.4", (1024, 1024), 1229),
+        ("openai.gpt-5.4", (2048, 2048), 3000),
+        ("anthropic.claude-sonnet-4-20250514", (200, 200), 64),
+        ("anthropic.claude-sonnet-4-5", (1920, 1080), 1560),
+        ("anthropic.claude-3-5-sonnet-20241022", (2000, 1500), 1564),
+        ("anthropic.claude-sonnet-4-6", (1075, 1520), 33 * 47),
+        ("anthropic.claude-opus-4-7", (1920, 1080), 2691),
+        ("anthropic.claude-opus-4-8", (3840, 2160), 4784),
+        ("google.gemini-2.5-flash", (384, 384), 258),
+        ("google.gemini-2.5-flash", (960, 540), 6 * 258),
+        ("google.gemini-3-flash-preview", (960, 540), 1120),
+        ("vllm.qwen2.5-vl-7b", (560, 280), 20 * 10),
+        ("ollama.qwen2.5vl", (10, 10), 4),
+    ],
+)
+def test_images_cost_what_the_providers_publish(backend: str, size: Size, tokens: int) -> None:
+    assert image_tokens(backend, size) == tokens
+
+
+BACKENDS = [
+    "openai.gpt-4o",
+    "openai.gpt-4.1-nano",
+    "openai.gpt-5.5",
+    "openai.not-yet-known",
+    "anthropic.claude-haiku-4-5",
+    "anthropic.claude-opus-5",
+    "google.gemini-2.0-flash",
+    "vllm.some-vl",
+    "llamacpp.some-vl",
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_image_on_its_side_costs_the_same(backend: str) -> None:
+    for size in ((640, 480), (4032, 3024), (3000, 400), (1, 1), (20000, 3)):
+        assert image_tokens(backend, size) == image_tokens(backend, size[::-1]) > 0
+
+
+@pytest.mark.parametrize(("backend", "most"), [("anthropic.claude-haiku-4-5", 1568), ("gguf./m.gguf", 4096)])
+def test_no_image_costs_more_than_the_budget(backend: str, most: int) -> None:
+    sizes = [(side, int(side * share)) for side in range(1200, 9000, 487) for share in (1.0, 0.75, 0.4)]
+    tokens = [image_tokens(backend, size) for size in sizes]
+    assert max(tokens) <= most
+    assert min(tokens[len(tokens) // 2 :]) > 0.8 * most
+
+
+def test_a_size_within_the_limit_is_left_alone() -> None:
+    assert within((640, 480), 640) == within((640, 480), None) == (640, 480)
+    assert within((4000, 3000), 1000) == (1000, 750)
+    assert within((3, 9000), 900) == (1, 900)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("It is", 2), ("compression", 2), ("0.8912", 4), ('{"a": [1]}', 6), ("画质", 2)]
+)
+def test_words_figures_and_marks_are_counted_as_tokens(text: str, tokens: int) -> None:
+    assert text_tokens(text) == tokens
+
+
+def test_the_prompts_are_counted_as_a_tokenizer_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = importlib.util.find_spec("litellm")
+    folder = Path(package.origin or "").parent / "litellm_core_utils" / "tokenizers" if package else Path()
+    if not (folder / O200K).is_file():
+        pytest.skip("no tokenizer at hand: litellm, which ships one, is not installed")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+    encode = pytest.importorskip("tiktoken").get_encoding("o200k_base").encode
+    prompts = sorted(Path(__file__).parents[1].joinpath("stages", "golden").glob("*.txt"))
+    lists = [card.line() for card in toolbox().values()]
+    for text in (*(path.read_text(encoding="utf-8") for path in prompts), "\n".join(lists)):
+        assert text_tokens(text) == pytest.approx(len(encode(text)), rel=0.15)

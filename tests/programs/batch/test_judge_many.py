@@ -1,0 +1,200 @@
+"""Many images side by side: each with its own outcome, none lost, none waited for in vain."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+import dspy
+import pytest
+
+from agenticiqa.programs.backends.limits import Halted, LimitReached, current
+from agenticiqa.programs.batch import judge_many as judging
+from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, UserError
+
+
+class Pretend(dspy.Module):
+    """A program of which only the outcome matters here."""
+
+    def __init__(self, judge: Callable[[Path], object]) -> None:
+        super().__init__()
+        self.judge = judge
+
+    def forward(self, image: Path, query: str, reference: Path | None, resize_reference: bool) -> dspy.Prediction:
+        said = self.judge(image)
+        return dspy.Prediction(said=said, query=query, reference=reference, resize_reference=resize_reference)
+
+
+def jobs(count: int) -> list[Job]:
+    return [Job(Path(f"{number}.png"), "How good?") for number in range(count)]
+
+
+def judged(program: dspy.Module, todo: list[Job], workers: int = 3) -> dict[Job, object]:
+    return dict(judge_many(program, todo, workers))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 20])
+@pytest.mark.parametrize("workers", [1, 3, 8])
+def test_every_job_comes_back_once_with_its_own_result(count: int, workers: int) -> None:
+    todo = jobs(count)
+    seen = list(judge_many(Pretend(lambda image: image.stem), todo, workers))
+    assert sorted(job.image.stem for job, _ in seen) == sorted(job.image.stem for job in todo)
+    assert all(not isinstance(result, Exception) and result.said == job.image.stem for job, result in seen)
+
+
+def test_a_job_is_passed_on_whole() -> None:
+    job = Job(Path("a.png"), "Sharp?", Path("r.png"), resize_reference=True)
+    (result,) = judged(Pretend(str), [job]).values()
+    assert isinstance(result, dspy.Prediction)
+    assert (result.said, result.query, result.reference, result.resize_reference) == (
+        "a.png",
+        "Sharp?",
+        Path("r.png"),
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [UserError("mend it"), ImageNotFound("gone"), NoScore("none"), Unanswered("planner", ["x"]), dspy.LMError("down")],
+)
+def test_a_failure_of_one_is_handed_over_and_the_others_go_on(error: Exception) -> None:
+    def judge(image: Path) -> str:
+        if image.stem == "1":
+            raise error
+        return "good"
+
+    outcomes = {job.image.stem: outcome for job, outcome in judged(Pretend(judge), jobs(4)).items()}
+    assert outcomes["1"] is error
+    assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
+
+
+def test_a_mistake_in_the_program_itself_is_not_taken_for_a_failure_of_the_image() -> None:
+    with pytest.raises(ZeroDivisionError):
+        judged(Pretend(lambda image: 1 / 0), jobs(3))
+
+
+def test_as_many_run_at_once_as_there_are_workers() -> None:
+    meeting = threading.Barrier(4, timeout=10)
+    assert len(judged(Pretend(lambda image: meeting.wait()), jobs(8), workers=4)) == 8
+
+
+def test_results_come_as_they_are_done_and_not_in_order() -> None:
+    released = threading.Event()
+
+    def judge(image: Path) -> bool:
+        return image.stem != "0" or released.wait(10)
+
+    outcomes = judge_many(Pretend(judge), jobs(3), 2)
+    assert next(outcomes)[0].image.stem == "1"
+    released.set()
+    assert len(list(outcomes)) == 2
+
+
+def test_no_more_than_two_jobs_for_each_worker_are_taken_ahead() -> None:
+    taken: list[int] = []
+
+    def endless() -> Iterator[Job]:
+        for number in range(1000):
+            taken.append(number)
+            yield Job(Path(f"{number}.png"), "How good?")
+
+    outcomes = judge_many(Pretend(str), endless(), 3)
+    for count in range(1, 20):
+        next(outcomes)
+        assert len(taken) <= count + 2 * 3
+    outcomes.close()
+
+
+def test_when_the_caller_stops_what_has_not_begun_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    released = threading.Event()
+
+    def judge(image: Path) -> None:
+        begun.append(image.stem)
+        if image.stem != "0":
+            released.wait(10)
+
+    shut_down = ThreadPoolExecutor.shutdown
+
+    def release_once_it_stops(pool: ThreadPoolExecutor, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        shut_down(pool, wait=False, cancel_futures=cancel_futures)
+        released.set()
+        shut_down(pool, wait=wait)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", release_once_it_stops)
+    outcomes = judge_many(Pretend(judge), jobs(50), 2)
+    assert next(outcomes)[0].image.stem == "0"
+    outcomes.close()
+    assert "3" not in begun
+
+
+def test_dspys_settings_reach_the_workers_but_nothing_is_kept_of_the_images() -> None:
+    def judge(image: Path) -> tuple[object, ...]:
+        return dspy.settings.max_errors, dspy.settings.trace, dspy.settings.disable_history
+
+    with dspy.context(max_errors=41, trace=[]):
+        (result,) = judged(Pretend(judge), jobs(1)).values()
+        assert dspy.settings.trace == []
+    assert isinstance(result, dspy.Prediction)
+    assert result.said == (41, None, True)
+
+
+def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while waiting: the jobs that run are finished and yielded, those that have not begun are dropped."""
+    release = threading.Event()
+
+    class Interrupted(SimpleQueue[object]):
+        def get(self, block: bool = True, timeout: float | None = None) -> object:
+            release.set()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(judging, "SimpleQueue", Interrupted)
+    jobs = [Job(Path(f"{number}.png"), "?") for number in range(4)]
+    outcomes = judge_many(Pretend(lambda image: release.wait(5) and image.name), jobs, workers=1)
+    finished: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        finished.extend(str(says(outcome)) for _, outcome in outcomes)
+    assert finished[0] == "0.png"
+    assert len(finished) < 4
+
+
+def test_an_outcome_that_is_enough_ends_the_run_with_all_that_comes_to_its_end() -> None:
+    both_begun = threading.Barrier(2, timeout=10)
+    ended = threading.Event()
+
+    def judge(image: Path) -> str:
+        if image.stem == "0":
+            both_begun.wait()
+            return "enough"
+        if image.stem == "1":
+            both_begun.wait()
+            assert current().halted.wait(10), "the others are told to send nothing more"
+            ended.set()
+        return image.stem
+
+    outcomes = list(judge_many(Pretend(judge), jobs(50), 2, enough=lambda outcome: says(outcome) == "enough"))
+    assert ended.is_set()
+    assert [says(outcome) for _, outcome in outcomes][:1] == ["enough"]
+    assert "1" in {says(outcome) for _, outcome in outcomes}
+    assert len(outcomes) <= 4
+
+
+def test_outcomes_that_only_tell_of_the_end_are_not_handed_over() -> None:
+    both_begun = threading.Barrier(2, timeout=10)
+
+    def judge(image: Path) -> str:
+        both_begun.wait()
+        if image.stem == "0":
+            raise LimitReached("no more")
+        current().halted.wait(10)
+        raise Halted("interrupted")
+
+    outcomes = list(judge_many(Pretend(judge), jobs(2), 2, enough=lambda outcome: isinstance(outcome, LimitReached)))
+    assert [(job.image.stem, str(outcome)) for job, outcome in outcomes] == [("0", "no more")]
+
+
+def says(outcome: object) -> object:
+    return outcome.said if isinstance(outcome, dspy.Prediction) else outcome

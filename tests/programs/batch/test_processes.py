@@ -1,0 +1,192 @@
+"""Many images in processes: the same results as without, and what becomes of them when a process does not live."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch import judge_many as judging
+from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.batch.worker import Died, NotStarted
+from agenticiqa.programs.errors import ImageError, ImageNotFound, UserError
+from agenticiqa.programs.result import to_json
+from support.elsewhere import row
+
+QUERY = "Rate the quality."
+Judged = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Six small images: soft shapes under noise, each its own."""
+    folder = tmp_path_factory.mktemp("album")
+    random = np.random.default_rng(7)
+    paths = [folder / f"{number}.png" for number in range(6)]
+    for path in paths:
+        shapes = Image.fromarray(random.integers(0, 256, (9, 12, 3), dtype=np.uint8)).resize((120, 90))
+        noisy = np.asarray(shapes) + random.normal(0, random.uniform(0, 20), (90, 120, 3))
+        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path)
+    return paths
+
+
+@pytest.fixture(autouse=True)
+def processes_pay_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From four images on, which saves judging many."""
+    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+
+
+def judged(
+    images: list[Path], workers: int, then: Callable[[dspy.Prediction], Any] = row, program: AgenticIQA | None = None
+) -> Judged:
+    jobs = [Job(image, QUERY) for image in images]
+    outcomes = judge_many(program or AgenticIQA.offline(), jobs, workers, then)
+    return {job.image.stem: outcome for job, outcome in outcomes}
+
+
+def untimed(outcomes: Judged) -> dict[str, str]:
+    """The rows to the last digit, without how long things took."""
+
+    def without(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without(inner) for key, inner in value.items() if key not in ("timings_ms", "ms")}
+        return [without(inner) for inner in value] if isinstance(value, list) else value
+
+    return {name: repr(without(outcome)) for name, outcome in outcomes.items()}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Stands in for processes: everything goes through pickles, but stays here."""
+    processes: list[bytes] = []
+
+    class Near:
+        def __init__(self, function: bytes) -> None:
+            self.function = function
+            processes.append(function)
+
+        def __call__(self, job: Job) -> Any:
+            if job.image.stem == "deadly":
+                raise Died("fell over")
+            if job.image.stem == "hopeless":
+                raise NotStarted("no room")
+            return pickle.loads(pickle.dumps(pickle.loads(self.function)(job)))
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(judging, "Worker", Near)
+    return processes
+
+
+def test_the_results_do_not_depend_on_the_workers_nor_on_the_run(album: list[Path]) -> None:
+    alone = untimed(judged(album, 1))
+    assert len(set(alone.values())) == len(album)
+    assert untimed(judged(album, 2)) == untimed(judged(album, 3)) == untimed(judged(album[::-1], 1)) == alone
+
+
+def test_what_fails_in_a_process_fails_alone_and_as_it_would_here(album: list[Path]) -> None:
+    """A damaged file, a missing one, and one that the system ends the process for."""
+    folder = album[0].parent
+    (folder / "cut.png").write_bytes(album[0].read_bytes()[:900])
+    (folder / "fatal.png").write_bytes(album[0].read_bytes())
+    bad = [folder / f"{name}.png" for name in ("cut", "missing", "fatal")]
+    outcomes = judged([*bad, *album], 2)
+    assert {name for name, outcome in outcomes.items() if isinstance(outcome, Exception)} == {"cut", "missing", "fatal"}
+    assert len(outcomes) == len(album) + 3
+    here = judged(bad[:2], 1)
+    assert [(type(outcomes[name]), str(outcomes[name])) for name in here] == [(type(e), str(e)) for e in here.values()]
+    assert isinstance(outcomes["missing"], ImageNotFound)
+    assert isinstance(outcomes["fatal"], ImageError)
+    assert "fatal.png: the process that judged it" in str(outcomes["fatal"])
+    assert "fewer workers" in str(outcomes["fatal"])
+
+
+@pytest.mark.usefixtures("made")
+def test_without_further_ado_the_whole_result_comes_back(album: list[Path]) -> None:
+    (job, result), *_ = list(judge_many(AgenticIQA.offline(), [Job(path, QUERY) for path in album], 2))
+    assert isinstance(result, dspy.Prediction)
+    assert result.image.source == str(job.image)
+    assert np.array_equal(result.image.pixels, np.asarray(Image.open(job.image)))
+
+
+@pytest.mark.parametrize(
+    ("images", "workers", "processes"),
+    [(6, 1, 0), (1, 2, 0), (3, 2, 0), (4, 2, 2), (6, 2, 2), (5, 8, 2), (6, 8, 3)],
+)
+def test_no_more_processes_are_made_than_pay(
+    album: list[Path], made: list[bytes], images: int, workers: int, processes: int
+) -> None:
+    assert len(judged(album[:images], workers)) == images
+    assert len(made) == processes
+
+
+def test_a_few_images_that_take_long_go_on_in_processes(
+    album: list[Path], made: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "LONG_SECONDS", 0.0)
+    assert len(judged(album[:3], 2)) == 3
+    assert made
+    made.clear()
+    assert len(judged(album[:1], 2)) == 1
+    assert not made
+
+
+class Mine(AgenticIQA):
+    """A program of the user's own."""
+
+
+def test_what_cannot_or_should_not_move_is_judged_in_threads(
+    album: list[Path], made: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = vars(AgenticIQA.offline())
+    mine = Mine(parts["planner"], parts["executor"], parts["summarizer"], parts["replan"])
+    assert len(judged(album, 2, program=mine)) == len(album)
+    assert len(judged(album, 2, lambda result: to_json(result))) == len(album)
+    with dspy.context(callbacks=[dspy.utils.callback.BaseCallback()]):
+        assert len(judged(album, 2)) == len(album)
+    monkeypatch.setattr(row, "__module__", "__main__")
+    monkeypatch.setitem(vars(__import__("__main__")), "row", row)
+    assert len(judged(album, 2)) == len(album)
+    assert not made
+
+
+def test_a_program_that_asks_a_model_is_not_moved(album: list[Path], made: list[bytes]) -> None:
+    asking = Config.model_validate({"replan": {"backend": "vllm.model", "api_base": "http://127.0.0.1:1/v1"}})
+    judged(album, 2, program=AgenticIQA.from_config(asking))
+    assert not made
+
+
+@pytest.mark.usefixtures("made")
+def test_no_process_to_be_had_is_said_in_one_line(album: list[Path]) -> None:
+    hopeless, deadly = album[0].with_stem("hopeless"), album[0].with_stem("deadly")
+    outcomes = judged([hopeless, deadly, *album], 2)
+    assert isinstance(outcomes["hopeless"], UserError)
+    assert not isinstance(outcomes["hopeless"], ImageError)
+    assert str(outcomes["hopeless"]) == "no process could be started to judge in (no room); judge with one worker"
+    assert isinstance(outcomes["deadly"], ImageError)
+    assert len(outcomes) == len(album) + 2
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_image_that_memory_does_not_suffice_for_is_one_failure(
+    album: list[Path], workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = AgenticIQA.forward
+
+    def greedy(self: AgenticIQA, image: Path, *args: Any, **kwargs: Any) -> dspy.Prediction:
+        if image.stem == "3":
+            raise MemoryError
+        return forward(self, image, *args, **kwargs)
+
+    monkeypatch.setattr(AgenticIQA, "forward", greedy)
+    outcomes = judged(album, workers)
+    assert isinstance(outcomes.pop("3"), ImageError)
+    assert not any(isinstance(outcome, Exception) for outcome in outcomes.values())

@@ -1,0 +1,269 @@
+"""A run whose model goes away, refuses, or is interrupted: it ends early, keeps what is finished, and can go on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.backends.limits import LimitReached
+from agenticiqa.programs.batch.stop_rule import IN_A_ROW, StopRule
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError
+from support.fake_server import (
+    Body,
+    Reply,
+    Server,
+    bad_key,
+    by_stage,
+    fake_server,
+    rate_limited,
+    server_error,
+    stage_of,
+)
+
+IMAGES = 14
+PLAN: Body = {
+    "query_type": "IQA",
+    "query_scope": ["Global"],
+    "distortion_source": "Inferred",
+    "distortions": [],
+    "reference_mode": "No-Reference",
+    "required_tool": [],
+    "plan": dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True),
+}
+LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
+ANSWERS = by_stage(
+    {
+        "plan": PLAN,
+        "assessment": {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        dspy.LMAuthError("no such key"),
+        dspy.LMBillingError("no money"),
+        dspy.LMUnsupportedModelError("no such model"),
+        LimitReached("enough"),
+        UserError("a tool that is not installed"),
+    ],
+)
+def test_what_would_fail_for_every_image_ends_a_run_at_once(outcome: Exception) -> None:
+    outages = StopRule(workers=4)
+    assert not outages.end_the_run({"final_answer": 3.0})
+    assert outages.end_the_run(outcome)
+    assert outages.ended_by is outcome
+
+
+@pytest.mark.parametrize(
+    "outcome", [ImageError("broken file"), Unanswered("plan", ["no JSON"]), NoScore("nothing measured"), {"row": 1}]
+)
+def test_what_is_about_one_image_never_ends_a_run(outcome: object) -> None:
+    outages = StopRule(workers=1)
+    assert not any(outages.end_the_run(outcome) for _ in range(100))
+    assert outages.ended_by is None
+
+
+def test_a_model_counts_as_gone_after_failures_in_a_row() -> None:
+    outages, down = StopRule(workers=2), dspy.LMServerError("down")
+    longest = IN_A_ROW + 2 * 2 - 1
+    for _ in range(3):  # an answer in between shows that it is there
+        assert not any(outages.end_the_run(down) for _ in range(longest))
+        assert not outages.end_the_run({"row": 1})
+    assert [outages.end_the_run(down) for _ in range(longest + 1)] == [False] * longest + [True]
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    """Small images, each different."""
+    folder = tmp_path / "album"
+    folder.mkdir()
+    random = np.random.default_rng(7)
+    for number in range(IMAGES):
+        pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((64, 64)).save(folder / f"{number:02}.png")
+    return folder
+
+
+def command(album: Path, server: Server, file: Path, *more: str) -> list[str]:
+    """Two questions for each image, one image after the other."""
+    to = ["--backend", "vllm.test", "--api-base", server.url, "--profile", "fast", "--workers", "1"]
+    return ["assess", str(album), "--jsonl", str(file), *to, *more]
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+class Switch:
+    """Answers until it is broken; ``after`` many assessments it breaks by itself."""
+
+    def __init__(self, fault: Reply, after: int) -> None:
+        self.fault, self.after, self.told, self.broken = fault, after, 0, False
+        self._lock = threading.Lock()
+
+    def __call__(self, request: Body) -> Reply | str:
+        with self._lock:
+            if self.broken:
+                return self.fault
+            if stage_of(request) == "assessment":
+                self.told += 1
+                self.broken = self.told == self.after
+        return ANSWERS(request)
+
+
+def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
+    album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, switch = tmp_path / "scores.jsonl", Switch(server_error(), after=3)
+    with fake_server(switch) as server:
+        assert main(command(album, server, file)) == 1
+        told = capsys.readouterr().err
+        kept = rows(file)
+        assert len(kept) == 3
+        failed = IN_A_ROW + 2
+        assert told.count("something broke\n") == failed
+        assert "3 judged, kept in" in told
+        assert f"stopped; {IMAGES - 3 - failed} images were not judged; the same command with --resume goes on" in told
+        assert len(waits) == 3 * failed, "each of them was tried again three times"
+        asked = len(server.requests)
+        switch.broken = False
+        assert main(command(album, server, file, "--resume")) == 0
+        assert len(server.requests) == asked + 2 * (IMAGES - 3), "nothing that was answered is asked again"
+    assert f"3 of {IMAGES} were judged before" in capsys.readouterr().err
+    assert rows(file)[:3] == kept
+    assert sorted(Path(row["image"]).name for row in rows(file)) == sorted(path.name for path in album.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"), [(bad_key(), "no such key"), (Reply(status=402, raw_body=b'{"error": "pay"}'), "pay")]
+)
+def test_a_key_that_stops_working_in_mid_folder_ends_the_run_at_once(
+    album: Path, tmp_path: Path, fault: Reply, told: str, waits: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scores.jsonl"
+    with fake_server(Switch(fault, after=3)) as server:
+        assert main(command(album, server, file)) == 1
+        assert len(server.requests) == 3 * 2 + 1
+    said = capsys.readouterr().err
+    assert said.count(told) == 1
+    assert f"stopped; {IMAGES - 4} images were not judged" in said
+    assert (len(rows(file)), waits) == (3, [])
+
+
+def test_an_hour_of_waiting_is_not_spent_image_by_image(
+    album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_server(Switch(rate_limited(3600), after=1)) as server:
+        assert main(command(album, server, tmp_path / "scores.jsonl")) == 1
+    assert waits == []
+    assert "it asks to wait 3600 s" in capsys.readouterr().err
+
+
+def test_a_server_that_is_down_from_the_start_is_told_once(
+    album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_server(ANSWERS) as gone:
+        pass
+    assert main(command(album, gone, tmp_path / "scores.jsonl")) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert sum("refused" in line for line in told if line.startswith("agenticiqa:")) == 1
+    assert len(waits) == 3
+
+
+def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
+    album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scores.jsonl"
+    with fake_server(ANSWERS, probes=lambda request: "yes") as server:
+        assert main(command(album, server, file, "--workers", "3", "--max-calls", "15")) == 1
+        assert len(server.requests) == 15
+        told = capsys.readouterr().err
+        assert told.count("the limit of 15 calls is reached") == 1
+        before = len(rows(file))
+        assert before > 0
+        assert f"stopped; {IMAGES - before} images were not judged" in told
+        assert main(command(album, server, file, "--resume")) == 0
+    assert len(rows(file)) == IMAGES
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["answers", "hangs"])
+def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
+    album: Path, tmp_path: Path, hangs: bool
+) -> None:
+    file, stopping = tmp_path / "scores.jsonl", threading.Event()
+
+    def slowly(request: Body) -> Reply | str:
+        stopping.wait(0.1 if not hangs or len(server.requests) < 8 else 1.0)
+        return ANSWERS(request)
+
+    with fake_server(slowly) as server:
+        arguments = command(album, server, file, "--workers", "2")
+        run = subprocess.Popen(
+            [sys.executable, "-m", "agenticiqa.programs.cli", *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        until(lambda: len(server.requests) >= 10 and file.exists() and len(rows(file)) >= 2)
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does it
+        asked = len(server.requests)
+        _, error = run.communicate(timeout=30)
+        assert run.returncode == 130
+        assert error.splitlines()[-1] == "agenticiqa: interrupted"
+        assert "Traceback" not in error
+        assert len(server.requests) <= asked + 2, "no more than what was about to be sent"
+        kept = rows(file)
+        assert 2 <= len(kept) < IMAGES
+        stopping.set()
+        assert main([*arguments, "--resume"]) == 0
+    assert rows(file)[: len(kept)] == kept
+    assert len(rows(file)) == IMAGES
+
+
+def test_a_second_ctrl_c_leaves_at_once_with_what_is_finished(album: Path, tmp_path: Path) -> None:
+    file, stopping = tmp_path / "scores.jsonl", threading.Event()
+
+    def hanging(request: Body) -> Reply | str:
+        if len(server.requests) > 12:
+            stopping.wait(60)
+        return ANSWERS(request)
+
+    with fake_server(hanging) as server:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "agenticiqa.programs.cli", *command(album, server, file, "--workers", "2")],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert run.stderr is not None
+        until(lambda: len(server.requests) >= 14 and file.exists() and len(rows(file)) >= 2)
+        kept = rows(file)
+        os.killpg(run.pid, signal.SIGINT)
+        assert any("Ctrl-C again leaves at once" in line for line in run.stderr)
+        os.killpg(run.pid, signal.SIGINT)
+        run.wait(timeout=10)
+        stopping.set()
+    assert run.returncode == 130
+    assert rows(file) == kept
+
+
+def until(reached: Callable[[], bool]) -> None:
+    for _ in range(1200):
+        if reached():
+            return
+        time.sleep(0.025)
+    raise AssertionError("it never came to that")

@@ -1,0 +1,109 @@
+"""A function in another process: its results, errors and log come over, and nothing of it outlives its use."""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from agenticiqa.programs.batch.worker import ONE_THREAD, Died, NotStarted, Worker
+from agenticiqa.programs.errors import Unanswered
+from support.elsewhere import obey
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="needs signals")
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Worker]:
+    apart = Worker(pickle.dumps(obey))
+    yield apart
+    apart.close()
+
+
+def test_it_runs_elsewhere_with_one_thread_and_the_same_search_path(process: Worker) -> None:
+    told = process("tell")
+    assert told["pid"] != os.getpid()
+    assert told["environment"].items() >= ONE_THREAD.items()
+    assert set(told["path"]) >= set(filter(None, sys.path))
+
+
+def test_an_error_is_raised_here_and_tells_where_it_arose(process: Worker) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        process("divide")
+    assert "elsewhere.py" in raised.value.__notes__[0]
+    assert process("well?") == "well?"
+
+
+def test_what_cannot_be_sent_over_is_an_error_that_says_so(process: Worker) -> None:
+    with pytest.raises(RuntimeError, match="a and b"):
+        process("fail in an odd way")
+    with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
+        process("return a function")
+    assert process("well?") == "well?"
+
+
+def test_an_answer_that_never_came_is_told_whole(process: Worker) -> None:
+    with pytest.raises(Unanswered, match="planner: no usable answer") as raised:
+        process("give up")
+    assert (raised.value.reasons, raised.value.last_output) == (["it was no JSON"], "the moon")
+
+
+def test_what_is_printed_or_read_there_does_not_get_between(process: Worker) -> None:
+    assert process("print") == 6
+    with pytest.raises(EOFError):
+        process("read")
+    assert process("well?") == "well?"
+
+
+def test_what_it_logs_is_logged_here(process: Worker) -> None:
+    told: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(f"{record.name}: {record.getMessage()}")
+
+    listener = Listener()
+    logging.getLogger("agenticiqa").addHandler(listener)
+    try:
+        process("log")
+    finally:
+        logging.getLogger("agenticiqa").removeHandler(listener)
+    assert told == ["agenticiqa.elsewhere: 2 lines\nof it"]
+
+
+@pytest.mark.parametrize(
+    ("order", "said"), [("exit", "ended with status 3"), pytest.param("be killed", "memory", marks=POSIX)]
+)
+def test_its_death_is_told_and_the_next_call_gets_a_new_one(process: Worker, order: str, said: str) -> None:
+    before = process("tell")["pid"]
+    with pytest.raises(Died, match=said):
+        process(order)
+    assert process("tell")["pid"] != before
+
+
+def test_a_process_that_cannot_start_is_told_from_one_that_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotStarted, match="status 1"):
+        Worker(b"no pickle")("well?")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(NotStarted, match="nowhere"):
+        Worker(pickle.dumps(obey))("well?")
+
+
+PARENT = """
+import os, pickle
+from agenticiqa.programs.batch.worker import Worker
+process = Worker(pickle.dumps(str))
+assert process(7) == "7"
+os.kill(os.getpid(), 9)
+"""
+
+
+@POSIX
+def test_it_ends_with_its_parent_even_if_that_is_killed() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stderr=subprocess.PIPE)
+    _, error = parent.communicate(timeout=60)  # stderr is closed when the last process that has it is gone
+    assert parent.returncode == -9
+    assert error == b""

@@ -1,0 +1,225 @@
+"""The command line as a user meets it: what is printed where, exit statuses, resuming, messages of one line."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from agenticiqa.programs.cli import assess
+from agenticiqa.programs.cli.main import main
+
+KEYS = [
+    "image",
+    "image_sha256",
+    "reference",
+    "query",
+    "query_type",
+    "final_answer",
+    "quality_score",
+    "quality_level",
+    "quality_reasoning",
+    "quality_probs",
+    "probability_source",
+    "probability_mass",
+    "plan",
+    "executor_evidence",
+    "summarizer_result",
+    "iteration_count",
+    "replan_history",
+    "backend",
+    "retries",
+    "usage",
+    "usage_by_stage",
+    "timings_ms",
+    "version",
+]
+
+
+@pytest.fixture
+def album(tmp_path, examples):
+    """Three judgeable images in a folder."""
+    folder = tmp_path / "album"
+    folder.mkdir()
+    for name in ("coffee_jpeg.jpg", "astronaut_blur.png", "chelsea_noise.png"):
+        shutil.copy(examples / name, folder)
+    return folder
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_one_image_is_one_json_object_with_the_documented_keys(examples, capsys):
+    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert list(row) == KEYS
+    assert row["query_type"] == "scoring"
+    assert row["final_answer"] == row["quality_score"]
+    assert 1 <= row["quality_score"] <= 5
+    assert row["backend"] == "offline"
+    assert row["usage"] == {}
+
+
+def test_a_degraded_copy_scores_below_its_original(examples, capsys):
+    original = str(examples / "coffee.webp")
+    scores = []
+    for name in ("coffee.webp", "coffee_jpeg.jpg"):
+        assert main(["assess", str(examples / name), "--reference", original, "--json"]) == 0
+        scores.append(json.loads(capsys.readouterr().out)["quality_score"])
+    assert scores[0] > 4 > 3 > scores[1]
+
+
+def test_several_images_are_a_list_in_the_order_given(album, capsys):
+    assert main(["assess", str(album), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [os.path.basename(row["image"]) for row in rows] == sorted(path.name for path in album.iterdir())
+
+
+def test_without_a_terminal_each_result_is_one_json_line(album, capsys):
+    assert main(["assess", str(album)]) == 0
+    assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) == 3
+
+
+def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypatch):
+    file = tmp_path / "scores.jsonl"
+    assert main(["assess", str(album), "--jsonl", str(file)]) == 0
+    whole = file.read_bytes()
+    file.write_bytes(whole[: whole.rindex(b'{"image"') + 40])  # as a kill leaves it: two rows and a half
+    assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
+    assert len(lines(file)) == 3
+    told = capsys.readouterr().err
+    assert "2 of 3 were judged before" in told
+    assert f"1 judged, kept in {file}" in told
+    assert main(["assess", str(album), "--jsonl", str(file), "--resume", "--query", "Is it blurry?"]) == 0
+    assert len(lines(file)) == 6, "another question is another judgement"
+
+
+def test_results_are_never_written_over(album, tmp_path, capsys):
+    file = tmp_path / "scores.jsonl"
+    file.write_text("{}\n")
+    assert main(["assess", str(album), "--jsonl", str(file)]) == 2
+    assert file.read_text() == "{}\n"
+    assert "--resume" in capsys.readouterr().err
+
+
+def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, capsys):
+    (album / "broken.jpg").write_bytes((album / "coffee_jpeg.jpg").read_bytes()[:900])
+    file = tmp_path / "scores.jsonl"
+    assert main(["assess", str(album), "--jsonl", str(file)]) == 1
+    assert len(lines(file)) == 3
+    assert "broken.jpg" in capsys.readouterr().err
+
+
+def test_finished_rows_survive_an_interruption(album, tmp_path, capsys, monkeypatch):
+    judge_many = assess.judge_many
+
+    def interrupted(*given):
+        yield next(judge_many(*given))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(assess, "judge_many", interrupted)
+    file = tmp_path / "scores.jsonl"
+    assert main(["assess", str(album), "--jsonl", str(file)]) == 130
+    assert len(lines(file)) == 1
+    monkeypatch.undo()
+    assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
+    assert len(lines(file)) == 3
+
+
+def test_a_folder_of_references_is_matched_by_name(examples, tmp_path, capsys):
+    references = tmp_path / "originals"
+    references.mkdir()
+    shutil.copy(examples / "coffee.webp", references / "coffee_jpeg.webp")
+    picture = str(examples / "coffee_jpeg.jpg")
+    assert main(["assess", picture, "--reference", str(references), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["reference_mode"] == "Full-Reference"
+    assert main(["assess", str(examples / "astronaut_blur.png"), "--reference", str(references)]) == 2
+    assert "astronaut_blur.png" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.jpg"], "nowhere.jpg"),
+        (["{image}", "--query", "  "], "question is empty"),
+        (["{image}", "--query", "Use LPIPS to rate the quality."], "LPIPS"),
+        (["{image}", "--query", "Use SSIM to rate the quality."], "reference"),
+        (["{image}", "--reference", "{other}"], "resize_reference|--resize-reference"),
+        (["{image}", "--backend", "clever"], "clever"),
+        (["{image}", "--backend", "openai.gpt-4o"], "OPENAI_API_KEY"),
+        (["{image}", "--api-base", "http://127.0.0.1:1/v1"], "--backend"),
+        (["{image}", "--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["{image}", "--resume"], "--jsonl"),
+        (["{image}", "--workers", "0"], "--workers"),
+        (["README.md"], "README.md"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_status_2(arguments, said, examples, capsys):
+    places = {"image": examples / "coffee_jpeg.jpg", "other": examples / "chelsea.webp"}
+    assert main(["assess", *(argument.format(**places) for argument in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert any(part in error for part in said.split("|"))
+    assert "Traceback" not in error
+
+
+def test_no_command_and_unknown_options_are_usage(capsys):
+    for arguments in ([], ["assess"], ["assess", "x.jpg", "--jsonl", "a", "--json"], ["judge"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 2
+
+
+def test_tools_lists_kind_direction_and_range(capsys):
+    assert main(["tools", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["GMSD"]["kind"] == "FR"
+    assert rows["GMSD"]["direction"] == "lower"
+    assert main(["tools"]) == 0
+    table = capsys.readouterr().out
+    assert "HaarPSI" in table
+    assert "pip install 'agenticiqa[pyiqa]'" in " ".join(table.split())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, tmp_path, workers):
+    for copy in range(60):
+        shutil.copy(album / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")
+    file = tmp_path / "scores.jsonl"
+    command = [sys.executable, "-m", "agenticiqa.programs.cli", "assess", str(album), "--jsonl", str(file)]
+    run = subprocess.Popen(
+        [*command, "--workers", str(workers)], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    for _ in range(1200):
+        time.sleep(0.05)
+        if file.exists() and file.read_text().count("\n") >= 2:
+            break
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does it
+    _, error = run.communicate(timeout=30)  # stderr is closed when the last process that has it is gone
+    assert run.returncode == 130
+    assert error.splitlines()[-1] == "agenticiqa: interrupted"
+    assert "Traceback" not in error
+    assert 2 <= len(lines(file)) < 63
+
+
+def test_a_closed_pipe_is_no_error(album):
+    command = f"{sys.executable} -m agenticiqa.programs.cli assess {album} | head -c 10; echo status ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert "status 0" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_the_program_is_quick_and_light():
+    code = (
+        "import sys, agenticiqa.programs, agenticiqa.programs.assess as a\n"
+        "heavy = {'datasets', 'litellm', 'torch', 'onnxruntime', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "print(a.AgenticIQA.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "AgenticIQA", done.stderr

@@ -1,0 +1,348 @@
+"""What is told of a run: each step as a record with its figures, on stderr and in a file, and nothing secret."""
+
+import base64
+import json
+import logging
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from agenticiqa.configs import load_config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch import judge_many as judging
+from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.cli.live_rows import shortened
+from agenticiqa.programs.cli.logs import LOGGER, STANDARD, told
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.errors import UserError
+from support.fake_server import Body, Reply, by_stage, fake_server
+from support.full_run import DOUBT, SCRIPT, configuration
+from support.judging import ANSWER, LOGS
+
+KEY = "sk-a-key-that-nobody-may-see"
+RATE = "Rate the perceptual quality of this image."
+
+
+class Kept(logging.Handler):
+    """Keeps the records."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+def keep() -> Iterator[list[logging.LogRecord]]:
+    kept, log = Kept(), logging.getLogger(LOGGER)
+    level = log.level
+    log.addHandler(kept)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield kept.records
+    finally:
+        log.removeHandler(kept)
+        log.setLevel(level)
+
+
+@pytest.fixture
+def kept() -> Iterator[list[logging.LogRecord]]:
+    """Every record of ours."""
+    yield from keep()
+
+
+@pytest.fixture(scope="module")
+def full(
+    tmp_path_factory: pytest.TempPathFactory, examples: Path
+) -> Iterator[tuple[list[logging.LogRecord], dspy.Prediction]]:
+    """The records of one image with all that may happen, and its result."""
+    recording = keep()
+    records = next(recording)
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = AgenticIQA.from_config(load_config(configuration(tmp_path_factory.mktemp("full"), server.url)))
+        result = program(examples / "coffee.webp", RATE)
+    yield [*records], result
+    next(recording, None)
+
+
+def fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in STANDARD}
+
+
+def named(records: list[logging.LogRecord], event: str) -> list[dict[str, Any]]:
+    return [fields(record) for record in records if vars(record).get("event") == event]
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_run_is_told_step_by_step(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
+    events = [vars(record).get("event") for record in full[0] if record.levelno >= logging.INFO]
+    beside = {"asked", "answered", "rejected", "analysed", "selected", "measured", "retry"}  # what runs side by side
+    rounds = ["planned", "detected", "summarizing", "scored", "replan", "planned", "summarizing", "scored", "replan"]
+    assert [event for event in events if event not in beside] == ["begun", *rounds, "done"]
+    one = events[events.index("detected") : events.index("summarizing")]
+    two = events[len(events) - events[::-1].index("planned") : len(events) - events[::-1].index("summarizing")]
+    for told_in_round in (one, two):
+        assert told_in_round.index("selected") < told_in_round.index("measured")
+        assert told_in_round.count("analysed") == 1
+    assert events.index("asked") < events.index("retry") < events.index("answered") < events.index("planned")
+
+
+def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy.Prediction], examples: Path) -> None:
+    records, result = full
+    (begun,) = named(records, "begun")
+    assert (begun["size"], begun["reference"], begun["query"]) == ([600, 400], None, RATE)
+    assert begun["backend"] == "vllm.test"
+    first, second = named(records, "planned")
+    assert first["flags"] == dict.fromkeys(first["flags"], True)
+    assert (first["query_type"], first["scope"], first["reference_mode"]) == ("IQA", ["Global"], "No-Reference")
+    assert (second["distortions"], second["flags"]["distortion_detection"]) == ({"Global": ["Blurs"]}, False)
+    assert 0 < first["seconds"] < result.timings_ms["plan"] / 1000
+    (detected,) = named(records, "detected")
+    assert detected["distortions"] == {"Global": ["Blurs", "Noise"]}
+    severities = [told["analysis"]["Global"][0]["severity"] for told in named(records, "analysed")]
+    assert severities == ["severe", "slight"]
+    assert named(records, "analysed")[0]["analysis"]["Global"][0]["explanation"] == "Blurs in Global."
+    logged = [call.model_dump() for call in result.executor_evidence.tool_log]
+    measured = [{key: told[key] for key in logged[0]} for told in named(records, "measured") if told["iteration"] == 1]
+    assert measured == logged
+    for scored in named(records, "scored"):
+        assert scored["probability_source"] == "quality_probs"
+        assert sum(scored["probabilities"].values()) == pytest.approx(1)
+        expectation = sum(int(level) * share for level, share in scored["probabilities"].items())
+        assert scored["level_expectation"] == pytest.approx(expectation)
+        assert scored["tool_mean"] == pytest.approx(result.executor_evidence.overall_mean)
+    assert named(records, "scored")[-1]["score"] == result.quality_score
+    early, late = named(records, "summarizing")
+    assert (early["mode"], early["distortions"], early["tool_scores"]) == ("scoring", 2, 3)
+    assert (late["distortions"], late["tool_scores"]) == (1, len(result.executor_evidence.scores))
+    again, stands = named(records, "replan")
+    assert (again["need_replan"], again["reason"], again["iteration"]) == (True, DOUBT, 0)
+    assert (stands["need_replan"], stands["iteration"]) == (False, 1)
+    assert all(told["image"] == str(examples / "coffee.webp") for told in [*named(records, "done"), begun, again])
+
+
+def test_what_was_asked_and_spent_adds_up(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
+    records, result = full
+    answered, (rejected,), (done,) = named(records, "answered"), named(records, "rejected"), named(records, "done")
+    assert (rejected["stage"], rejected["attempt"]) == ("distortion analysis", 1)
+    assert "JSON" in rejected["reason"]
+    assert [told["attempt"] for told in answered if told["stage"] == "distortion analysis"] == [2, 1]
+    assert len(named(records, "asked")) == len(answered) + 1
+    spent = result.usage_by_stage.values()
+    for key in ("calls", "retries", "input_tokens", "output_tokens", "usd"):
+        assert done[key] == pytest.approx(sum(stage[key] for stage in spent))
+    assert done["retries"] == len(named(records, "retry")) == 1
+    assert done["input_tokens"] == sum(told["input_tokens"] for told in answered) + 10  # of the rejected answer
+    assert (done["score"], done["iterations"]) == (result.quality_score, 1)
+    assert done["seconds"] > sum(told["seconds"] for told in answered) / 2  # two stages ran side by side
+
+
+def test_prompts_are_told_at_debug_steps_at_info_trouble_as_warnings(
+    full: tuple[list[logging.LogRecord], dspy.Prediction],
+) -> None:
+    levels = {vars(record).get("event"): record.levelname for record in full[0]}
+    assert {name for name, level in levels.items() if level == "DEBUG"} == {"prompt", "reply"}
+    assert {name for name, level in levels.items() if level == "WARNING"} == {"rejected", "retry"}
+    assert "ERROR" not in levels.values()
+
+
+def test_fields_are_plain_json_and_messages_are_sentences(
+    full: tuple[list[logging.LogRecord], dspy.Prediction],
+) -> None:
+    for record in full[0]:
+        assert json.loads(json.dumps(fields(record), allow_nan=False)).keys() == fields(record).keys()
+        assert len(record.getMessage()) > 10
+
+
+def test_neither_image_bytes_nor_pixels_are_in_any_record(
+    full: tuple[list[logging.LogRecord], dspy.Prediction], examples: Path
+) -> None:
+    data = (examples / "coffee.webp").read_bytes()
+    everything = "".join(f"{record.getMessage()}{fields(record)}" for record in full[0])
+    for form in (base64.b64encode(data).decode()[:60], repr(data[:60])[2:-1], "array(", ";base64"):
+        assert form not in everything
+
+
+def test_a_repeated_run_says_that_its_answers_came_from_the_cache(
+    tmp_path: Path, examples: Path, kept: list[logging.LogRecord]
+) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = AgenticIQA.from_config(load_config(configuration(tmp_path, server.url)))
+        program(examples / "coffee.webp", RATE)
+        kept.clear()
+        program(examples / "coffee.webp", RATE)
+    assert {told["cached"] for told in named(kept, "answered")} == {True}
+    (done,) = named(kept, "done")
+    assert (done["calls"], done["input_tokens"], done["cached"]) == (0, 0, len(named(kept, "answered")))
+
+
+def test_an_answer_in_words_is_told_with_its_reason(
+    tmp_path: Path, examples: Path, kept: list[logging.LogRecord]
+) -> None:
+    script = {**SCRIPT, "plan": {**SCRIPT["plan"][1], "query_type": "Other", "plan": dict.fromkeys(LOGS, False)}}
+    script["plan"]["plan"] = dict.fromkeys(SCRIPT["plan"][1]["plan"], False)
+    with fake_server(by_stage(script)) as server:
+        program = AgenticIQA.from_config(load_config(configuration(tmp_path, server.url)))
+        program(examples / "coffee.webp", "What is the mood of this picture?")
+    (told,) = named(kept, "concluded")
+    assert (told["answer"], told["reasoning"]) == (ANSWER["final_answer"], ANSWER["quality_reasoning"])
+    assert named(kept, "done")[0]["score"] is None
+
+
+def test_an_outage_and_its_fallback_are_told(
+    tmp_path: Path, examples: Path, kept: list[logging.LogRecord], waits: list[float]
+) -> None:
+    down = Reply(status=503, raw_body=b'{"error": {"message": "away"}}')
+    with fake_server(down) as first, fake_server(by_stage(SCRIPT)) as second:
+        asking = configuration(
+            tmp_path, first.url, fallback_backend="vllm.other", fallback_api_base=second.url, max_retries=1
+        )
+        AgenticIQA.from_config(load_config(asking))(examples / "coffee.webp", RATE)
+    told = named(kept, "fallback")[0]
+    assert told["stage"] == "planner"
+    assert "away" in told["reason"]
+    assert named(kept, "done")
+
+
+def test_a_failed_image_is_told_too(tmp_path: Path, kept: list[logging.LogRecord]) -> None:
+    gone = tmp_path / "gone.png"
+    with pytest.raises(UserError):
+        AgenticIQA.offline()(gone)
+    (told,) = named(kept, "failed")
+    assert (told["image"], told["error"]) == (str(gone), "ImageNotFound")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_every_record_says_which_image_it_is_about(
+    tmp_path: Path, examples: Path, kept: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    """Side by side in threads, and in processes of their own."""
+    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    paths = [tmp_path / f"{number}.png" for number in range(4)]
+    for path in paths:
+        path.symlink_to(examples / "chelsea_noise.png")
+    offline = AgenticIQA.offline()
+
+    class Here(AgenticIQA):
+        """Made in a test, so that no process can import it."""
+
+    program = offline if apart else Here(offline.planner, offline.executor, offline.summarizer, offline.replan)
+    assert len(list(judge_many(program, [Job(path, RATE) for path in paths], workers=2))) == 4
+    steps = [fields(record) for record in kept if "event" in vars(record)]
+    for path in paths:
+        own = [step["event"] for step in steps if step["image"] == str(path)]
+        assert (own[0], own[-1], len(own)) == ("begun", "done", len(steps) / 4)
+
+
+def test_offline_nothing_is_printed_without_v(examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--json"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_without_v_only_warnings_are_printed(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        asking = configuration(tmp_path, server.url)
+        assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
+    printed = [line for line in capsys.readouterr().err.splitlines() if "JSON schema" not in line]  # the probe's line
+    assert len(printed) == 2
+    assert "429" in printed[0]
+    assert printed[1].startswith("distortion analysis: attempt 1 of 3 rejected")
+
+
+def test_the_log_file_has_one_json_object_for_each_record(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, command = tmp_path / "run.log", ["assess", str(examples / "coffee.webp"), "--json", "--log"]
+    with fake_server(by_stage(SCRIPT)) as server:
+        assert main([*command, str(log), "--config", str(configuration(tmp_path, server.url))]) == 0
+    written = rows(log)
+    assert len(capsys.readouterr().err.splitlines()) < len(written)
+    for row in written:
+        assert {"time", "level", "logger", "message"} <= row.keys()
+        assert datetime.fromisoformat(row["time"]).utcoffset() is not None
+        assert row["level"] in ("DEBUG", "INFO", "WARNING")
+        assert row["logger"].startswith("agenticiqa.")
+        assert len(row["message"]) < 2100
+    steps = [row for row in written if "event" in row]
+    assert {row["image"] for row in steps} == {str(examples / "coffee.webp")}
+    (prompt, *_) = [row for row in steps if row["event"] == "prompt"]
+    assert prompt["message"].startswith("planner: attempt 1 of 3")
+    assert "characters left out" in prompt["message"]
+    assert prompt["message"].endswith("[image] LoadedImage")
+    assert [row["image"] for row in written if row.get("event") == "retry"] == [str(examples / "coffee.webp")]
+
+    assert main([*command, str(log)]) == 0
+    assert rows(log)[: len(written)] == written
+    assert rows(log)[-1]["event"] == "done"
+
+
+def test_a_log_that_cannot_be_opened_is_told_in_one_line(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--log", str(tmp_path / "no" / "log")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("agenticiqa: --log ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_full_disk_ends_the_log_and_not_the_run(examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--json", "--log", "/dev/full"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["quality_score"] > 1
+    assert err.count("\n") == 1
+    assert "the log /dev/full ends here" in err
+
+
+def test_a_key_is_nowhere_even_when_the_server_repeats_it(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SERVER_KEY", KEY)
+    log, data = tmp_path / "run.log", (examples / "coffee.webp").read_bytes()
+
+    def refuse(request: Body) -> Reply:
+        return Reply(status=401, raw_body=json.dumps({"error": {"message": f"no such key: {KEY}"}}).encode())
+
+    for reply, status in ((by_stage(SCRIPT), 0), (refuse, 1)):
+        with fake_server(reply) as server:
+            asking = configuration(tmp_path, server.url, api_key_env="MY_SERVER_KEY")
+            command = ["assess", str(examples / "coffee.webp"), "-vv", "--log", str(log), "--config", str(asking)]
+            assert main([*command, "--no-cache"]) == status
+            assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    out, err = capsys.readouterr()
+    for text in (out, err, log.read_text()):
+        assert text
+        assert KEY not in text
+        assert base64.b64encode(data).decode()[:60] not in text
+    assert rows(log)[-1]["event"] == "failed"
+
+
+def test_logging_is_afterwards_as_it_was() -> None:
+    log = logging.getLogger(LOGGER)
+    before = (list(log.handlers), log.propagate, log.level)
+    with told(2):
+        assert log.level == logging.DEBUG
+    assert (list(log.handlers), log.propagate, log.level) == before
+
+
+@pytest.mark.parametrize("length", [10, 99, 100, 101, 5000])
+def test_a_long_text_keeps_its_beginning_and_its_end(length: int) -> None:
+    text = "".join(chr(97 + number % 26) for number in range(length))
+    short = shortened(text, 100)
+    if length <= 100:
+        assert short == text
+    else:
+        assert short.startswith(text[:50])
+        assert short.endswith(text[-50:])
+        assert f"({length - 100} characters left out)" in short

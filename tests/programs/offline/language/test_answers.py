@@ -1,0 +1,207 @@
+"""The offline answerer: a table of questions with the answers that follow, and what holds for every question."""
+
+import random
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenticiqa.programs.offline.language.answers import Answered, answer_from_evidence
+from agenticiqa.programs.offline.perception import Finding
+from agenticiqa.programs.stages.question import parse_options, question_part
+from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput
+from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+
+TABLE = yaml.safe_load(Path(__file__).with_name("answer_cases.yaml").read_text())
+CASES = [(group, case) for group, cases in TABLE.items() for case in cases]
+CHOICES = [case for _, case in CASES if parse_options(case["query"])]
+KINDS: dict[DetectableDistortion, tuple[str, ...]] = {
+    "Blurs": ("defocus or motion blur", "motion blur", ""),
+    "Color distortions": ("oversaturation", "desaturation", "color cast"),
+    "Compression": ("JPEG blocking",),
+    "Noise": ("Gaussian noise", "impulse noise"),
+    "Brightness change": ("underexposure", "overexposure", ""),
+    "Sharpness": ("lack of sharpness", "oversharpening"),
+    "Contrast": ("low contrast", "high contrast"),
+}
+LETTERS = "ABCDEFGHIJ"
+
+
+def findings_of(found: Mapping[str, tuple[float, str]]) -> dict[DetectableDistortion, Finding]:
+    measured = {name: found.get(name, (0.0, "")) for name in DETECTABLE}
+    return {
+        name: Finding(severity=severity, subtype=kind, explanation=f"It measures {severity:.2f}.")
+        for name, (severity, kind) in measured.items()
+    }
+
+
+def evidence_of(regions: list[str]) -> ExecutorOutput:
+    row = DistortionAnalysis(type="Blurs", severity="none", explanation="measured")
+    return ExecutorOutput(distortion_analysis={region: [row] for region in regions} or None)
+
+
+def answered(case: Mapping[str, Any]) -> Answered:
+    found = case["found"]
+    return answer_from_evidence(
+        case["query"],
+        case.get("options", parse_options(case["query"])),
+        findings_of(found),
+        evidence_of(case.get("regions", [])),
+        case.get("level", 5 - max((severity for severity, _ in found.values()), default=0.0)),
+        compared=case.get("reference", False),
+    )
+
+
+def yes_or_no(query: str, **found: tuple[float, str]) -> str:
+    return answered({"query": query, "found": found}).final_answer.partition(",")[0]
+
+
+any_findings = st.fixed_dictionaries(
+    {name: st.tuples(st.floats(0, 4), st.sampled_from(kinds)) for name, kinds in KINDS.items()}
+)
+
+
+@pytest.mark.parametrize(("group", "case"), CASES, ids=[f"{group}-{case['query'][:60]}" for group, case in CASES])
+def test_the_answer_follows_from_the_measurements(group: str, case: dict[str, Any]) -> None:
+    result = answered(case)
+    if parse_options(case["query"]) or case["answer"] == UNABLE:
+        assert result.final_answer == case["answer"], result.reasoning
+    else:
+        assert re.match(case["answer"], result.final_answer), result
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5), reference=st.booleans())
+def test_a_choice_is_a_letter_offered_or_none(
+    case: dict[str, Any], found: dict[str, tuple[float, str]], level: float, reference: bool
+) -> None:
+    result = answered({**case, "found": found, "level": level, "reference": reference})
+    assert result.final_answer in (*parse_options(case["query"]), UNABLE)
+    assert result.reasoning
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5), seed=st.integers(0, 1000))
+def test_the_order_of_the_options_does_not_matter(
+    case: dict[str, Any], found: dict[str, tuple[float, str]], level: float, seed: int
+) -> None:
+    # Said so that the shuffled options are the only ones: the question itself may spell options out.
+    options = parse_options(case["query"])
+    texts = list(options.values())
+    random.Random(seed).shuffle(texts)
+    shuffled = dict(zip(LETTERS, texts, strict=False))
+    case = {**case, "query": question_part(case["query"]), "found": found, "level": level}
+    before, after = (answered({**case, "options": given}).final_answer for given in (options, shuffled))
+    assert options.get(before, UNABLE) == shuffled.get(after, UNABLE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(found=any_findings, level=st.floats(1, 5), reference=st.booleans())
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What is the man holding? A. Umbrella B. Camera",
+        "Is this photo beautiful? A. Yes B. No",
+        "Does the blur make the mood calmer? A. Yes B. No",
+        "Which object is the blurriest? A. The dog B. The car",
+        "How is the composition? A. Good B. Average C. Poor",
+        "Is the lighting dramatic?",
+        "What color is the sky?",
+        "Was this picture taken by a professional?",
+        "Describe what the people are doing.",
+    ],
+)
+def test_what_measurements_cannot_tell_stays_open_whatever_they_are(
+    query: str, found: dict[str, tuple[float, str]], level: float, reference: bool
+) -> None:
+    result = answered({"query": query, "found": found, "level": level, "reference": reference})
+    assert result.final_answer == UNABLE
+    assert "--backend" in result.reasoning
+
+
+@settings(max_examples=100, deadline=None)
+@given(lower=st.floats(0, 4), upper=st.floats(0, 4))
+def test_more_noise_never_makes_a_noisy_picture_clean(lower: float, upper: float) -> None:
+    lower, upper = sorted((lower, upper))
+    for query in ("Is it noisy?", "Is there any noise?", "Is it very noisy?"):
+        if yes_or_no(query, Noise=(lower, "")) == "Yes":
+            assert yes_or_no(query, Noise=(upper, "")) == "Yes"
+
+
+@settings(max_examples=40, deadline=None)
+@given(found=any_findings, level=st.floats(1, 5))
+@pytest.mark.parametrize(
+    ("claim", "denial"),
+    [
+        ("Is the image noisy?", "Is the image not noisy?"),
+        ("Is there any noise?", "Is it free of noise?"),
+        ("Is the picture sharp?", "Is the picture not sharp?"),
+        ("Is it underexposed?", "Is it not underexposed?"),
+        ("Is the quality good?", "Is the quality not good?"),
+    ],
+)
+def test_a_claim_and_its_denial_are_never_both_so(
+    claim: str, denial: str, found: dict[str, tuple[float, str]], level: float
+) -> None:
+    given = {"found": found, "level": level}
+    answers = [answered({"query": query, **given}).final_answer.partition(",")[0] for query in (claim, denial)]
+    assert sorted(answers) in (["No", "Yes"], [UNABLE, UNABLE])
+
+
+def test_a_negative_question_is_answered_like_the_positive_one() -> None:
+    for severity in (0.2, 2.4):
+        assert yes_or_no("Isn't it noisy?", Noise=(severity, "")) == yes_or_no("Is it noisy?", Noise=(severity, ""))
+
+
+def test_an_answer_about_a_region_says_that_the_whole_image_was_measured() -> None:
+    case = {"query": "Is the vehicle blurry? A. Yes B. No", "found": {"Blurs": (2.0, "")}}
+    for regions in (["vehicle"], []):
+        result = answered({**case, "regions": regions})
+        assert result.final_answer == "A"
+        assert "whole image was measured, not only vehicle" in result.reasoning
+
+
+def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() -> None:
+    evidence = ExecutorOutput(quality_scores={"Global": {"Noise": ("BRISQUE", 2.6)}})
+    found = findings_of({"Noise": (2.0, "Gaussian noise")})
+    result = answer_from_evidence("Is it noisy?", {}, found, evidence, 3.0, compared=False)
+    assert result.final_answer == "Yes, moderate Gaussian noise"
+    for part in ("moderate", "It measures 2.00", "BRISQUE", "2.60"):
+        assert part in result.reasoning
+
+
+def test_a_tool_asked_for_by_name_is_answered_with_its_score() -> None:
+    evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("MS_SSIM", 4.21)}})
+    result = answer_from_evidence("What is the MS-SSIM?", {}, findings_of({}), evidence, 3.0, compared=True)
+    assert result.final_answer.startswith("MS_SSIM 4.21")
+
+
+def test_a_comparison_without_a_reference_asks_for_one() -> None:
+    result = answered({"query": "Is it worse than the original?", "found": {"Noise": (3.0, "")}})
+    assert result.final_answer == UNABLE
+    assert "--reference" in result.reasoning
+
+
+def test_a_tie_names_the_options_that_fit_equally_well() -> None:
+    case = {"query": "What is the worst? A. Noise B. Blur C. Haze", "found": {"Noise": (3.0, ""), "Blurs": (3.0, "")}}
+    result = answered(case)
+    assert result.final_answer == UNABLE
+    assert "A" in result.reasoning
+    assert "B" in result.reasoning
+
+
+def test_without_any_measurement_nothing_is_answered() -> None:
+    for _, case in CASES:
+        options = parse_options(case["query"])
+        result = answer_from_evidence(case["query"], options, {}, ExecutorOutput(), 3.0, compared=False)
+        assert result.final_answer == UNABLE
+
+
+def test_an_option_of_doubt_does_not_stand_in_the_way() -> None:
+    case = {"query": "Is it noisy? A. Yes B. No C. Cannot tell", "found": {"Noise": (3.0, "")}}
+    assert answered(case).final_answer == "A"

@@ -1,0 +1,238 @@
+"""Pictures of assessments: the damage shows where it is, the scale means the same for every image, nothing is lost."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.images import load
+from agenticiqa.programs.pictures import draw, heatmap
+from agenticiqa.programs.pictures.draw import draw_assessment, picture_paths
+from agenticiqa.programs.pictures.heatmap import EXTREME, blend, drawn_damage, heats
+from agenticiqa.programs.tools import CARDS
+from agenticiqa.programs.tools.distort import distort
+from agenticiqa.signatures.types import ToolCall
+from support.ladders import scene
+
+SIDE = 256
+
+
+@pytest.fixture(scope="module")
+def program():
+    return AgenticIQA.offline()
+
+
+@pytest.fixture(scope="module")
+def photo(examples):
+    return load(examples / "astronaut.webp").pixels[:SIDE, 60 : 60 + SIDE]
+
+
+def image(pixels):
+    return Image.fromarray(np.ascontiguousarray(pixels))
+
+
+def quadrant_damaged(photo, kind):
+    """The photo with its lower right quarter under an extreme distortion."""
+    pixels = photo.copy()
+    half = SIDE // 2
+    pixels[half:, half:] = distort(photo[half:, half:], kind, 5)
+    return pixels
+
+
+def redness(pixels):
+    """How much redder than blue, in grey levels: 0 for grey."""
+    return float(np.mean(pixels[..., 0].astype(float) - pixels[..., 2]))
+
+
+def quarters(pixels):
+    height, width = pixels.shape[0] // 2, pixels.shape[1] // 2
+    return pixels[height:, width:], [pixels[:height, :width], pixels[:height, width:], pixels[height:, :width]]
+
+
+@pytest.mark.parametrize(("kind", "compared"), [("jpeg", True), ("gaussian_blur", True), ("white_noise", False)])
+def test_the_damaged_quarter_is_the_reddest(program, photo, kind, compared, tmp_path):
+    result = program(image(quadrant_damaged(photo, kind)), reference=image(photo) if compared else None)
+    drawn = heats(result)[-1]
+    damaged, rest = quarters(heatmap.paint(result.image.pixels, drawn, (320, 320)))
+    assert redness(damaged) > 2 * max(map(redness, rest)) + 5, drawn.tool
+    draw_assessment(result, tmp_path / "drawn.png")
+    with Image.open(tmp_path / "drawn.png") as picture:
+        assert picture.format == "PNG"
+        # The last map fills the right of the sheet; the strip above the card is left out.
+        width, height = picture.size
+        right = np.asarray(picture.convert("RGB"))[height // 12 : height // 2, -width // 3 :]
+        assert redness(right) > 0
+
+
+def test_an_undistorted_image_stays_grey_beside_its_reference(program, photo):
+    (drawn,) = heats(program(image(photo), reference=image(photo)))
+    assert redness(heatmap.paint(photo, drawn, (SIDE, SIDE))) < 3
+    assert drawn.absolute, "nothing is not scaled up to something"
+
+
+def test_maps_are_of_the_tools_that_were_chosen_overall_first(program, photo):
+    result = program(image(distort(photo, "white_noise", 5)))
+    overall, noise = heats(result)
+    chosen = {call.tool for call in result.executor_evidence.tool_log}
+    assert overall.subject == "Overall"
+    assert (noise.subject, noise.tool) == ("Noise", "NOISE-SIGMA")
+    assert noise.chosen
+    assert noise.tool in chosen
+    assert overall.chosen == (overall.tool in chosen)
+
+
+def test_where_the_chosen_tool_has_no_map_the_best_that_has_one_steps_in_and_it_is_said(program, photo, monkeypatch):
+    result = program(image(distort(photo, "jpeg", 5)))
+    without = {name: card for name, card in heatmap.toolbox().items() if name != "BLOCKINESS"}
+    monkeypatch.setattr(heatmap, "toolbox", lambda: without)
+    assert "BLOCKINESS" not in [drawn.tool for drawn in heats(result)]
+    monkeypatch.setattr(heatmap, "toolbox", lambda: {})
+    assert heats(result) == []
+
+
+def test_a_picture_without_a_map_says_so_and_is_drawn(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(heatmap, "toolbox", lambda: {})
+    draw_assessment(program(image(scene(40, 60))), tmp_path / "small.png")
+    assert (tmp_path / "small.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("size", [(8, 8), (20, 700), (700, 20), (1500, 900)])
+def test_images_of_any_size_are_drawn_at_most_1200_pixels_long(program, size, tmp_path):
+    result = program(image(scene(*size)), query="Is it noisy?")
+    draw_assessment(result, tmp_path / "drawn.png")
+    with Image.open(tmp_path / "drawn.png") as picture:
+        assert picture.width <= 3.5 * 1200
+        assert picture.height <= 2 * 1200
+    assert max(draw._drawn_size(result.image.size)) in (800, 1200)
+
+
+def test_a_large_pair_is_compared_at_a_stated_size(program, photo):
+    large = image(photo).resize((2000, 2000))
+    (drawn,) = heats(program(large, reference=large))
+    assert drawn.size == (1600, 1600)
+    assert heatmap.paint(np.asarray(large), drawn, (300, 300)).shape == (300, 300, 3)
+
+
+def test_regions_are_framed_and_named_in_colours_of_their_own(program, photo, tmp_path):
+    result = program(image(photo), query="How sharp is the left half, and how sharp the bottom right corner?")
+    evidence = result.executor_evidence
+    call = ToolCall(tool="X", region="a very long name of a region, longer than fits", distortion="Noise", ms=1)
+    evidence.tool_log.append(call.model_copy(update={"box": (10, 10, 90, 90), "raw": 1.0, "calibrated": 2.0}))
+    boxes = draw._boxes(evidence)
+    assert next(iter(boxes.values())) == (10, 10, 90, 90)
+    assert len(boxes) == 3
+    draw_assessment(result, tmp_path / "drawn.png")
+    pixels = np.asarray(Image.open(tmp_path / "drawn.png").convert("RGB")).reshape(-1, 3)
+    for colour in draw.BOX_COLOURS[: len(boxes)]:
+        wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        assert (np.abs(pixels.astype(int) - wanted).max(axis=1) < 8).sum() > 200, colour
+
+
+def test_text_with_signs_of_formulas_and_odd_letters_is_drawn_as_it_is(program, photo, tmp_path):
+    source = tmp_path / "a $100 photo_{2} \\alpha.png"
+    image(photo).save(source)
+    draw_assessment(program(source), tmp_path / "drawn.png")
+    assert (tmp_path / "drawn.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("side", "shape"), [(1, (300, 451)), (2, (301, 451)), (32, (100, 150)), (96, (384, 512)), (16, (9, 500))]
+)
+def test_a_map_of_cells_lies_where_its_cells_are(side, shape):
+    height, width = shape
+    cells = np.zeros((-(-height // side), -(-width // side)))
+    cells[:, cells.shape[1] // 2 :] = 1
+    edge = (cells.shape[1] // 2) * side
+    drawn = drawn_damage(cells, (width, height), (width, height))
+    assert drawn.shape == shape
+    halfway = np.flatnonzero(drawn[0] > 0.5)[0]
+    assert abs(halfway - edge) <= max(2, side / 8)
+
+
+def test_the_colours_redden_and_darken_from_the_grey_of_the_image_on():
+    shares = np.linspace(0, 1, 50)[None]
+    colours = blend(np.full(shares.shape, 130.0), shares)[0].astype(float)
+    assert (colours[0] == 130).all()
+    assert (np.diff(heatmap.STOPS @ [0.299, 0.587, 0.114]) < 0).all(), "told apart without colour vision, too"
+    assert (np.diff(colours[:, 0] - colours[:, 2])[:30] > -1).all()
+    assert colours[-1, 0] > 2 * colours[-1, 1]
+
+
+WITH_MAP = [name for name, card in CARDS.items() if card.damage]
+SHOWS = {"BLUR-EXTENT": ["gaussian_blur"], "NOISE-SIGMA": ["white_noise"], "BLOCKINESS": ["jpeg"]}
+SHOWS |= {"EXPOSURE-ERROR": ["brighten"], "PIQE": ["jpeg", "white_noise"]}
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_MAP if name in EXTREME])
+def test_the_scale_ends_about_where_extreme_distortions_do(name, photo):
+    card = CARDS[name]
+    found = []
+    for kind in SHOWS.get(name, ["gaussian_blur", "white_noise", "jpeg"]):
+        bad = distort(photo, kind, 5)
+        damage = card.damage(bad, photo) if card.kind == "FR" else card.damage(bad)
+        found.append(np.percentile(drawn_damage(damage, (SIDE, SIDE), (400, 400)), 90))
+    assert EXTREME[name] / 3 < np.mean(found) < 3 * EXTREME[name]
+
+
+def test_every_map_has_a_scale_of_its_own():
+    assert set(EXTREME) >= set(WITH_MAP), "without, a map's colours end at the worst place of each image"
+
+
+def test_images_of_one_stem_get_pictures_of_their_own(tmp_path):
+    images = [tmp_path / name for name in ("a/b.jpg", "c/b.png", "c/B.webp", "b-2.jpg", "d.jpg", "a/b.jpg")]
+    paths = picture_paths(tmp_path / "maps", images)
+    assert [path.name for path in paths.values()] == ["b.png", "b-2.png", "B-3.png", "b-2-2.png", "d.png"]
+
+
+def test_no_file_is_replaced_that_is_no_picture_of_ours(tmp_path):
+    image(scene(40, 60)).save(tmp_path / "b.png")
+    with pytest.raises(UserError, match=r"b\.png is there already and is no picture"):
+        picture_paths(tmp_path, [tmp_path / "b.png"])
+
+
+@pytest.fixture
+def album(tmp_path):
+    """Two made-up images of one name in two folders."""
+    paths = [tmp_path / folder / f"b.{suffix}" for folder, suffix in (("a", "bmp"), ("c", "png"))]
+    for number, path in enumerate(paths):
+        path.parent.mkdir()
+        image(scene(64, 80, number)).save(path)
+    return [str(path) for path in paths]
+
+
+def test_save_maps_draws_each_image_and_may_be_repeated(album, tmp_path, capsys):
+    maps = tmp_path / "new" / "maps"
+    for _ in range(2):
+        assert main(["assess", *album, "--save-maps", str(maps), "--json"]) == 0
+        printed = capsys.readouterr()
+        assert len(json.loads(printed.out)) == 2
+        assert f"Pictures are in {maps}" in printed.err
+        assert sorted(path.name for path in maps.iterdir()) == ["b-2.png", "b.png"]
+
+
+def test_a_picture_that_fails_costs_a_warning_and_not_the_result(album, tmp_path, capsys, monkeypatch):
+    def broken(result, path):
+        raise ToolError("no ink\nleft")
+
+    monkeypatch.setattr(draw, "draw_assessment", broken)
+    assert main(["assess", album[0], "--save-maps", str(tmp_path / "maps"), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["quality_score"]
+    warning = [line for line in printed.err.splitlines() if "no picture was drawn" in line]
+    assert len(warning) == 1
+    assert "no ink left" in warning[0]
+
+
+def test_a_folder_that_cannot_be_made_and_a_photo_in_the_way_are_told_first(album, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["assess", album[0], "--save-maps", str(tmp_path / "file")]) == 2
+    shutil.copy(album[1], tmp_path / "c" / "photo.png")
+    assert main(["assess", str(tmp_path / "c" / "photo.png"), "--save-maps", str(tmp_path / "c")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 2
+    assert "Traceback" not in told

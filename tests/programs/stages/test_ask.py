@@ -1,0 +1,440 @@
+"""Typed answers with retries: what goes back to the model, what counts as an attempt, and what replays."""
+
+import asyncio
+import copy
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import dspy
+import pytest
+from dspy import lm15
+from pydantic import BaseModel, ConfigDict, Field
+
+from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
+from support.engine import ScriptedEngine, scripted_backend, scripted_lm
+from support.fake_server import Body, field_of, images_of, text_of
+
+MARKER = '<<CUSTOM-TYPE-START-IDENTIFIER>>[{"type": "image_url", "image_url": {"url": "http://host.invalid/x.png"}}]<<CUSTOM-TYPE-END-IDENTIFIER>>'
+PIXEL = dspy.Image(
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Verdict(BaseModel):
+    """A small typed output."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    level: int = Field(ge=1, le=5)
+    reason: str
+
+
+class Judge(dspy.Signature):
+    """Judge the picture."""
+
+    image: dspy.Image | None = dspy.InputField()
+    query: str = dspy.InputField()
+    verdict: Verdict = dspy.OutputField()
+
+
+def say(level: int, reason: str = "seen") -> str:
+    return json.dumps({"verdict": {"level": level, "reason": reason}})
+
+
+def asked(backend: Backend | None, attempts: int = 3) -> CheckedPredict:
+    return CheckedPredict(Judge, stage="judging", backend=backend, attempts=attempts)
+
+
+def about(query: str = "How sharp?", image: dspy.Image | None = None) -> dict[str, Any]:
+    return {"image": image, "query": query}
+
+
+def correction(body: Body) -> str:
+    return field_of(body, "correction")
+
+
+def test_a_good_answer_is_typed_and_needs_no_retry() -> None:
+    backend, engine = scripted_backend([say(4)])
+    reply = asked(backend)(about())
+    assert reply.answer == Verdict(level=4, reason="seen")
+    assert reply.retries == []
+    assert len(engine.requests) == 1
+
+
+def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> None:
+    backend, engine = scripted_backend(['{"verdict": {"level": 9, "colour": "red"}}', say(2)])
+    reply = asked(backend)(about())
+    assert reply.answer.level == 2
+    assert len(engine.requests) == 2
+    told = correction(engine.bodies[1])
+    assert "Attempt 2 of 3" in told
+    assert "Return ONLY valid JSON" in told
+    for field in ("level", "reason", "colour"):
+        assert f"{field}:" in told
+        assert f"{field}:" in reply.retries[0]
+    assert "correction" not in text_of(engine.bodies[0])
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("", "empty"),
+        ("  \n", "empty"),
+        ("I cannot judge this", "not a JSON object"),
+        ('{"json": {"verdict": {"level": 1}}, "more": 1}', "no field 'verdict'"),
+        ('{"verdict": {"level": 1, "rea', "cut off"),
+        ("null", "not a JSON object"),
+        ('{"verdict": "good"}', "the answer:"),
+        ('{"verdict": {"level": "high", "reason": "x"}}', "level: Input should be a valid integer"),
+    ],
+)
+def test_every_kind_of_bad_answer_is_named_as_what_it_is(bad: str, why: str) -> None:
+    backend, engine = scripted_backend([bad, say(3)])
+    reply = asked(backend)(about())
+    assert why in reply.retries[0]
+    assert why in correction(engine.bodies[1])
+
+
+def test_an_empty_answer_with_logprobs_is_still_called_empty() -> None:
+    class Empty(ScriptedEngine):
+        def complete(self, request: lm15.Request) -> lm15.Response:
+            super().complete(request)
+            return lm15.Response(
+                id=None,
+                model=request.model,
+                message=lm15.Message.assistant([lm15.TextPart("")]),
+                finish_reason="stop",
+                usage=lm15.Usage(),
+                logprobs=(),
+            )
+
+    lm = dspy.LM("test/x", engine=Empty([""]), cache=False, logprobs=True)
+    with pytest.raises(Unanswered) as caught:
+        asked(Backend((lm,)), attempts=1)(about())
+    assert caught.value.reasons == ["the answer was empty"]
+    assert caught.value.last_output == ""
+
+
+def test_when_no_attempt_is_usable_the_error_has_every_reason_and_the_raw_last_output(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    backend, engine = scripted_backend([say(7), "nonsense", '{"verdict": {"level": 0, "reason": "raw"}}'])
+    with caplog.at_level(logging.DEBUG), pytest.raises(Unanswered) as caught:
+        asked(backend)(about())
+    error = caught.value
+    assert len(engine.requests) == 3
+    assert error.stage == "judging"
+    assert ["level" in reason for reason in error.reasons] == [True, False, True]
+    assert error.last_output == '{"verdict": {"level": 0, "reason": "raw"}}'
+    assert error.last_answer is None
+    assert "attempt 1" in str(error)
+    assert "attempt 3" in str(error)
+    assert error.last_output in caplog.text
+
+
+def test_the_whole_prompt_is_logged_for_debugging_but_no_image(caplog: pytest.LogCaptureFixture) -> None:
+    backend, _ = scripted_backend(["nonsense", say(3)])
+    with caplog.at_level(logging.DEBUG, "agenticiqa"):
+        asked(backend)(about("Sharp? " + "x" * 5000, image=PIXEL))
+    for part in ("Judge the picture.", "x" * 5000, "[image] Image", "attempt 1 of 3", "Return ONLY valid JSON"):
+        assert part in caplog.text
+    assert "base64" not in caplog.text
+
+
+def test_the_number_of_attempts_is_configurable() -> None:
+    backend, engine = scripted_backend(["nonsense"])
+    with pytest.raises(Unanswered):
+        asked(backend, attempts=5)(about())
+    assert len(engine.requests) == 5
+    assert "Attempt 5 of 5" in correction(engine.bodies[-1])
+
+
+def refuse_even(verdict: Verdict) -> None:
+    if verdict.level % 2 == 0:
+        raise Rejected(f"level {verdict.level} is even, give an odd one")
+
+
+def test_a_check_of_the_stage_rejects_with_its_own_words() -> None:
+    backend, engine = scripted_backend([say(2), say(3)])
+    reply = asked(backend)(about(), check=refuse_even)
+    assert reply.answer.level == 3
+    assert reply.retries == ["level 2 is even, give an odd one"]
+    assert "level 2 is even, give an odd one. Return ONLY valid JSON." in correction(engine.bodies[1])
+
+
+def test_an_answer_that_only_the_check_rejected_is_kept_as_the_last_answer() -> None:
+    backend, _ = scripted_backend([say(2)])
+    with pytest.raises(Unanswered) as caught:
+        asked(backend)(about(), check=refuse_even)
+    assert caught.value.last_answer == Verdict(level=2, reason="seen")
+    assert json.loads(caught.value.last_output) == {"level": 2, "reason": "seen"}
+
+
+def test_an_outage_surfaces_at_once_and_is_no_attempt() -> None:
+    backend, engine = scripted_backend([lm15.ServerError("broken")])
+    with pytest.raises(dspy.LMServerError):
+        asked(backend)(about())
+    assert len(engine.requests) == 1
+
+
+def test_an_outage_after_a_bad_answer_surfaces_as_an_outage() -> None:
+    backend, engine = scripted_backend(["nonsense", lm15.TransportError("gone")])
+    with pytest.raises(dspy.LMTransportError):
+        asked(backend)(about())
+    assert len(engine.requests) == 2
+
+
+def both(first: list[Any], second: list[Any]) -> tuple[Backend, ScriptedEngine, ScriptedEngine]:
+    primary, primary_engine = scripted_lm(first, name="test/primary")
+    fallback, fallback_engine = scripted_lm(second, name="test/fallback")
+    return Backend((primary, fallback)), primary_engine, fallback_engine
+
+
+@pytest.mark.parametrize("outage", [lm15.ServerError, lm15.RateLimitError, lm15.TimeoutError, lm15.TransportError])
+def test_the_fallback_answers_when_the_primary_stays_out_of_reach_and_that_is_logged(
+    outage: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    backend, primary, fallback = both([outage("down")], [say(5)])
+    with caplog.at_level(logging.WARNING):
+        reply = asked(backend)(about())
+    assert (reply.answer.level, reply.retries) == (5, [])
+    assert (len(primary.requests), len(fallback.requests)) == (1, 1)
+    assert "test/primary is out of reach" in caplog.text
+
+
+def test_the_fallback_is_not_asked_while_the_primary_answers_however_badly() -> None:
+    backend, primary, fallback = both(["nonsense"], [say(5)])
+    with pytest.raises(Unanswered):
+        asked(backend)(about())
+    assert (len(primary.requests), len(fallback.requests)) == (3, 0)
+
+
+@pytest.mark.parametrize("fault", [lm15.AuthError, lm15.InvalidRequestError, lm15.ContextLengthError])
+def test_a_fault_that_waiting_does_not_mend_does_not_fall_back(fault: type[Exception]) -> None:
+    backend, _, fallback = both([fault("no such key")], [say(5)])
+    with pytest.raises(dspy.LMError):
+        asked(backend)(about())
+    assert fallback.requests == []
+
+
+def test_when_the_fallback_is_out_of_reach_too_its_outage_surfaces() -> None:
+    backend, _, fallback = both([lm15.ServerError("down")], [lm15.RateLimitError("slow down")])
+    with pytest.raises(dspy.LMRateLimitError):
+        asked(backend)(about())
+    assert len(fallback.requests) == 1
+
+
+def test_the_whole_exchange_replays_from_the_cache_without_asking_again() -> None:
+    backend, engine = scripted_backend([say(9), "nonsense", say(3)], cache=True)
+    first = asked(backend)(about())
+    again = asked(backend)(about())
+    assert len(engine.requests) == 3
+    assert (again.answer, again.retries) == (first.answer, first.retries)
+    assert len(first.retries) == 2
+
+
+def test_a_cached_bad_answer_is_not_replayed_for_ever() -> None:
+    """The engine says the same bad thing to the same prompt; the second attempt is another prompt, so it is asked."""
+
+    def answers(body: Body) -> str:
+        return say(3) if "correction" in text_of(body["messages"][-1]) else say(9)
+
+    backend, engine = scripted_backend(answers, cache=True)
+    for _ in range(3):
+        assert asked(backend)(about()).answer.level == 3
+    assert len(engine.requests) == 2
+
+
+def test_async_gives_what_sync_gives() -> None:
+    script = [say(9), say(2), say(3)]
+    sync_backend, _ = scripted_backend(script)
+    async_backend, engine = scripted_backend(script)
+    expected = asked(sync_backend)(about(), check=refuse_even)
+    reply = asyncio.run(asked(async_backend).acall(about(), check=refuse_even))
+    assert (reply.answer, reply.retries) == (expected.answer, expected.retries)
+    assert len(engine.requests) == 3
+    failing, _ = scripted_backend([lm15.TimeoutError("slow")])
+    with pytest.raises(dspy.LMTimeoutError):
+        asyncio.run(asked(failing).acall(about()))
+
+
+def by_query(body: Body) -> str:
+    """Bad at first for odd numbers, then the number modulo 5, plus 1."""
+    number = int(field_of(body, "query"))
+    first = "## correction ##" not in text_of(body["messages"][-1])
+    return say(9) if number % 2 and first else say(number % 5 + 1, str(number))
+
+
+def test_many_threads_share_one_module_without_mixing_their_exchanges() -> None:
+    backend, engine = scripted_backend(by_query)
+    module = asked(backend)
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda number: module(about(str(number))), range(40)))
+    for number, reply in enumerate(replies):
+        assert reply.answer == Verdict(level=number % 5 + 1, reason=str(number))
+        assert len(reply.retries) == number % 2
+    assert len(engine.requests) == 60
+
+
+def test_many_tasks_share_one_module_without_mixing_their_exchanges() -> None:
+    backend, _ = scripted_backend(by_query)
+    module = asked(backend)
+
+    async def together() -> list[dspy.Prediction]:
+        return await asyncio.gather(*(module.acall(about(str(number))) for number in range(40)))
+
+    for number, reply in enumerate(asyncio.run(together())):
+        assert (reply.answer.reason, len(reply.retries)) == (str(number), number % 2)
+
+
+def test_an_optimizer_finds_the_predictor_and_one_trace_entry_per_accepted_answer() -> None:
+    backend, _ = scripted_backend(["nonsense", say(9), say(2), say(3)])
+    module = asked(backend, attempts=4)
+    assert [name for name, _ in module.named_predictors()] == ["predict"]
+    with dspy.context(trace=[]):
+        module(about("Sharp?"), check=refuse_even)
+        trace = list(dspy.settings.trace)
+    assert len(trace) == 1
+    predictor, inputs, prediction = trace[0]
+    assert predictor is module.predict
+    assert inputs == about("Sharp?")
+    assert dict(prediction.items()) == {"verdict": Verdict(level=3, reason="seen")}
+
+
+def test_failed_exchanges_leave_nothing_in_the_trace() -> None:
+    backend, _ = scripted_backend([say(2)])
+    with dspy.context(trace=[]):
+        with pytest.raises(Unanswered):
+            asked(backend)(about(), check=refuse_even)
+        assert dspy.settings.trace == []
+
+
+def test_without_an_optimizer_nothing_is_kept_of_a_call() -> None:
+    backend, _ = scripted_backend([say(3)])
+    module = asked(backend)
+    kept = len(dspy.settings.trace)
+    module(about(image=PIXEL))
+    assert len(dspy.settings.trace) == kept
+    assert module.history == []
+    assert backend.lms[0].history == []
+
+
+class OneQuestion(dspy.Module):
+    """The smallest program around a question."""
+
+    def __init__(self, backend: Backend | None = None) -> None:
+        super().__init__()
+        self.ask = asked(backend)
+
+    def forward(self, query: str) -> dspy.Prediction:
+        return dspy.Prediction(level=self.ask(about(query)).answer.level)
+
+
+def right_level(example: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> bool:
+    return bool(example.level == prediction.level)
+
+
+@pytest.mark.parametrize("ambient", [False, True])
+def test_bootstrapping_takes_accepted_answers_as_demonstrations(ambient: bool) -> None:
+    """With the program's own backend, and with the model that the optimizer's user configured."""
+    backend, engine = scripted_backend([say(9), say(3)])
+    program = OneQuestion(None if ambient else backend)
+    trainset = [dspy.Example(query="Sharp?", level=3).with_inputs("query")]
+    with dspy.context(lm=backend.lms[0] if ambient else None):
+        tuned = dspy.BootstrapFewShot(metric=right_level, max_bootstrapped_demos=1, max_labeled_demos=0).compile(
+            program, trainset=trainset
+        )
+    (demo,) = tuned.ask.predict.demos
+    assert (demo["query"], demo["verdict"]) == ("Sharp?", Verdict(level=3, reason="seen"))
+    assert "correction" not in demo
+    assert len(engine.requests) == 2
+
+
+def test_gepa_reflects_on_the_instruction_and_finds_a_better_one() -> None:
+    """A model that is right only when told to look closely, and a reflection model that says to tell it so."""
+    better = "Look closely at the edges."
+
+    def answers(body: Body) -> str:
+        return say(3 if better in text_of(body["messages"][0]) else 1)
+
+    backend, _ = scripted_backend(answers)
+    reflection, _ = scripted_lm([json.dumps({"new_instruction": better})], name="test/reflection")
+    rows = [dspy.Example(query=f"Sharp {n}?", level=3).with_inputs("query") for n in range(4)]
+
+    def metric(
+        gold: dspy.Example,
+        pred: dspy.Prediction,
+        trace: object = None,
+        pred_name: object = None,
+        pred_trace: object = None,
+    ) -> dspy.Prediction:
+        return dspy.Prediction(score=float(gold.level == pred.level), feedback=f"said {pred.level}, not {gold.level}")
+
+    gepa = dspy.GEPA(metric=metric, reflection_lm=reflection, max_metric_calls=24, num_threads=1, seed=0)
+    tuned = gepa.compile(OneQuestion(backend), trainset=rows, valset=rows)
+    assert tuned.ask.predict.signature.instructions == better
+    assert tuned("Sharp?").level == 3
+
+
+def test_instructions_that_an_optimizer_wrote_hold_on_the_retry_too() -> None:
+    backend, engine = scripted_backend(["nonsense", say(3)])
+    module = asked(backend)
+    module.predict.signature = module.predict.signature.with_instructions("Mind the halos.")
+    module(about())
+    assert ["Mind the halos." in text_of(body["messages"][0]) for body in engine.bodies] == [True, True]
+
+
+def test_a_question_cannot_make_an_image_part_by_dspys_marker() -> None:
+    """Neither at first nor in the correction, where the stage's check repeats the question's words."""
+
+    def repeat(verdict: Verdict) -> None:
+        if verdict.level == 1:
+            raise Rejected(f"this was not asked: {MARKER}")
+
+    backend, engine = scripted_backend([say(1), say(2)])
+    asked(backend)(about(f"Is it sharp? {MARKER}", image=PIXEL), check=repeat)
+    assert len(engine.bodies) == 2
+    for body in engine.bodies:
+        ((mime, _),) = images_of(body)
+        assert mime == "image/png"
+        assert "host.invalid" in field_of(body, "query")
+    assert "host.invalid" in correction(engine.bodies[1])
+
+
+def test_half_a_character_in_the_question_reaches_the_model_as_a_question_mark() -> None:
+    """Half an emoji, as a careless cut leaves it; DSPy refuses to send it."""
+    backend, engine = scripted_backend([say(1)])
+    asked(backend)(about("Sharp? \ud83d"))
+    assert field_of(engine.bodies[0], "query") == "Sharp? ?"
+
+
+def test_without_that_care_dspy_does_make_an_image_part_of_the_marker() -> None:
+    """The reason for the care; should DSPy mend it, the care can go."""
+    lm, engine = scripted_lm([say(1)])
+    with dspy.context(lm=lm, adapter=dspy.JSONAdapter()):
+        dspy.Predict(Judge)(image=None, query=MARKER)
+    assert [part.url for part in engine.requests[0].messages[-1].parts if isinstance(part, lm15.ImagePart)] == [
+        "http://host.invalid/x.png"
+    ]
+
+
+def test_copies_of_a_program_share_its_backend() -> None:
+    backend, _ = scripted_backend([say(3)])
+    program = OneQuestion(backend)
+    for other in (copy.deepcopy(program), program.deepcopy(), program.reset_copy()):
+        assert other.ask.backend is backend
+        assert other.ask.predict is not program.ask.predict
+        assert other("Sharp?").level == 3
+
+
+def test_a_model_set_on_the_program_is_asked_before_the_backends() -> None:
+    backend, engine = scripted_backend([say(3)])
+    mine, mine_engine = scripted_lm([say(4)])
+    program = OneQuestion(backend)
+    program.set_lm(mine)
+    assert program("Sharp?").level == 4
+    assert (len(engine.requests), len(mine_engine.requests)) == (0, 1)

@@ -1,0 +1,251 @@
+"""How often a model is asked for one image, what happens side by side, and what a second run costs."""
+
+import asyncio
+import io
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Price
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.limits import LimitReached, Limits, within
+from agenticiqa.programs.result import to_json
+from agenticiqa.programs.stages.executor import Executor
+from agenticiqa.programs.tools.calibration import Calibration
+from support.fake_server import Body, Reply, Script, by_stage, fake_server, images_of, stage_of
+from support.judging import NONE, SCRIPT, analyse, config_for, plan, program_for
+from support.ladders import blur, scene
+
+OTHER = "Is this picture cheerful?"
+PATIENCE = 20.0  # seconds until a test gives up on what should happen side by side
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A blurred scene as a JPEG."""
+    path = tmp_path_factory.mktemp("images") / "photo.jpg"
+    Image.fromarray(blur(3, scene())).save(path, quality=93)
+    return path
+
+
+def meeting(stages: set[str], script: Callable[[Body], Reply | str]) -> Script:
+    """A script that answers these stages only when all of them are being asked."""
+    together = threading.Barrier(len(stages))
+
+    def answer(request: Body) -> Reply | str:
+        if stage_of(request) in stages:
+            together.wait(PATIENCE)
+        return script(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_full_rating_has_four_questions_one_after_another(photo: Path, asynchronous: bool) -> None:
+    with fake_server(meeting({"analysis", "selection"}, by_stage(SCRIPT))) as server:
+        program = program_for(server)
+        result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+    asked = server.stages()
+    assert sorted(asked) == ["analysis", "assessment", "detection", "plan", "selection"]
+    assert asked[:2] == ["plan", "detection"]  # then the two that met, then the last
+    assert asked[-1] == "assessment"
+    assert result.quality_score is not None
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_doubt_is_judged_while_the_score_is_made(photo: Path, asynchronous: bool) -> None:
+    doubtful = {**SCRIPT, "analysis": analyse("severe")}
+    with fake_server(meeting({"decision", "assessment"}, by_stage(doubtful))) as server:
+        program = program_for(server)
+        executor = program.executor
+        assert isinstance(executor, Executor)
+        executor.toolbox = {
+            name: replace(
+                card, measure=lambda pixels: 4.6, calibration=Calibration((0, 1, 0, 1, 0), (1, 5), "as it is")
+            )
+            for name, card in executor.toolbox.items()
+        }
+        result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+    assert sorted(server.stages()[:4]) == ["analysis", "detection", "plan", "selection"]
+    assert sorted(server.stages()[4:]) == ["assessment", "decision"]
+    assert "Contradictory evidence" in result.quality_reasoning
+    assert result.usage_by_stage["replan"]["calls"] == 1
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_what_will_be_wanted_is_measured_while_the_planner_is_asked(photo: Path, asynchronous: bool) -> None:
+    measured = threading.Event()
+
+    def measure(pixels: Any) -> float:
+        measured.set()
+        return 3.0
+
+    def script(request: Body) -> Reply | str:
+        if stage_of(request) == "plan":
+            assert measured.wait(PATIENCE), "nothing was measured while the planner was asked"
+        return by_stage(SCRIPT)(request)
+
+    with fake_server(script) as server:
+        program = program_for(server)
+        executor = program.executor
+        assert isinstance(executor, Executor)
+        executor.toolbox = {
+            name: replace(card, measure=measure) if name == "LEARNED-IQA" else card
+            for name, card in executor.toolbox.items()
+        }
+        result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+    calls = [call for call in result.executor_evidence.tool_log if call.tool == "LEARNED-IQA"]
+    assert [call.raw for call in calls] == [3.0]
+
+
+def test_a_tool_runs_once_however_often_it_is_wanted(photo: Path) -> None:
+    runs: list[int] = []
+
+    def measure(pixels: Any) -> float:
+        runs.append(1)
+        return 3.0
+
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = program_for(server)
+        executor = program.executor
+        assert isinstance(executor, Executor)
+        executor.toolbox = {name: replace(card, measure=measure) for name, card in executor.toolbox.items()}
+        result = program(photo)
+    tools = {call.tool for call in result.executor_evidence.tool_log}
+    assert len(runs) == len(tools)
+
+
+@pytest.mark.parametrize("query", ["Rate the quality.", OTHER, "Why is the sky noisy?"])
+def test_the_fast_profile_asks_at_most_twice(photo: Path, query: str) -> None:
+    other = plan(flags=NONE, query_type="Other")
+    script = {**SCRIPT, "plan": other} if query == OTHER else SCRIPT
+    with fake_server(by_stage(script)) as server:
+        result = program_for(server, profile="fast")(photo, query)
+    assert server.stages() in (["plan", "assessment"], ["plan", "answer"])
+    assert result.backend == "planner=vllm.test, executor=offline, summarizer=vllm.test, replan=offline"
+    assert result.iteration_count == 0
+
+
+def test_usage_is_told_by_stage_and_adds_up(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        price = Price(input=1.0, output=100.0)
+        result = program_for(server, **{name: {"price": price} for name in ("planner", "executor", "summarizer")})(
+            photo
+        )
+    stages = to_json(result)["usage_by_stage"]
+    assert (
+        list(stages) == ["planner", "distortion detection", *sorted(list(stages)[2:4]), "scoring"] or len(stages) == 5
+    )
+    for used in stages.values():
+        assert (used["calls"], used["cached"], used["retries"]) == (1, 0, 0)
+        assert (used["input_tokens"], used["output_tokens"]) == (10, 5)
+        assert used["usd"] == pytest.approx((10 * 1.0 + 5 * 100.0) / 1e6)
+    (model,) = result.usage.values()
+    assert model["prompt_tokens"] == 50
+    assert list(result.usage) == ["vllm/test"]
+
+
+def test_without_a_price_no_price_is_told(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        result = program_for(server)(photo)
+    assert {used["usd"] for used in result.usage_by_stage.values()} == {None}
+
+
+def test_a_second_run_costs_nothing(photo: Path, tmp_path: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        first = program_for(server)(photo)
+        asked = len(server.requests)
+        elsewhere = tmp_path / "copy.jpg"  # it is the content that counts
+        elsewhere.write_bytes(photo.read_bytes())
+        second = program_for(server)(elsewhere)
+    assert len(server.requests) == asked
+    assert {(used["calls"], used["cached"]) for used in second.usage_by_stage.values()} == {(0, 1)}
+    assert second.quality_score == first.quality_score
+    assert second.usage == {}
+
+
+def test_another_image_another_question_another_setting_is_another_answer(photo: Path, tmp_path: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        program_for(server)(photo)
+        one = len(server.of("assessment"))
+        changed = tmp_path / "changed.jpg"
+        changed.write_bytes(photo.read_bytes() + b"\0")  # after the end of the picture: the pixels are the same
+        program_for(server)(changed)
+        program_for(server)(photo, "Rate the quality, please.")
+        program_for(server, summarizer={"seed": 5})(photo)
+        program_for(server, summarizer={"temperature": 0.5})(photo)
+        program_for(server, summarizer={"max_tokens": 99})(photo)
+    assert len(server.of("assessment")) == one + 5
+
+
+def test_two_servers_never_share_answers(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as one, fake_server(by_stage(SCRIPT)) as other:
+        program_for(one)(photo)
+        program_for(other)(photo)
+    assert len(one.requests) == len(other.requests) == 5
+
+
+def test_without_the_cache_everything_is_asked_again(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        program_for(server, cache=False)(photo)
+        result = program_for(server, cache=False)(photo)
+    assert len(server.requests) == 10
+    assert {used["cached"] for used in result.usage_by_stage.values()} == {0}
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_limit_of_calls_is_never_passed(photo: Path, asynchronous: bool) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = program_for(server)
+        with within(Limits(max_calls=3)), pytest.raises(LimitReached, match="limit of 3 calls"):
+            asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+    assert len(server.requests) <= 3
+
+
+def test_a_limit_of_money_is_never_passed(photo: Path) -> None:
+    price = Price(input=100.0, output=100.0)
+    stages = {name: {"price": price, "max_tokens": 100} for name in ("planner", "executor", "summarizer", "replan")}
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = program_for(server, cache=False, **stages)
+        with within(Limits(max_usd=1.5)) as limits, pytest.raises(LimitReached, match="would pass the limit"):
+            list(map(program, [photo] * 1000))
+    assert 0 < limits.usd <= 1.5
+    assert limits.usd == pytest.approx(len(server.requests) * 15 * 100 / 1e6)
+
+
+def test_images_are_sent_as_they_are_unless_a_largest_side_is_asked_for(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        as_it_is = program_for(server)(photo)
+        sent = [data for request in server.requests for _, data in images_of(request)]
+        smaller = program_for(server, max_side=100)(photo)
+        small = [data for request in server.requests[5:] for _, data in images_of(request)]
+    assert set(sent) == {photo.read_bytes()}
+    assert {max(Image.open(io.BytesIO(data)).size) for data in small} == {100}
+    assert any("max_side" in note for note in smaller.executor_evidence.notes)
+    assert not any("max_side" in note for note in as_it_is.executor_evidence.notes)
+    assert smaller.image.size == as_it_is.image.size  # measured as it is
+    assert [call.raw for call in smaller.executor_evidence.tool_log] == [
+        call.raw for call in as_it_is.executor_evidence.tool_log
+    ]
+
+
+def test_a_model_that_someone_else_connected_is_sent_the_same_bytes(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        ours = program_for(server, cache=False)
+        ours(photo)
+        theirs = AgenticIQA.from_config(config_for(server))
+        for _, part in theirs.named_sub_modules():
+            if hasattr(part, "backend") and hasattr(part, "predict"):
+                part.backend = type(part.backend).ambient()
+        lm = dspy.LM("hosted_vllm/test", api_base=server.url, api_key="none", cache=False, temperature=0.0)
+        with dspy.context(lm=lm):
+            theirs(photo)
+    one, other = server.of("plan")
+    assert images_of(one) == images_of(other)
+    assert len(server.requests) == 10

@@ -1,0 +1,21 @@
+"""What the evidence lacks is judged by the same list of distortions that the Executor worked from."""
+
+from agenticiqa.programs.stages.evidence import gaps
+from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
+
+
+def test_what_is_named_globally_holds_for_each_region_and_is_missed_there() -> None:
+    plan = PlannerOutput(
+        query_type="IQA",
+        query_scope=["sky", "face"],
+        distortion_source="Explicit",
+        distortions={"Global": ["Noise"], "face": ["Blurs"]},
+        reference_mode="No-Reference",
+        required_tool="NOISE-SIGMA",
+        plan=PlanFlags(
+            distortion_detection=False, distortion_analysis=False, tool_selection=False, tool_execution=True
+        ),
+    )
+    assert plan.named_distortions == {"sky": ["Noise"], "face": ["Blurs"]}
+    scored = ExecutorOutput(quality_scores={"sky": {"Overall": ("NIQE", 3.0)}, "face": {"Blurs": ("NIQE", 3.0)}})
+    assert gaps(plan, scored) == ["Missing tool scores for sky: Noise"]

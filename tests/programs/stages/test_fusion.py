@@ -1,0 +1,299 @@
+"""ScoreFusion: properties of the fused score, where the probabilities come from, and the names of levels."""
+
+import logging
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenticiqa.programs.stages.fusion import LETTERS, ScoreFusion, level_name, level_named, softmax
+from agenticiqa.signatures.vocabulary import LEVELS
+
+FUSION = ScoreFusion()
+UNIFORM = dict.fromkeys(range(1, 6), 0.2)
+
+scores = st.floats(1, 5)
+tool_scores = st.lists(scores, max_size=6)
+logs = st.fixed_dictionaries({level: st.floats(-30, 0) for level in range(1, 6)})
+etas = st.floats(0, 20)
+
+
+def tilted(p: dict[int, float], strength: float) -> dict[int, float]:
+    """The distribution moved towards the better levels (or, below 0, the worse ones)."""
+    return softmax({level: math.log(share) + strength * level for level, share in p.items()})
+
+
+@given(tool_scores, logs, etas)
+def test_the_score_lies_on_the_scale(tools: list[float], log_p: dict[int, float], eta: float) -> None:
+    assert 1 <= ScoreFusion(eta).fuse_scores(tools, softmax(log_p)) <= 5
+
+
+@given(st.lists(scores, min_size=1, max_size=6), st.data(), logs, etas)
+def test_the_score_never_falls_when_any_tool_score_rises(
+    tools: list[float], data: st.DataObject, log_p: dict[int, float], eta: float
+) -> None:
+    at = data.draw(st.integers(0, len(tools) - 1))
+    better = [*tools[:at], data.draw(st.floats(tools[at], 5)), *tools[at + 1 :]]
+    fusion, p = ScoreFusion(eta), softmax(log_p)
+    assert fusion.fuse_scores(better, p) >= fusion.fuse_scores(tools, p) - 1e-9
+
+
+@given(tool_scores, logs, st.floats(0, 5))
+def test_the_score_never_falls_when_the_model_thinks_better_of_the_image(
+    tools: list[float], log_p: dict[int, float], strength: float
+) -> None:
+    p = softmax(log_p)
+    assert FUSION.fuse_scores(tools, tilted(p, strength)) >= FUSION.fuse_scores(tools, p) - 1e-9
+
+
+@given(st.permutations([1.3, 2.9, 4.4]), logs)
+def test_the_order_of_the_tools_does_not_matter(tools: list[float], log_p: dict[int, float]) -> None:
+    p = softmax(log_p)
+    assert FUSION.fuse_scores(tools, p) == pytest.approx(FUSION.fuse_scores([1.3, 2.9, 4.4], p), abs=1e-12)
+
+
+@given(st.floats(2, 4), st.integers(1, 6))
+def test_tools_that_agree_and_an_undecided_model_give_about_their_value(value: float, count: int) -> None:
+    """Within 0.07 between 2 and 4, where the scale has levels on both sides."""
+    assert FUSION.fuse_scores([value] * count, UNIFORM) == pytest.approx(value, abs=0.07)
+
+
+@pytest.mark.parametrize(("mean", "fused"), [(2.9871, 2.987), (3, 3.0), (5, 4.71), (1, 1.29)])
+def test_the_ends_of_the_scale_shrink_and_its_middle_does_not(mean: float, fused: float) -> None:
+    """Beyond 1 and 5 there are no levels, so there the mean over levels lies further in than the tools."""
+    assert FUSION.fuse_scores([mean], UNIFORM) == pytest.approx(fused, abs=0.005)
+
+
+@given(tool_scores, etas)
+def test_weights_sum_to_one_and_peak_at_the_level_nearest_the_mean(tools: list[float], eta: float) -> None:
+    weights = ScoreFusion(eta).compute_perceptual_weights(tools)
+    assert set(weights) == {1, 2, 3, 4, 5}
+    assert math.fsum(weights.values()) == pytest.approx(1)
+    if tools:
+        mean = math.fsum(tools) / len(tools)
+        nearest = min(weights, key=lambda level: abs(level - mean))
+        assert weights[nearest] == pytest.approx(max(weights.values()))
+
+
+def test_weights_are_those_of_the_formula() -> None:
+    weights = FUSION.compute_perceptual_weights([2.0, 4.0])
+    raw = {level: math.exp(-((3 - level) ** 2)) for level in range(1, 6)}
+    assert weights == pytest.approx({level: share / sum(raw.values()) for level, share in raw.items()})
+
+
+def test_without_tools_the_score_is_the_models_expectation() -> None:
+    p = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.3, 5: 0.1}
+    assert FUSION.compute_perceptual_weights([]) == UNIFORM
+    assert FUSION.fuse_scores([], p) == pytest.approx(sum(level * share for level, share in p.items()))
+
+
+def test_with_eta_zero_the_tools_have_no_say() -> None:
+    p = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.3, 5: 0.1}
+    assert ScoreFusion(0).fuse_scores([5.0], p) == pytest.approx(ScoreFusion(0).fuse_scores([], p))
+
+
+@pytest.mark.parametrize("eta", [1.0, 100.0, 1e6])
+def test_a_model_that_is_sure_is_believed_however_far_the_tools_are(eta: float) -> None:
+    assert ScoreFusion(eta).fuse_scores([1.0], {1: 0, 2: 0, 3: 0, 4: 0, 5: 1.0}) == pytest.approx(5)
+
+
+def test_the_papers_example_is_reached_by_a_nearly_undecided_model() -> None:
+    """Fig. 6: two tools at 2.9871, the answer 2.9542; a tilt of 6.6 % per level towards the worse ones does it."""
+    low, high = -1.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if FUSION.fuse_scores([2.9871] * 2, tilted(UNIFORM, middle)) < 2.9542 else (low, middle)
+        )
+    assert FUSION.fuse_scores([2.9871] * 2, tilted(UNIFORM, low)) == pytest.approx(2.9542, abs=1e-6)
+    assert low == pytest.approx(-0.066, abs=0.001)
+
+
+@given(logs)
+def test_without_the_denominator_the_papers_example_could_not_be_reached(log_p: dict[int, float]) -> None:
+    """The sum of alpha p c is at most 1.69 for a mean of 2.9871, whatever the model says."""
+    weights, p = FUSION.compute_perceptual_weights([2.9871] * 2), softmax(log_p)
+    unnormalised = sum(weights[level] * p[level] * level for level in p)
+    assert unnormalised <= max(weights[level] * level for level in p) + 1e-12 < 1.70
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.99, 5.01])
+def test_a_tool_score_that_is_none_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match=r"a tool score lies in \[1, 5\]"):
+        FUSION.fuse_scores([3.0, bad], UNIFORM)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {1: 1.0},
+        {**UNIFORM, 6: 0.0},
+        dict.fromkeys(range(1, 6), 0.3),
+        {**UNIFORM, 1: math.nan},
+        {1: -0.2, 2: 0.6, 3: 0.2, 4: 0.2, 5: 0.2},
+        {},
+    ],
+)
+def test_what_is_no_distribution_over_the_levels_is_refused(bad: dict[int, float]) -> None:
+    with pytest.raises(ValueError, match="probabilities"):
+        FUSION.fuse_scores([3.0], bad)
+
+
+errors = st.floats(0, 20)
+
+
+@given(tool_scores, logs, etas, errors)
+def test_whatever_the_models_error_the_score_lies_on_the_scale(
+    tools: list[float], log_p: dict[int, float], eta: float, error: float
+) -> None:
+    assert 1 <= ScoreFusion(eta, model_error=error).fuse_scores(tools, softmax(log_p)) <= 5
+
+
+@given(tool_scores, logs, st.floats(0, 5), st.floats(0.01, 20))
+def test_whatever_the_models_error_the_score_never_falls_when_the_model_thinks_better_of_the_image(
+    tools: list[float], log_p: dict[int, float], strength: float, error: float
+) -> None:
+    fusion, p = ScoreFusion(model_error=error), softmax(log_p)
+    assert fusion.fuse_scores(tools, tilted(p, strength)) >= fusion.fuse_scores(tools, p) - 1e-9
+
+
+@given(scores, logs)
+def test_without_an_error_it_is_the_papers_formula_and_with_a_great_one_the_tools_decide(
+    tool: float, log_p: dict[int, float]
+) -> None:
+    p = softmax(log_p)
+    assert ScoreFusion(model_error=0).fuse_scores([tool], p) == FUSION.fuse_scores([tool], p)
+    assert ScoreFusion(model_error=1e-3).fuse_scores([tool], p) == pytest.approx(FUSION.fuse_scores([tool], p))
+    alone = FUSION.fuse_scores([tool], UNIFORM)
+    assert ScoreFusion(model_error=1e3).fuse_scores([tool], p) == pytest.approx(alone, abs=1e-4)
+
+
+@given(scores, errors)
+def test_an_undecided_model_does_not_pull_whatever_its_error(tool: float, error: float) -> None:
+    alone = FUSION.fuse_scores([tool], UNIFORM)
+    assert ScoreFusion(model_error=error).fuse_scores([tool], UNIFORM) == pytest.approx(alone)
+
+
+def test_the_greater_the_models_error_the_less_a_sure_model_pulls() -> None:
+    sure = {1: 1.0, 2: 0, 3: 0, 4: 0, 5: 0}
+    pulled = [ScoreFusion(2, model_error=error).fuse_scores([4.0], sure) for error in (0, 0.5, 1, 2, 3, 6, 100)]
+    assert pulled[0] == pytest.approx(1)
+    assert pulled == sorted(pulled)
+    assert 3.7 < pulled[4] < 4 == pytest.approx(pulled[-1], abs=0.01)
+
+
+def test_without_tools_the_models_error_changes_nothing() -> None:
+    p = {1: 0.0, 2: 0.1, 3: 0.2, 4: 0.6, 5: 0.1}
+    assert ScoreFusion(model_error=3).fuse_scores([], p) == FUSION.fuse_scores([], p)
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf, -0.1])
+def test_a_model_error_that_is_no_distance_is_refused(error: float) -> None:
+    with pytest.raises(ValueError, match="model_error"):
+        ScoreFusion(model_error=error)
+
+
+@pytest.mark.parametrize("eta", [math.nan, math.inf, -0.1])
+def test_an_eta_that_is_no_sharpness_is_refused(eta: float) -> None:
+    with pytest.raises(ValueError, match="eta"):
+        ScoreFusion(eta)
+
+
+@given(logs, st.floats(-50, 50))
+def test_probabilities_are_the_softmax_of_the_log_probabilities_whatever_their_offset(
+    log_p: dict[int, float], offset: float
+) -> None:
+    said = {"quality_probs": {str(level): log + offset for level, log in log_p.items()}}
+    p = FUSION.extract_vlm_probabilities(said)
+    assert math.fsum(p.values()) == pytest.approx(1)
+    raw = {level: math.exp(log) for level, log in log_p.items()}
+    assert p == pytest.approx({level: share / sum(raw.values()) for level, share in raw.items()}, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"1": 0.0}, {"1": 0, "2": 0, "3": 0, "4": 0, "5": math.nan}, dict.fromkeys("12345", -math.inf)]
+)
+def test_log_probabilities_that_are_none_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"quality_probs|log-probabilities"):
+        FUSION.extract_vlm_probabilities({"quality_probs": bad})
+
+
+@pytest.mark.parametrize("said", ["The quality is poor.", {"quality_reasoning": "Overall Poor quality, blurred."}])
+def test_without_probabilities_the_level_that_the_reasoning_names_counts_and_that_is_logged(
+    said: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        p, source = FUSION.probabilities_and_source(said)  # type: ignore[arg-type]
+    assert source == "reasoning"
+    assert p == pytest.approx({1: 0.075, 2: 0.7, 3: 0.075, 4: 0.075, 5: 0.075})
+    assert "approximate" in caplog.text
+
+
+@pytest.mark.parametrize("said", ["", "It has edges.", {"quality_reasoning": "good or bad, who knows"}, {}])
+def test_without_any_level_all_are_equal_and_that_is_logged(said: object, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        p, source = FUSION.probabilities_and_source(said)  # type: ignore[arg-type]
+    assert (p, source) == (UNIFORM, "uniform")
+    assert "tool scores only" in caplog.text
+
+
+def test_with_probabilities_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        FUSION.extract_vlm_probabilities({"quality_probs": dict.fromkeys("12345", -1.6), "quality_reasoning": "Poor"})
+    assert caplog.text == ""
+
+
+def test_fuse_is_another_name_of_fuse_scores() -> None:
+    assert FUSION.fuse([3.2], UNIFORM) == FUSION.fuse_scores([3.2], UNIFORM)
+
+
+@pytest.mark.parametrize(
+    ("score", "level", "letter"),
+    [
+        (1.0, "Bad", "E"),
+        (1.49, "Bad", "E"),
+        (1.5, "Poor", "D"),
+        (2.5, "Fair", "C"),
+        (3.49, "Fair", "C"),
+        (3.5, "Good", "B"),
+        (4.5, "Excellent", "A"),
+        (5.0, "Excellent", "A"),
+    ],
+)
+def test_a_score_has_the_name_and_letter_of_the_nearest_level(score: float, level: str, letter: str) -> None:
+    assert level_name(score) == level
+    assert FUSION.map_to_level(score) == letter
+
+
+@given(scores, scores)
+def test_a_better_score_never_has_a_worse_level(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert LEVELS[level_name(low)] <= LEVELS[level_name(high)]
+    assert LETTERS[level_name(low)] >= LETTERS[level_name(high)]
+
+
+@pytest.mark.parametrize("score", [0.99, 5.01, math.nan, math.inf])
+def test_what_is_off_the_scale_has_no_level(score: float) -> None:
+    with pytest.raises(ValueError, match="a score lies in"):
+        level_name(score)
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("The image has Good quality overall.", 4),
+        ("The quality is excellent", 5),
+        ("quality: FAIR", 3),
+        ("I would say level 2.", 2),
+        ("Bad.", 1),
+        ("Poor visual quality, though the colours are good.", 2),
+        ("It is not good; it is poor.", 2),
+        ("It isn't good.", None),
+        ("Good or excellent?", None),
+        ("The badge shows goodness.", None),
+        ("", None),
+    ],
+)
+def test_the_level_of_a_text_is_the_one_it_names(text: str, level: int | None) -> None:
+    assert level_named(text) == level

@@ -1,0 +1,121 @@
+"""Golden requests: what each stage's model is sent, word for word, so that a change of a prompt is a diff to read.
+
+After a change that is meant::
+
+    UPDATE_GOLDEN=1 python -m pytest tests/programs/stages/test_golden_requests.py
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
+from agenticiqa.signatures.planner import Plan, plan_signature
+from agenticiqa.signatures.replan import DecideReplan
+from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
+from support.engine import scripted_backend
+from support.fake_server import Body, images_of, text_of
+
+GOLDEN = Path(__file__).with_name("golden")
+UPDATE = "UPDATE_GOLDEN"
+
+IMAGE, REFERENCE = (
+    dspy.Image(f"data:image/{mime};base64,{data}") for mime, data in (("jpeg", "aW1hZ2U="), ("png", "cmVm"))
+)
+QUERY = "Is the vehicle blurry? A. Yes B. No"
+BOXES = '{"vehicle": [120, 400, 560, 830]}'
+DISTORTIONS = '{"vehicle": ["Blurs"], "sky": ["Noise"]}'
+EVIDENCE = 'Tool scores (1-5 scale, higher is better):\n{"vehicle": {"Blurs": ["GMSD", 2.6]}}'
+SEEN = {"image": IMAGE, "reference": None, "query": QUERY}
+PLANNED = {
+    "available_tools": "GMSD (FR): Spread of the gradients' similarity.\nNIQE (NR): Distance from natural statistics.",
+    "reference_given": False,
+    "query": QUERY,
+    "earlier_plan": "none",
+}
+
+CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
+    "plan": (Plan, {**SEEN, **PLANNED}),
+    "plan_without_images": (plan_signature(sees_images=False), PLANNED),
+    "location": (LocateRegions, {"image": IMAGE, "regions": '["vehicle", "sky"]'}),
+    "detection": (DetectDistortions, {**SEEN, "query_scope": '["vehicle", "sky"]', "boxes": BOXES}),
+    "detection_with_reference": (
+        DetectDistortions,
+        {**SEEN, "reference": REFERENCE, "query_scope": '["Global"]', "boxes": "none"},
+    ),
+    "analysis": (AnalyzeDistortions, {**SEEN, "distortion_set": DISTORTIONS, "boxes": BOXES}),
+    "selection": (SelectTools, {"available_tools": PLANNED["available_tools"], "distortion_set": DISTORTIONS}),
+    "assessment": (ScoreQuality, {**SEEN, "query": "Rate the perceptual quality.", "evidence": EVIDENCE}),
+    "answer": (AnswerQuestion, {**SEEN, "options": "A. Yes\nB. No", "evidence": EVIDENCE}),
+    "decision": (
+        DecideReplan,
+        {
+            "query": QUERY,
+            "plan": '{"query_type": "IQA"}',
+            "evidence": EVIDENCE,
+            "doubts": "Contradictory evidence for vehicle: severe Blurs but GMSD scores 4.60",
+        },
+    ),
+}
+
+
+def sent(name: str, attempt: int = 1) -> Body:
+    """The request of that attempt, whose predecessors were answered with nothing."""
+    signature, inputs = CASES[name]
+    backend, engine = scripted_backend([""])
+    with pytest.raises(Exception, match="the answer was empty"):
+        CheckedPredict(signature, stage=name, backend=backend, attempts=attempt)(inputs)
+    return engine.bodies[attempt - 1]
+
+
+def readable(request: Body) -> str:
+    """A request as text, each image as its type and size."""
+    images = iter(images_of(request))
+    written = []
+    for message in request["messages"]:
+        content = message["content"]
+        for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            if part["type"] != "text":
+                mime, data = next(images)
+                part = {"text": f"<image: {mime}, {len(data)} bytes>"}
+            written.append(f"=== {message['role']} ===\n{part['text'].rstrip()}\n")
+    return "\n".join("\n".join(line.rstrip() for line in part.splitlines()) + "\n" for part in written)
+
+
+def compare(name: str, text: str) -> None:
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get(UPDATE):
+        path.write_text(text, encoding="utf-8")
+        pytest.skip(f"{path.name} was written anew; read its diff")
+    expected = path.read_text(encoding="utf-8") if path.exists() else ""
+    assert text == expected, (
+        f"the request of {name!r} is not the one in {path.name}. If the change is meant: "
+        f"{UPDATE}=1 python -m pytest {Path(__file__).name}, then read the diff of tests/programs/golden"
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_request_is_word_for_word_the_golden_one(name: str) -> None:
+    compare(name, readable(sent(name)))
+
+
+def test_the_second_request_differs_from_the_first_by_the_correction_only() -> None:
+    first, second = text_of(sent("answer")), text_of(sent("answer", attempt=2))
+    added = [line for line in second.splitlines() if line not in first.splitlines()]
+    compare("correction", "\n".join(added) + "\n")
+
+
+def test_every_golden_file_belongs_to_a_request() -> None:
+    assert {path.stem for path in GOLDEN.glob("*")} == {*CASES, "correction"}
+
+
+def test_the_requests_hold_no_secret_of_this_machine() -> None:
+    for name in CASES:
+        text = json.dumps(sent(name))
+        assert str(Path.home()) not in text
+        assert os.getcwd() not in text

@@ -1,0 +1,216 @@
+"""The levels' probabilities read off the tokens of an answer."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenticiqa.programs.stages.level_logprobs import LevelReading, level_probabilities_from_tokens
+
+BEFORE, AFTER = ['{"', "assess", "ment", '": {"', "quality", "_level", '":'], ['", "', "quality_probs", '": {}}}']
+
+
+def token(text: str, alternatives: dict[str, float] | None = None) -> dict[str, Any]:
+    """A token with its alternatives' probabilities, in the form of an OpenAI-compatible server."""
+    top = [{"token": name, "logprob": math.log(p), "bytes": None} for name, p in (alternatives or {text: 1.0}).items()]
+    own = next((each["logprob"] for each in top if each["token"] == text), -20.0)
+    return {"token": text, "logprob": own, "bytes": None, "top_logprobs": top}
+
+
+def answer(*value: dict[str, Any], before: list[str] = BEFORE) -> dict[str, Any]:
+    return {"content": [*map(token, before), *value, *map(token, AFTER)]}
+
+
+def read(said: Any) -> LevelReading:
+    found = level_probabilities_from_tokens(said)
+    assert found is not None
+    return found
+
+
+def levels(said: Any) -> dict[int, float]:
+    """The levels that have a share at all."""
+    p = read(said).probabilities
+    assert p is not None
+    assert list(p) == [1, 2, 3, 4, 5]
+    assert math.fsum(p.values()) == pytest.approx(1)
+    return {level: share for level, share in p.items() if share}
+
+
+def test_the_alternatives_of_the_level_token_are_the_distribution() -> None:
+    said = answer(token(' "'), token("Good", {"Good": 0.6, "Fair": 0.3, "Excellent": 0.1}))
+    assert levels(said) == pytest.approx({3: 0.3, 4: 0.6, 5: 0.1})
+    assert read(said).mass == pytest.approx(1)
+
+
+def test_what_falls_on_no_level_is_left_out_and_told() -> None:
+    said = answer(token(' "'), token("Good", {"Good": 0.5, "Fair": 0.25, "Nice": 0.2}))
+    assert levels(said) == pytest.approx({3: 1 / 3, 4: 2 / 3})
+    assert read(said).mass == pytest.approx(0.75)
+
+
+SPELLINGS = {
+    5: [
+        "Excellent",
+        "excellent",
+        " EXCELLENT",
+        "E",
+        "Ex",
+        '"Excell',
+        'Excellent",',
+        "5",
+        ' "5',
+        '5"',
+        "5,",
+        "▁Excellent",
+    ],
+    4: ["Good", "good", ' "Good', "G", 'Good"', 'Good",', "4", '"4"', " 4}", "ĠGood"],
+    3: ["Fair", "FAIR", "F", "Fa", ' "fair', "3"],
+    2: ["Poor", "poor", "P", 'Poor"}', "2"],
+    1: ["Bad", "bad", "B", "\n  Bad", "1"],
+}
+
+
+@pytest.mark.parametrize(("level", "text"), [(level, text) for level, texts in SPELLINGS.items() for text in texts])
+def test_every_spelling_of_a_level_counts_for_it(level: int, text: str) -> None:
+    said = answer(token(' "'), token("Fair", {"Fair": 0.5, text: 0.4} if text != "Fair" else {"Fair": 0.9}))
+    assert levels(said) == pytest.approx({3: 1.0} if level == 3 else {3: 5 / 9, level: 4 / 9})
+
+
+def test_spellings_of_one_level_add_up() -> None:
+    said = answer(token(' "'), token("Ex", {"Ex": 0.4, "excellent": 0.2, "E": 0.1, "5": 0.1, "Po": 0.1, "POOR": 0.1}))
+    assert levels(said) == pytest.approx({2: 0.2, 5: 0.8})
+
+
+@pytest.mark.parametrize("text", ["Goodness", "Extreme", "good-ish", "45", "0", "6", "-4", "null", '"', "{", "", "Ġ"])
+def test_what_only_resembles_a_level_counts_for_none(text: str) -> None:
+    said = answer(token(' "'), token("Fair", {"Fair": 0.7, text: 0.3}))
+    assert levels(said) == {3: 1.0}
+    assert read(said).mass == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [token(' "Good', {' "Good': 0.9, ' "Bad': 0.1})],
+        [token(' "'), token("Good", {"Good": 0.9, "Bad": 0.1})],
+        [token(" "), token('"'), token("Go", {"Go": 0.9, "Ba": 0.1}), token("od")],
+        [token(' "G', {' "G': 0.9, ' "B': 0.1}), token("oo"), token("d")],
+        [token(' "'), token('Good",', {'Good",': 0.9, "Bad": 0.1})],
+        [token(' "'), token(""), token("Good", {"Good": 0.9, "Bad": 0.1}), token("")],
+        [token(" "), token("4", {"4": 0.9, "1": 0.1})],
+        [token(" 4", {" 4": 0.9, " 1": 0.1})],
+        [token(' "'), token("4", {"4": 0.9, "Bad": 0.1})],
+        [token('\n    "'), token("good", {"good": 0.9, "BAD": 0.1})],
+    ],
+)
+def test_the_level_is_found_however_the_text_is_cut_into_tokens(value: list[dict[str, Any]]) -> None:
+    assert levels(answer(*value)) == pytest.approx({1: 0.1, 4: 0.9})
+
+
+def test_a_level_in_one_token_with_its_fields_name_is_found() -> None:
+    said = {
+        "content": [
+            token('{"assessment": {"quality'),
+            token('_level": "Fair', {'_level": "Fair': 0.8, '_level": "Bad': 0.2}),
+        ]
+    }
+    assert levels(said) == pytest.approx({1: 0.2, 3: 0.8})
+
+
+def test_spaces_and_lines_between_name_and_value_do_not_matter() -> None:
+    said = answer(token('": \n  "'), token("Fair"), before=['{"assessment": {\n  "quality_level'])
+    assert levels(said) == {3: 1.0}
+
+
+def test_of_two_answers_the_last_one_counts_as_it_does_for_the_parser() -> None:
+    first, second = answer(token(' "'), token("Good")), answer(token(' "'), token("Bad"))
+    assert levels({"content": [*first["content"], *second["content"]]}) == {1: 1.0}
+
+
+def test_objects_serve_as_well_as_mappings() -> None:
+    def as_object(value: Any) -> Any:
+        if isinstance(value, dict):
+            return SimpleNamespace(**{name: as_object(item) for name, item in value.items()})
+        return [as_object(item) for item in value] if isinstance(value, list) else value
+
+    said = answer(token(' "'), token("Good", {"Good": 0.6, "Fair": 0.4}))
+    assert level_probabilities_from_tokens(as_object(said)) == level_probabilities_from_tokens(said)
+
+
+def test_without_alternatives_the_token_itself_counts_for_what_it_is() -> None:
+    said = answer(token(' "'), {**token("Good", {"Good": 0.8}), "top_logprobs": []})
+    assert levels(said) == {4: 1.0}
+    assert read(said).mass == pytest.approx(0.8)
+
+
+def test_a_sampled_token_that_is_no_alternative_counts_too() -> None:
+    said = answer(token(' "'), {**token("Good", {"Fair": 0.6, "Poor": 0.3}), "logprob": math.log(0.1)})
+    assert levels(said) == pytest.approx({2: 0.3, 3: 0.6, 4: 0.1})
+
+
+@given(
+    shares=st.dictionaries(
+        st.sampled_from([text for texts in SPELLINGS.values() for text in texts] + ["Nice", "The", "{", "7"]),
+        st.floats(1e-6, 1.0),
+        min_size=1,
+    )
+)
+def test_a_distribution_is_one_whatever_the_alternatives(shares: dict[str, float]) -> None:
+    total = math.fsum(shares.values())
+    first, *_ = shares
+    said = answer(token(' "'), token(first, {text: share / total for text, share in shares.items()}))
+    found = read(said)
+    assert 0 <= found.mass <= 1
+    assert (found.probabilities is None) == (found.mass < 0.5)
+    if found.probabilities:
+        assert math.fsum(found.probabilities.values()) == pytest.approx(1)
+        assert all(0 <= p <= 1 for p in found.probabilities.values())
+
+
+@pytest.mark.parametrize(
+    ("value", "mass"),
+    [(token("Good", {"Nice": 0.6, "Good": 0.4}), 0.4), (token("", {"": 1.0}), 0.0), (token("Nice"), 0.0)],
+)
+def test_under_half_the_probability_there_is_no_distribution_and_a_warning(
+    value: dict[str, Any], mass: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = read(answer(token(' "'), value))
+    assert found.probabilities is None
+    assert found.mass == pytest.approx(mass)
+    assert f"only {mass:.2f} of the level token's probability" in caplog.text
+
+
+@pytest.mark.parametrize("logprob", [math.nan, None, "-0.1"])
+def test_an_alternative_without_a_log_probability_is_left_out(logprob: Any) -> None:
+    good = token("Good", {"Good": 0.6, "Fair": 0.4})
+    good["top_logprobs"][1]["logprob"] = logprob
+    assert levels(answer(token(' "'), good)) == {4: 1.0}
+
+
+def test_numbers_that_are_no_log_probabilities_are_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    good = token("Good", {"Good": 0.6, "Fair": 0.4})
+    for each, share in zip(good["top_logprobs"], (0.6, 0.4), strict=True):
+        each["logprob"] = share
+    assert level_probabilities_from_tokens(answer(token(' "'), good)) is None
+    assert "sum to 3.31" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        None,
+        {},
+        {"content": None},
+        {"content": []},
+        SimpleNamespace(content=None),
+        {"content": [token("Good")]},
+        {"content": [*map(token, BEFORE), token(' "')]},
+        {"content": [*map(token, BEFORE)]},
+        {"content": [token('{"quality_level"'), token(" is "), token("Good")]},
+    ],
+)
+def test_where_no_level_is_told_nothing_is_read(nothing: Any) -> None:
+    assert level_probabilities_from_tokens(nothing) is None

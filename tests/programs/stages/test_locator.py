@@ -1,0 +1,317 @@
+"""Questions about regions: where they are found, what is made of a box, and that each is measured by itself."""
+
+import asyncio
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.cli.render import card
+from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.offline.stages import MeasuredAnalyst, MeasuredDetector, SaliencyLocator, TableSelector
+from agenticiqa.programs.result import to_json
+from agenticiqa.programs.stages.evidence import format_evidence
+from agenticiqa.programs.stages.executor import Analyst, Detector, Executor
+from agenticiqa.programs.stages.locator import Locator
+from agenticiqa.programs.tools import CARDS, Tool, toolbox
+from agenticiqa.signatures.types import UNABLE, PlannerOutput
+from support.engine import ScriptedEngine, scripted_backend
+from support.fake_server import Answer, by_stage, field_of, images_of, stage_of
+from support.ladders import blur, noise, scene
+
+VEHICLE, LEFT, RIGHT = "vehicle", "left half", "right half"
+BOX = [250, 125, 500, 875]  # in thousandths
+ANALYSE = {
+    "distortion_detection": False,
+    "distortion_analysis": True,
+    "tool_selection": False,
+    "tool_execution": False,
+}
+EVERYTHING = dict.fromkeys(ANALYSE, True)
+
+
+@pytest.fixture(scope="module")
+def image() -> LoadedImage:
+    return load(Image.fromarray(scene()))
+
+
+@pytest.fixture(scope="module")
+def halves() -> LoadedImage:
+    """A scene whose left half is heavily blurred and whose right half is as it was."""
+    sharp = scene()
+    middle = sharp.shape[1] // 2
+    return load(Image.fromarray(np.concatenate([blur(5, sharp)[:, :middle], sharp[:, middle:]], axis=1)))
+
+
+def plan(*regions: str, flags: Mapping[str, bool] = ANALYSE, **changes: Any) -> PlannerOutput:
+    return PlannerOutput.model_validate(
+        {
+            "query_type": "IQA",
+            "query_scope": [*regions] or "Global",
+            "distortion_source": "Inferred" if flags["distortion_detection"] else "Explicit",
+            "distortions": None if flags["distortion_detection"] else {"Global": ["Blurs"]},
+            "reference_mode": "No-Reference",
+            "required_tool": None,
+            "plan": flags,
+            **changes,
+        }
+    )
+
+
+def found(**boxes: Any) -> dict[str, Any]:
+    return {"regions": [{"region": region, "box": box} for region, box in boxes.items()]}
+
+
+def analyse(request: Any) -> dict[str, Any]:
+    asked = json.loads(field_of(request, "distortion_set"))
+    row = {"severity": "moderate", "explanation": "Soft."}
+    return {"distortion_analysis": [{"region": r, "type": d, **row} for r, names in asked.items() for d in names]}
+
+
+def detect(request: Any) -> dict[str, Any]:
+    return {"distortion_set": {region: ["Noise"] for region in json.loads(field_of(request, "query_scope"))}}
+
+
+def asking(location: Answer | list[Any], tools: Mapping[str, Tool] | None = None) -> tuple[Executor, ScriptedEngine]:
+    """An Executor that asks a scripted model, except for the choice of tools, and that model's engine."""
+    backend, engine = scripted_backend(by_stage({"location": location, "analysis": analyse, "detection": detect}))
+    detector, analyst, locator = (stage(backend=backend) for stage in (Detector, Analyst, Locator))
+    return Executor(detector, analyst, TableSelector(), tools or toolbox(), locator), engine
+
+
+def offline() -> Executor:
+    return Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), toolbox(), SaliencyLocator())
+
+
+def execute(
+    executor: Executor, image: LoadedImage, planned: PlannerOutput, reference: LoadedImage | None = None
+) -> dspy.Prediction:
+    return executor(image=image, query="Is it blurry?", plan=planned, reference=reference)
+
+
+def stages(engine: ScriptedEngine) -> list[str]:
+    return [stage_of(body) for body in engine.bodies]
+
+
+def pixels_of(box: list[int], image: LoadedImage) -> tuple[int, ...]:
+    return tuple(round(edge * extent / 1000) for edge, extent in zip(box, (*image.size, *image.size), strict=True))
+
+
+def test_a_model_is_asked_once_and_before_whatever_uses_the_box(image: LoadedImage) -> None:
+    executor, engine = asking(found(vehicle=BOX))
+    evidence = execute(executor, image, plan(VEHICLE)).evidence
+    assert stages(engine) == ["location", "analysis"]
+    assert field_of(engine.bodies[0], "regions") == '["vehicle"]'
+    assert len(images_of(engine.bodies[0])) == 1
+    assert json.loads(field_of(engine.bodies[1], "boxes")) == {VEHICLE: BOX}
+    assert evidence.boxes == {VEHICLE: pixels_of(BOX, image)}
+    assert str([*pixels_of(BOX, image)]) in format_evidence(evidence), "the one who answers is told the box"
+
+
+def test_both_ways_of_asking_give_the_same(image: LoadedImage) -> None:
+    executor, _ = asking(found(vehicle=BOX))
+    sync = execute(executor, image, plan(VEHICLE)).evidence
+    inputs: dict[str, Any] = {"image": image, "query": "Is it blurry?", "plan": plan(VEHICLE), "reference": None}
+    again = asyncio.run(executor.acall(**inputs)).evidence
+    assert again == sync
+
+
+@pytest.mark.parametrize("planned", [plan(), plan(VEHICLE, query_type="Other", flags=dict.fromkeys(ANALYSE, False))])
+def test_nothing_is_located_for_the_whole_image_nor_when_nothing_is_to_be_done(
+    image: LoadedImage, planned: PlannerOutput
+) -> None:
+    executor, engine = asking(found())
+    assert execute(executor, image, planned).evidence.boxes in (None, {VEHICLE: None})
+    assert "location" not in stages(engine)
+
+
+def test_a_place_in_the_frame_needs_no_model(image: LoadedImage) -> None:
+    executor, engine = asking(found(vehicle=BOX))
+    evidence = execute(executor, image, plan(LEFT, VEHICLE)).evidence
+    assert field_of(engine.bodies[0], "regions") == '["vehicle"]'
+    assert evidence.boxes == {LEFT: (0, 0, image.width // 2, image.height), VEHICLE: pixels_of(BOX, image)}
+    executor, engine = asking(found())
+    assert execute(executor, image, plan(LEFT)).evidence.boxes == {LEFT: (0, 0, image.width // 2, image.height)}
+    assert stages(engine) == ["analysis"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (found(vehicle=[250, 100, 1600, 900]), "less than or equal to 1000"),
+        (found(vehicle=[-5, 100, 500, 900]), "greater than or equal to 0"),
+        (found(vehicle=[0.25, 0.1, 0.5, 0.9]), "left < right"),
+        (found(vehicle=[500, 100, 250, 900]), "left < right"),
+        (found(vehicle=[250, 900, 500, 100]), "top < bottom"),
+        (found(vehicle=[250, 100, 500]), "at least 4 items"),
+        (found(), "missing: vehicle"),
+        (found(car=BOX), "not asked for: car"),
+        (found(vehicle=BOX, sky=None), "not asked for: sky"),
+        ({"regions": found(vehicle=BOX)["regions"] * 2}, "more than one box: vehicle"),
+    ],
+)
+def test_a_box_that_cannot_be_is_sent_back_with_the_reason(image: LoadedImage, wrong: dict[str, Any], why: str) -> None:
+    executor, engine = asking([wrong, found(vehicle=BOX)])
+    result = execute(executor, image, plan(VEHICLE))
+    assert stages(engine) == ["location", "location", "analysis"]
+    assert why in field_of(engine.bodies[1], "correction")
+    assert result.evidence.boxes == {VEHICLE: pixels_of(BOX, image)}
+    assert len(result.retries["localisation"]) == 1
+
+
+def test_a_region_that_the_model_does_not_find_is_said_so(image: LoadedImage) -> None:
+    executor, engine = asking(found(vehicle=None, sky=BOX))
+    planned = plan(VEHICLE, "sky", required_tool="NIQE", flags={**ANALYSE, "tool_execution": True})
+    evidence = execute(executor, image, planned).evidence
+    assert stages(engine)[0] == "location"
+    assert len(engine.bodies) == 2
+    assert json.loads(field_of(engine.bodies[1], "boxes")) == {"sky": BOX}
+    assert evidence.boxes == {VEHICLE: None, "sky": pixels_of(BOX, image)}
+    assert "No box was found for vehicle: the whole image was measured." in evidence.notes
+    assert [call.box is None for call in evidence.tool_log] == [True, False]
+
+
+def test_a_model_that_never_gives_a_box_is_a_failure_and_the_whole_image_is_measured(image: LoadedImage) -> None:
+    executor, engine = asking(found(vehicle=[1, 1, 1, 1]))
+    planned = plan(VEHICLE, required_tool="NIQE", flags={**ANALYSE, "tool_execution": True})
+    result = execute(executor, image, planned)
+    assert stages(engine) == ["location"] * 3 + ["analysis"]
+    assert "left < right" in result.evidence.failures["localisation"]
+    assert len(result.retries["localisation"]) == 3
+    assert result.evidence.boxes == {VEHICLE: None}
+    assert field_of(engine.bodies[-1], "boxes") == "none"
+    assert "No box was found for vehicle: the whole image was measured." in result.evidence.notes
+    assert [call.box for call in result.evidence.tool_log] == [None]
+
+
+def test_a_region_is_looked_for_in_the_reference_if_there_is_one(image: LoadedImage) -> None:
+    executor, engine = asking(found(vehicle=BOX))
+    reference = load(Image.fromarray(scene()))
+    noisy = load(Image.fromarray(noise(5, scene())))
+    execute(executor, noisy, plan(VEHICLE, reference_mode="Full-Reference"), reference)
+    assert [data for _, data in images_of(engine.bodies[0])] == [reference.data]
+
+
+def spying(seen: list[tuple[np.ndarray, ...]], smallest: int = 1) -> dict[str, Tool]:
+    """A toolbox of one full-reference tool that keeps what it is given."""
+
+    def measure(*given: np.ndarray) -> float:
+        seen.append(given)
+        return 0.9
+
+    return {"SPY": replace(CARDS["SSIM"], name="SPY", measure=measure, smallest=smallest)}
+
+
+@pytest.mark.parametrize(
+    ("box", "smallest", "side"),
+    [
+        ([200, 200, 800, 800], 1, None),
+        ([500, 500, 502, 502], 1, 96),
+        ([0, 0, 2, 2], 1, 96),
+        ([997, 997, 1000, 1000], 1, 96),
+        ([500, 500, 502, 502], 120, 120),
+    ],
+)
+def test_a_full_reference_tool_gets_the_same_crop_of_both_images(
+    image: LoadedImage, box: list[int], smallest: int, side: int | None
+) -> None:
+    seen: list[tuple[np.ndarray, ...]] = []
+    executor, _ = asking(found(vehicle=box), toolbox() | spying(seen, smallest))
+    other = load(Image.fromarray(255 - scene()))
+    planned = plan(
+        VEHICLE,
+        required_tool="SPY",
+        reference_mode="Full-Reference",
+        flags={**ANALYSE, "tool_execution": True},
+    )
+    evidence = execute(executor, image, planned, other).evidence
+    (call,) = evidence.tool_log
+    left, top, right, bottom = call.box
+    assert (right - left, bottom - top) == (side, side) if side else call.box == evidence.boxes[VEHICLE]
+    ((distorted, pristine),) = seen
+    assert np.array_equal(distorted, image.pixels[top:bottom, left:right])
+    assert np.array_equal(pristine, 255 - distorted)
+    assert any(f"{right - left} x {bottom - top}" in note or str([*call.box]) in note for note in evidence.notes)
+
+
+def test_each_half_is_analysed_and_measured_by_itself(halves: LoadedImage) -> None:
+    planned = plan(LEFT, RIGHT, required_tool="EDGE-SHARPNESS", flags={**EVERYTHING, "tool_selection": False})
+    evidence = execute(offline(), halves, planned).evidence
+    assert "Blurs" in evidence.distortion_set[LEFT]
+    assert "Blurs" not in evidence.distortion_set[RIGHT]
+    worse, better = ({score for _, score in evidence.quality_scores[half].values()} for half in (LEFT, RIGHT))
+    assert max(worse) < min(better)
+    assert set(evidence.measurements) == {LEFT, RIGHT}
+    assert evidence.measurements[LEFT]["blur_extent"] > evidence.measurements[RIGHT]["blur_extent"]
+
+
+def test_the_blurred_half_gets_the_worse_score(halves: LoadedImage) -> None:
+    program = AgenticIQA.offline()
+    left, right, both = (
+        program(halves, f"Rate the quality of the {what}.") for what in (LEFT, RIGHT, "left half and the right half")
+    )
+    assert left.plan.query_scope == [LEFT]
+    assert left.quality_score < both.quality_score < right.quality_score
+    assert left.quality_score < right.quality_score - 0.4
+    assert "whole image" not in left.quality_reasoning
+
+
+def test_a_question_about_two_regions_is_answered_for_each(halves: LoadedImage) -> None:
+    program = AgenticIQA.offline()
+    asked = "Are the left half and the right half blurry?"
+    result = program(halves, asked)
+    assert result.final_answer.startswith("left half: Yes")
+    assert "right half: No" in result.final_answer
+    choice = program(halves, f"{asked} A. Yes B. No")
+    assert choice.final_answer == UNABLE
+    assert "The regions differ" in choice.quality_reasoning
+    assert program(halves, "Is the left half blurry? A. Yes B. No").final_answer == "A"
+    assert program(halves, "Is the right half blurry? A. Yes B. No").final_answer == "B"
+
+
+def test_what_is_named_for_one_region_is_judged_there(halves: LoadedImage) -> None:
+    answer = AgenticIQA.offline()(halves, "Is the right half noisy and is the left half blurry?")
+    assert answer.plan.distortions == {RIGHT: ["Noise"], LEFT: ["Blurs"]}
+    assert answer.final_answer.startswith(("Yes", "No"))
+
+
+def test_without_a_box_the_whole_image_is_measured_and_it_is_said(halves: LoadedImage) -> None:
+    program = AgenticIQA.offline()
+    sky, whole = program(halves, "Rate the quality of the sky."), program(halves, "Rate the quality of the image.")
+    assert sky.executor_evidence.boxes == {"sky": None}
+    assert "No box was found for sky: the whole image was measured." in sky.executor_evidence.notes
+    assert sky.summarizer_result.quality_probs == whole.summarizer_result.quality_probs
+
+
+def test_the_subject_is_found_offline_and_shown() -> None:
+    """A disc on plain ground stands out; a person is only taken for it, and other things have no box."""
+    rows, columns = np.mgrid[:384, :512]
+    disc = (rows - 180) ** 2 + (columns - 300) ** 2 < 90**2
+    picture = np.where(disc[..., None], np.tile(scene(), (2, 2, 1)), np.array([90, 140, 90], np.uint8))
+    photo = load(Image.fromarray(picture))
+    result = AgenticIQA.offline()(photo, "How sharp is the main subject? Use EDGE-SHARPNESS.")
+    left, top, right, bottom = result.executor_evidence.boxes["main subject"]
+    assert abs(left - 210) + abs(top - 90) + abs(right - 390) + abs(bottom - 270) < 40
+    assert all(call.box == (left, top, right, bottom) for call in result.executor_evidence.tool_log)
+    assert str([left, top, right, bottom]) in " ".join(result.executor_evidence.notes)
+    row = json.loads(json.dumps(to_json(result)))
+    assert row["executor_evidence"]["boxes"]["main subject"] == [left, top, right, bottom]
+    console = Console(file=io.StringIO(), width=150)
+    console.print(card(row))
+    assert f"in main subject, {right - left} x {bottom - top} pixels" in console.file.getvalue()  # type: ignore[attr-defined]
+    boxes = SaliencyLocator()(image=photo, regions=["foreground", "background", "face"]).boxes
+    assert boxes["foreground"] == (left, top, right, bottom)
+    assert boxes["background"] is not None
+    assert boxes["face"] is None
+    lone = SaliencyLocator()(image=photo, regions=["woman"])
+    assert lone.boxes == {"woman": (left, top, right, bottom)}
+    assert "nothing checked" in lone.remarks[0]
+    assert SaliencyLocator()(image=photo, regions=["woman", "man"]).boxes == {"woman": None, "man": None}

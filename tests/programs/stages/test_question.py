@@ -1,0 +1,141 @@
+"""Options, and the form of the answer, as read off the question."""
+
+from string import ascii_uppercase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenticiqa.programs.stages.question import detect_query_type, parse_options, question_part
+from agenticiqa.signatures.types import QueryType
+
+ABC = {"A": "Sharp", "B": "A bit soft", "C": "Very blurry"}
+
+
+@pytest.mark.parametrize("style", ["{}) {}", "{}. {}", "({}) {}", "{}: {}", "{}){}"])
+@pytest.mark.parametrize("between", [" ", "\n", ", ", "; ", "\n\n", "\n- "])
+@pytest.mark.parametrize("lower", [False, True])
+def test_lettered_options_are_read_in_every_style_inline_and_one_per_line(
+    style: str, between: str, lower: bool
+) -> None:
+    options = between.join(style.format(letter.lower() if lower else letter, text) for letter, text in ABC.items())
+    query = f"How sharp is the sky?{between if between.startswith(chr(10)) else ' '}{options}"
+    assert parse_options(query) == ABC
+    assert question_part(query).rstrip(" -") == "How sharp is the sky?"
+
+
+@pytest.mark.parametrize("count", [2, 5, 26])
+def test_two_to_twenty_six_options_are_read(count: int) -> None:
+    expected = {letter: f"choice {letter.lower()}{letter.lower()}" for letter in ascii_uppercase[:count]}
+    assert parse_options("Which?\n" + "\n".join(f"{letter}. {text}" for letter, text in expected.items())) == expected
+
+
+@given(st.lists(st.from_regex(r"[a-z]{3,9}( [a-z]{3,9}){0,3}", fullmatch=True), min_size=2, max_size=8))
+def test_options_come_back_as_they_were_written(texts: list[str]) -> None:
+    lines = "\n".join(f"{letter}. {text}" for letter, text in zip(ascii_uppercase, texts, strict=False))
+    texts = [text.removesuffix(" or") for text in texts]
+    if not any(text.endswith(" and") for text in texts):
+        assert list(parse_options(f"Which one?\n{lines}").values()) == texts
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "rest"),
+    [
+        ("Is quality: A) Excellent B) Good C) Fair?", ["Excellent", "Good", "Fair"], "Is quality:"),
+        ("Is the image A) sharp or B) blurry?", ["sharp", "blurry"], "Is the image"),
+        ("Is it good? A. Yes B. No. Explain your choice.", ["Yes", "No"], "Is it good? Explain your choice."),
+        ("Noisy?\nA.Yes\nB.No\nAnswer with the letter.", ["Yes", "No"], "Noisy? Answer with the letter."),
+        ("By A. Smith. Good? A. Yes B. No", ["Yes", "No"], "By A. Smith. Good?"),
+        ("Rich in vitamin C) or not? A) yes B) no", ["yes", "no"], "Rich in vitamin C) or not?"),
+        ("Q?\nA. x1 B. y1\nC. z1 D. w1", ["x1", "y1", "z1", "w1"], "Q?"),
+        ("A) one (b) two\nB) three", ["one (b) two", "three"], "A) one (b) two\nB) three"),
+        ("Option A: sharp, option B: blurry", ["sharp", "blurry"], "Option A: sharp, option B: blurry"),
+        ("How is it? Choose from: high, medium or low.", ["high", "medium", "low"], "How is it?"),
+        ("How is it? Choose from high, medium and low.", ["high", "medium", "low"], "How is it?"),
+        ("Choose between sharp and blurry.", ["sharp", "blurry"], "Choose between sharp and blurry."),
+        ("How is it?\nOptions:\n- good\n- bad", ["good", "bad"], "How is it?"),
+        ("How is it? Select one: sharp / blurry / noisy", ["sharp", "blurry", "noisy"], "How is it?"),
+        ("Pick one of 1, 2 or 3", ["1", "2", "3"], "Pick one of 1, 2 or 3"),
+        ("Is it sharp? Yes or No?", ["Yes", "No"], "Is it sharp?"),
+        ("Is it sharp (yes/no)", ["yes", "no"], "Is it sharp"),
+        ("Is it sharp? Yes, No", ["Yes", "No"], "Is it sharp?"),
+        ("Is it sharp?\nNo\nYes", ["No", "Yes"], "Is it sharp?"),
+        ("Is it sharp? Answer yes or no.", ["yes", "no"], "Is it sharp?"),
+        ("Yes or no: is it sharp?", ["Yes", "no"], "is it sharp?"),
+    ],
+)
+def test_the_options_and_what_is_left_without_them(query: str, options: list[str], rest: str) -> None:
+    assert list(parse_options(query).values()) == options
+    assert list(parse_options(query)) == list(ascii_uppercase[: len(options)])
+    assert question_part(query) == rest
+    assert detect_query_type(query) is detect_query_type(query, "Other") is QueryType.MCQ
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Is this a good image?",
+        "A nice photo. Is it sharp?",
+        "Is the portrait by A. Smith sharp?",
+        "Does the portrait of A. Smith by B. Jones look sharp?",
+        "Is the label of vitamin C) readable?",
+        "Rate the U.S.A. style of this.",
+        "Was it taken at 5 a.m. or b. later?",
+        "How noisy are (a) the sky and (b) the sea?",
+        "Is image (A) sharper than image (B)?",
+        "Region A: sky, region B: grass. Which is noisier?",
+        "Is it A) good?",
+        "Good? A. Yes B. No D. Perhaps",
+        "Choose from 1 to 5.",
+        "Yes, no doubt it is sharp",
+        "There is no noise, is there?",
+        "What options do I have to sharpen it?",
+        "",
+    ],
+)
+def test_what_only_looks_like_options_is_none(query: str) -> None:
+    assert parse_options(query) == {}
+    assert question_part(query) == query
+    assert detect_query_type(query) is not QueryType.MCQ
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Rate the perceptual quality of this image", QueryType.SCORING),
+        ("What is the quality score?", QueryType.SCORING),
+        ("Assess the image quality", QueryType.SCORING),
+        ("How is the image quality?", QueryType.SCORING),
+        ("How's the quality?", QueryType.SCORING),
+        ("How good is this image?", QueryType.SCORING),
+        ("How would you rate the clarity?", QueryType.SCORING),
+        ("Could you rate this?", QueryType.SCORING),
+        ("Measure the noise.", QueryType.SCORING),
+        ("Rate the quality and explain why.", QueryType.SCORING),
+        ("Why is the quality score so low?", QueryType.EXPLANATION),
+        ("Explain how you rate the quality.", QueryType.EXPLANATION),
+        ("Describe the image.", QueryType.EXPLANATION),
+        ("What is wrong?", QueryType.EXPLANATION),
+        ("Is the vehicle blurry?", QueryType.EXPLANATION),
+        ("How blurry is the vehicle?", QueryType.EXPLANATION),
+        ("How does the compression rate affect the quality?", QueryType.EXPLANATION),
+        ("Is this an accurate picture of high quality?", QueryType.EXPLANATION),
+    ],
+)
+def test_the_form_of_the_answer_about_quality(query: str, expected: QueryType) -> None:
+    assert detect_query_type(query) is expected
+
+
+def test_a_question_that_is_not_about_quality_is_never_scored() -> None:
+    for query in ("Rate the aesthetic quality", "Rate this", "Assess the mood", "What is the quality score?"):
+        assert detect_query_type(query, "Other") is QueryType.EXPLANATION
+
+
+@given(st.text(alphabet="AaBbCc.):( \n?orYesNo,/", max_size=60))
+def test_any_text_has_zero_or_two_to_twenty_six_options_and_some_question(query: str) -> None:
+    options = parse_options(query)
+    assert len(options) != 1
+    assert list(options) == list(ascii_uppercase[: len(options)])
+    assert all(text.strip() == text != "" for text in options.values())
+    assert bool(question_part(query)) == bool(query.strip())
+    assert (detect_query_type(query) is QueryType.MCQ) == bool(options)

@@ -1,0 +1,150 @@
+"""Where a model's probabilities over the levels come from, through the wire and from the cache."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from pydantic import ValidationError
+
+from agenticiqa.configs import Config, StageConfig
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.ledger import keeping
+from agenticiqa.programs.images import load
+from agenticiqa.programs.result import to_json
+from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
+from agenticiqa.programs.stages.summarizer import Scorer
+from agenticiqa.signatures.summarizer import Assessment
+from agenticiqa.signatures.types import ExecutorOutput
+from agenticiqa.signatures.vocabulary import LEVELS, Level
+from support.fake_server import Reply, Server, by_stage, fake_server
+
+RATE = "Rate the perceptual quality of this image."
+LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
+WRITTEN = softmax({int(level): log for level, log in LOGS.items()})
+
+
+def reply(shares: Mapping[str, float] | None, level: Any = "Fair") -> Reply:
+    """An assessment whose level might have been another word, with these probabilities; ``None``: without any."""
+    said = {"quality_level": level, "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
+    text = json.dumps({"assessment": said})
+    value = json.dumps(level).strip('"')
+    before, _, after = text.partition(value)
+    tokens = [token(before), token(value, shares), token(after)] if shares else None
+    return Reply(text, logprobs=tokens)
+
+
+def token(text: str, shares: Mapping[str, float] | None = None) -> dict[str, Any]:
+    top = [{"token": name, "logprob": math.log(p), "bytes": None} for name, p in (shares or {text: 1.0}).items()]
+    return {"token": text, "logprob": top[0]["logprob"], "bytes": None, "top_logprobs": top}
+
+
+def score(server: Server, photo: Path, **changes: Any) -> dspy.Prediction:
+    stage = StageConfig(backend="vllm.test", api_base=server.url, max_retries=0, **{"logprobs": True, **changes})
+    scorer = Scorer(backend=connect(stage), attempts=1)
+    return scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+
+
+@pytest.fixture
+def photo(examples: Path) -> Path:
+    return examples / "coffee_jpeg.jpg"
+
+
+def test_the_tokens_are_believed_over_the_written_probabilities(photo: Path) -> None:
+    with fake_server(reply({"Fair": 0.5, "Good": 0.25, "Nice": 0.25})) as server:
+        told = score(server, photo)
+    assert (told.source, told.mass) == ("logprobs", pytest.approx(0.75))
+    assert told.probabilities == pytest.approx({1: 0, 2: 0, 3: 2 / 3, 4: 1 / 3, 5: 0})
+
+
+def test_the_level_comes_before_its_reason_in_one_answer(photo: Path) -> None:
+    with fake_server(reply(None)) as server:
+        score(server, photo)
+    (request,) = server.requests
+    schema = request["response_format"]["json_schema"]["schema"]
+    asked = schema["$defs"]["Assessment"]["properties"]
+    assert list(asked) == ["quality_level", "quality_probs", "quality_reasoning"]
+    assert asked["quality_level"]["enum"] == ["Excellent", "Good", "Fair", "Poor", "Bad"]
+
+
+def test_a_cached_answer_gives_the_same_probabilities_as_the_live_one(photo: Path) -> None:
+    with fake_server(reply({"Fair": 0.6, "Poor": 0.3, "Nice": 0.1})) as server, keeping() as ledger:
+        live, cached = score(server, photo), score(server, photo)
+    assert len(server.requests) == 1
+    assert (ledger.stages["scoring"].calls, ledger.stages["scoring"].cached) == (1, 1)
+    assert cached.toDict() == live.toDict()
+    assert live.source == "logprobs"
+
+
+def test_a_level_that_few_tokens_name_is_not_read_from_them(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with fake_server(reply({"Fair": 0.3, "Nice": 0.6})) as server:
+        told = score(server, photo)
+    assert (told.source, told.mass) == ("quality_probs", pytest.approx(0.3))
+    assert told.probabilities == pytest.approx(WRITTEN)
+    assert "only 0.30 of the level token's probability" in caplog.text
+
+
+def test_without_tokens_there_is_no_mass_to_tell(photo: Path) -> None:
+    with fake_server(reply(None)) as server:
+        told = score(server, photo)
+    assert (told.source, told.mass) == ("quality_probs", None)
+    assert told.probabilities == pytest.approx(WRITTEN)
+
+
+@pytest.mark.parametrize(("level", "name"), [(4, "Good"), ("4", "Good"), ("bad", "Bad")])
+def test_a_level_by_its_number_is_understood(photo: Path, level: Any, name: Level) -> None:
+    with fake_server(reply({json.dumps(level).strip('"'): 0.9, "3": 0.1}, level)) as server:
+        told = score(server, photo)
+    assert told.source == "logprobs"
+    assert told.probabilities[LEVELS[name]] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("level", [0, 6, 4.5, True, "4.5", "Goodish", None])
+def test_a_level_that_is_none_is_refused(level: Any) -> None:
+    said = {"quality_level": level, "quality_probs": LOGS, "quality_reasoning": "Soft."}
+    with pytest.raises(ValidationError, match="quality_level"):
+        Assessment.model_validate(said)
+
+
+def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> None:
+    plan = {
+        "query_type": "IQA",
+        "query_scope": ["Global"],
+        "distortion_source": "Inferred",
+        "distortions": [],
+        "reference_mode": "No-Reference",
+        "required_tool": [],
+        "plan": dict.fromkeys(
+            ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), False
+        ),
+    }
+    script: dict[str, Any] = {
+        "plan": plan,
+        "assessment": reply({"Fair": 0.5, "Good": 0.4, "Nice": 0.1}),
+        "answer": {"final_answer": "Soft.", "quality_reasoning": "Edges."},
+    }
+    with fake_server(by_stage(script)) as server:
+        stage = StageConfig(backend="vllm.test", api_base=server.url, logprobs=True)
+        program = AgenticIQA.from_config(
+            Config(planner={**stage.model_dump()}, summarizer=stage)  # type: ignore[arg-type]
+        )
+        row = to_json(program(photo, RATE))
+        program(photo, "Why is it soft?")
+    assert (row["probability_source"], row["probability_mass"]) == ("logprobs", pytest.approx(0.9))
+    assert [
+        stage for request, stage in zip(server.requests, server.stages(), strict=True) if "logprobs" in request
+    ] == ["assessment"]
+
+
+@pytest.mark.parametrize("model_error", [0.0, 3.0])
+def test_levels_without_a_share_need_no_made_up_one(model_error: float) -> None:
+    """Whether a level has nothing or a millionth moves no score that two decimals show, unless tools contradict it."""
+    fusion = ScoreFusion(model_error=model_error)
+    sparse = {1: 0.0, 2: 0.0, 3: 0.6, 4: 0.4, 5: 0.0}
+    dense = {level: (share + 1e-6) / (1 + 5e-6) for level, share in sparse.items()}
+    for mean in (2.0, 2.5, 3.0, 3.5, 4.0, 4.5):
+        assert fusion.fuse_scores([mean], sparse) == pytest.approx(fusion.fuse_scores([mean], dense), abs=0.005)

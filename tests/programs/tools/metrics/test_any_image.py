@@ -1,0 +1,119 @@
+"""Whatever the image: a finite value or a refusal in one line, the same bits every time, and never a crash."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.errors import AgenticIQAError, ToolError
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools.catalog import NO_REFERENCE
+from support.ladders import scene
+
+
+def filled(size: tuple[int, int], content: str) -> np.ndarray:
+    image = np.zeros((*size, 3), np.uint8)
+    if content == "noise":
+        image[:] = np.random.default_rng(0).integers(0, 256, image.shape, dtype=np.uint8)
+    elif content == "grey noise":
+        image[:] = np.random.default_rng(0).integers(0, 256, (*size, 1), dtype=np.uint8)
+    elif content == "scene":
+        image[:] = scene(*size)
+    elif content == "stripes":
+        image[:, ::2] = 255
+    elif content == "one pixel":
+        image[size[0] // 2, size[1] // 2] = 255
+    else:
+        image[:] = {"black": 0, "white": 255, "grey": 119, "red": (200, 30, 30)}[content]
+    return image
+
+
+CONTENTS = st.sampled_from(["black", "white", "grey", "red", "noise", "grey noise", "scene", "stripes", "one pixel"])
+SIDES = st.one_of(st.integers(1, 40), st.integers(180, 300), st.sampled_from([8, 16, 32, 96, 192, 448]))
+SIZES = st.one_of(
+    st.tuples(SIDES, SIDES), st.sampled_from([(8, 8), (1, 1), (8, 4000), (4000, 8), (1, 5000), (200, 2000)])
+)
+
+
+@pytest.mark.parametrize("name", [card.name for card in NO_REFERENCE])
+@pytest.mark.filterwarnings("error")
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(size=SIZES, content=CONTENTS)
+def test_every_tool_gives_a_finite_value_or_refuses_in_one_line(name, size, content):
+    card = toolbox()[name]
+    image = filled(size, content)
+    before = image.copy()
+    value, refusal = None, ""
+    try:
+        value = card.measure(image)
+    except ToolError as error:
+        refusal = str(error)
+    if value is None:
+        assert refusal
+        assert "\n" not in refusal
+        assert min(size) < card.smallest or (name in ("NIQE", "BRISQUE") and content not in ("noise", "scene"))
+    else:
+        assert type(value) is float
+        assert np.isfinite(value)
+        assert 1 <= card.calibration(value) <= 5
+    assert np.array_equal(image, before)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(size=SIZES, content=CONTENTS)
+def test_the_offline_program_scores_any_image_and_records_each_tool_that_refused(size, content):
+    result = AgenticIQA.offline()(Image.fromarray(filled(size, content)))
+    assert 1 <= result.quality_score <= 5
+    for call in result.executor_evidence.tool_log:
+        assert (call.raw is None) == (call.error is not None)
+        if call.error:
+            assert "\n" not in call.error
+            assert any(call.error in note for note in result.executor_evidence.notes)
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "P", "LA", "I;16"])
+def test_an_image_of_one_channel_is_judged_as_its_grey_picture(mode):
+    grey = Image.fromarray(scene(200, 240)).convert("L")
+    image = grey.point(lambda v: v * 257, "I").convert("I;16") if mode == "I;16" else grey.convert(mode)
+    try:
+        result = AgenticIQA.offline()(image)
+    except AgenticIQAError as refusal:
+        pytest.fail(f"{mode}: {refusal}")
+    assert 1 <= result.quality_score <= 5
+
+
+@pytest.mark.parametrize("content", ["black", "scene"])
+def test_an_image_that_is_read_in_parts_is_no_exception(content):
+    image = np.tile(filled((300, 400), content), (5, 4, 1))
+    for card in NO_REFERENCE:
+        try:
+            assert np.isfinite(card.measure(image))
+        except ToolError:
+            assert content == "black"
+
+
+def digest() -> str:
+    """Of every value that the no-reference tools give for an image in which bands, parts and borders matter."""
+    image = scene(400, 700)
+    values = [card.measure(image) for card in NO_REFERENCE]
+    maps = [card.damage(image) for card in NO_REFERENCE if card.damage]
+    return hashlib.sha256(b"".join(np.asarray(each, float).tobytes() for each in (values, *maps))).hexdigest()
+
+
+def test_the_bits_are_the_same_in_every_run_thread_and_process():
+    alone = digest()
+    with ThreadPoolExecutor(4) as pool:
+        assert {future.result() for future in [pool.submit(digest) for _ in range(4)]} == {alone}
+    code = "import test_any_image; print(test_any_image.digest())"
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2")
+    environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == alone

@@ -1,0 +1,78 @@
+"""The no-reference tools' maps of where an image is bad."""
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools import CARDS
+from agenticiqa.programs.tools.catalog import NO_REFERENCE
+from support.ladders import LADDERS, scene
+
+# The learned model's map judges parts instead of finding faults: see test_learned.
+MAPS = {card.name: card.damage for card in NO_REFERENCE if card.damage and card.name != "LEARNED-IQA"}
+SHARP = scene(384, 576, seed=7)
+SMOOTH = LADDERS["blur"](1, SHARP)
+# What each map is to find, and in which image: the sharp one reads as a noisy one.
+SHOWN_BY = {
+    "NIQE": ("noise", SHARP),
+    "PIQE": ("noise", SMOOTH),
+    "BLUR-EXTENT": ("blur", SHARP),
+    "NOISE-SIGMA": ("noise", SMOOTH),
+    "BLOCKINESS": ("jpeg", SHARP),
+    "EXPOSURE-ERROR": ("brighten", SHARP),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize(("bottom", "right"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_damage_in_one_quadrant_shows_there_and_not_elsewhere(name, bottom, right):
+    distortion, image = SHOWN_BY[name]
+    spoilt, is_spoilt = image.copy(), np.zeros((384, 576), bool)
+    is_spoilt[192 * bottom : 192 * (bottom + 1), 288 * right : 288 * (right + 1)] = True
+    spoilt[is_spoilt] = LADDERS[distortion](5, image)[is_spoilt]
+    before, after = MAPS[name](image), MAPS[name](spoilt)
+    inside = is_spoilt[:: 384 // after.shape[0], :: 576 // after.shape[1]]
+    assert after[inside].mean() > before[inside].mean()
+    assert after[inside].mean() > 2 * after[~inside].mean()
+    assert after[~inside].mean() == pytest.approx(before[~inside].mean(), abs=0.1 * after[inside].mean())
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("size", [(192, 192), (193, 250), (1, 1), (2, 300), (17, 9), (35, 131), (8, 1000), (400, 300)])
+@pytest.mark.parametrize("content", ["black", "white", "noise", "scene"])
+@pytest.mark.filterwarnings("error")
+def test_a_map_is_finite_and_has_a_value_for_every_cell_that_the_image_reaches(name, size, content):
+    image = {
+        "black": np.zeros((*size, 3), np.uint8),
+        "white": np.full((*size, 3), 255, np.uint8),
+        "noise": np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8),
+        "scene": scene(*size),
+    }[content]
+    if min(size) < CARDS[name].smallest:
+        with pytest.raises(ToolError, match=r"^.+$"):
+            MAPS[name](image)
+        return
+    damage = MAPS[name](image)
+    assert np.isfinite(damage).all()
+    assert (damage >= 0).all()
+    cell = -(-size[0] // damage.shape[0])
+    assert any(damage.shape == tuple(-(-side // cell) for side in size) for cell in (8, 16, 32, 96)), cell
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_map_refuses_what_is_no_8_bit_rgb_image(name):
+    with pytest.raises(ToolError, match="expected"):
+        MAPS[name](np.zeros((300, 300)))
+
+
+def test_a_blank_image_has_nothing_wrong_but_for_its_exposure():
+    white = np.full((200, 200, 3), 255, np.uint8)
+    assert {name for name, damage in MAPS.items() if damage(white).any()} == {"EXPOSURE-ERROR"}
+    assert MAPS["EXPOSURE-ERROR"](white).all()
+
+
+# The map is put together of bands; nothing of that shows in it.
+def test_noise_over_a_large_image_is_the_same_all_over():
+    image = (120 + 10 * np.random.default_rng(3).standard_normal((700, 500, 1))).astype(np.uint8).repeat(3, axis=2)
+    damage = MAPS["NOISE-SIGMA"](image)
+    assert damage.std() < 0.1 * damage.mean()

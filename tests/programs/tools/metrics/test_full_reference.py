@@ -1,0 +1,253 @@
+"""What holds of every full-reference metric; what holds of one alone is in the test of its family."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.catalog import FULL_REFERENCE
+from agenticiqa.programs.tools.metrics.fidelity import ms_ssim, psnr, ssim
+from agenticiqa.programs.tools.metrics.fr_fusion import consensus
+from agenticiqa.programs.tools.metrics.gradient import fsim, gmsd, mdsi
+from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
+from agenticiqa.programs.tools.metrics.ssimulacra2 import ssimulacra2
+from agenticiqa.programs.tools.metrics.vif import vif
+from agenticiqa.programs.tools.tool import Tool
+from support.ladders import LADDERS, LEVELS, blur, noise, scene
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+class Metric(NamedTuple):
+    measure: Callable[[np.ndarray, np.ndarray], float]
+    best: float
+    sign: int  # 1: higher is better, -1: lower is better
+    smallest: int
+    symmetric: bool = True
+
+
+METRICS = {
+    "psnr": Metric(psnr, 100, 1, 1),
+    "ssim": Metric(ssim, 1, 1, 11),
+    "ms_ssim": Metric(ms_ssim, 1, 1, 176),
+    "gmsd": Metric(gmsd, 0, -1, 8),
+    "fsim": Metric(fsim, 1, 1, 8),
+    "haarpsi": Metric(haarpsi, 1, 1, 8),
+    "vif": Metric(vif, 1, 1, 65, symmetric=False),
+    "mdsi": Metric(mdsi, 0, -1, 8, symmetric=False),
+    "ssimulacra2": Metric(ssimulacra2, 100, 1, 8, symmetric=False),
+    "consensus": Metric(consensus, 5, 1, 8, symmetric=False),
+}
+PHOTO = scene(176, 200)
+PHOTO.flags.writeable = False
+
+each_card = pytest.mark.parametrize(
+    "card", [card for card in FULL_REFERENCE if card.damage], ids=lambda card: card.name
+)  # of those with a map
+each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+
+
+def flat(level: int, height: int = 180, width: int = 190) -> np.ndarray:
+    return np.full((height, width, 3), level, np.uint8)
+
+
+@each_metric
+def test_an_image_that_equals_its_reference_gets_the_best_value(metric: Metric) -> None:
+    assert metric.measure(PHOTO, PHOTO.copy()) == pytest.approx(metric.best, abs=1e-9)
+
+
+@each_metric
+def test_the_result_is_a_plain_float(metric: Metric) -> None:
+    assert type(metric.measure(blur(2, PHOTO), PHOTO)) is float
+
+
+@each_metric
+@pytest.mark.parametrize("distortion", ["blur", "noise", "jpeg", "low_contrast"])
+def test_quality_falls_with_every_step_of_a_distortion(metric: Metric, distortion: str) -> None:
+    quality = [metric.sign * metric.measure(LADDERS[distortion](level, PHOTO), PHOTO) for level in LEVELS]
+    assert all(np.diff(quality) < 0), quality
+
+
+@each_metric
+@pytest.mark.parametrize("distortion", sorted(set(LADDERS) - {"brighten"}))
+def test_no_distorted_image_is_better_than_the_reference_itself(metric: Metric, distortion: str) -> None:
+    value = metric.measure(LADDERS[distortion](3, PHOTO), PHOTO)
+    assert metric.sign * value <= metric.sign * metric.best + 1e-9
+
+
+@each_metric
+def test_exchanging_image_and_reference_matters_only_where_stated(metric: Metric) -> None:
+    there, back = metric.measure(blur(2, PHOTO), PHOTO), metric.measure(PHOTO, blur(2, PHOTO))
+    assert (there == pytest.approx(back, rel=1e-6)) == metric.symmetric
+
+
+@each_metric
+def test_grey_images_are_measured_like_any_others(metric: Metric) -> None:
+    grey = PHOTO[..., :1].repeat(3, axis=2)
+    assert metric.measure(grey, grey) == pytest.approx(metric.best, abs=1e-9)
+    assert metric.sign * metric.measure(blur(3, grey), grey) < metric.sign * metric.measure(blur(1, grey), grey)
+
+
+@each_metric
+@pytest.mark.parametrize("pair", [(0, 0), (0, 255), (255, 0), (128, 128), (128, 129)])
+def test_flat_images_get_a_finite_value(metric: Metric, pair: tuple[int, int]) -> None:
+    value = metric.measure(flat(pair[0]), flat(pair[1]))
+    assert np.isfinite(value)
+    if pair[0] == pair[1]:
+        assert value == pytest.approx(metric.best, abs=1e-9)
+
+
+@each_metric
+def test_a_flat_image_can_be_compared_with_a_detailed_one(metric: Metric) -> None:
+    detailed = scene(180, 190)
+    for value in (metric.measure(flat(128), detailed), metric.measure(detailed, flat(128))):
+        assert np.isfinite(value)
+        assert metric.sign * value < metric.sign * metric.best - 1e-3
+
+
+@each_metric
+def test_stripes_which_vary_in_one_direction_only_get_a_finite_value(metric: Metric) -> None:
+    stripes = np.tile(np.array([0, 0, 200, 200, 90], np.uint8), (180, 38))[..., None].repeat(3, axis=2)
+    turned = np.ascontiguousarray(stripes.transpose(1, 0, 2)[:180, :180])
+    assert metric.measure(stripes, stripes) == pytest.approx(metric.best, abs=1e-9)
+    assert metric.sign * metric.measure(turned, stripes[:, :180]) < metric.sign * metric.best
+
+
+@each_metric
+def test_images_down_to_the_stated_side_are_measured_and_smaller_ones_refused(metric: Metric) -> None:
+    side = metric.smallest
+    for shape in [(side, side), (side, side + 1), (side + 30, side)]:
+        image = scene(*shape)
+        assert metric.measure(image, image) == pytest.approx(metric.best, abs=1e-9)
+        assert np.isfinite(metric.measure(noise(3, image), image))
+    if side > 1:
+        small = scene(side - 1, side + 40)
+        with pytest.raises(ToolError, match=f"at least {side} pixels, got {side + 40} x {side - 1}"):
+            metric.measure(small, small)
+
+
+@each_metric
+@pytest.mark.parametrize("side", range(8, 20))
+def test_tiny_images_get_a_finite_value_or_are_refused(metric: Metric, side: int) -> None:
+    image = scene(side, side + 3)
+    if side < metric.smallest:
+        with pytest.raises(ToolError):
+            metric.measure(noise(2, image), image)
+    else:
+        assert np.isfinite(metric.measure(noise(2, image), image))
+
+
+@each_metric
+@pytest.mark.parametrize("turned", [False, True])
+def test_extreme_aspect_ratios_are_measured(metric: Metric, turned: bool) -> None:
+    image = scene(1501, metric.smallest + 2) if turned else scene(metric.smallest + 2, 1501)
+    slight, strong = (metric.sign * metric.measure(noise(level, image), image) for level in (1, 4))
+    assert metric.sign * metric.best > slight > strong
+
+
+@each_metric
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (PHOTO.astype(np.float64), r"uint8 array .*got float64"),
+        (PHOTO[..., 0], r"uint8 array .*got uint8 of shape \(176, 200\)"),
+        (np.dstack([PHOTO, PHOTO[..., 0]]), r"uint8 array .*got uint8 of shape \(176, 200, 4\)"),
+        (PHOTO.tolist(), r"uint8 array .*got list"),
+        (PHOTO[:-1], r"same size, got 200 x 175 and 200 x 176"),
+    ],
+    ids=["float", "one channel", "four channels", "list", "another size"],
+)
+def test_what_is_not_a_pair_of_rgb_images_is_refused_in_one_line(metric: Metric, image: object, expected: str) -> None:
+    with pytest.raises(ToolError, match=expected) as caught:
+        metric.measure(image, PHOTO)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@each_metric
+def test_an_empty_image_is_refused(metric: Metric) -> None:
+    empty = np.zeros((0, 20, 3), np.uint8)
+    with pytest.raises(ToolError, match="got 20 x 0"):
+        metric.measure(empty, empty)
+
+
+def corner(pixels: np.ndarray, changed: np.ndarray, top: bool, left: bool) -> np.ndarray:
+    """The image with one of its quarters taken from a changed one."""
+    rows = slice(None, pixels.shape[0] // 2) if top else slice(pixels.shape[0] // 2, None)
+    columns = slice(None, pixels.shape[1] // 2) if left else slice(pixels.shape[1] // 2, None)
+    result = pixels.copy()
+    result[rows, columns] = changed[rows, columns]
+    return result
+
+
+@each_card
+def test_the_damage_of_an_image_that_equals_its_reference_is_zero_everywhere(card: Tool) -> None:
+    assert card.damage is not None
+    assert not card.damage(PHOTO.copy(), PHOTO).any()
+
+
+@each_card
+@pytest.mark.parametrize("shape", [(192, 256), (389, 395)])
+def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(card: Tool, shape: tuple[int, int]) -> None:
+    image = scene(*shape)
+    assert card.damage is not None
+    damage = card.damage(blur(2, image), image)
+    factor = round(shape[0] / damage.shape[0])
+    assert damage.shape == (-(-shape[0] // factor), -(-shape[1] // factor))
+    assert damage.min() >= 0
+    assert np.isfinite(damage).all()
+
+
+@each_card
+@pytest.mark.parametrize("distortion", ["blur", "noise", "jpeg"])
+@pytest.mark.parametrize(("top", "left"), [(True, True), (False, False)])
+def test_damage_shows_where_it_was_done(card: Tool, distortion: str, top: bool, left: bool) -> None:
+    reference = scene(352, 400)
+    image = corner(reference, LADDERS[distortion](4, reference), top, left)
+    assert card.damage is not None
+    damage = card.damage(image, reference)
+    middle = damage.shape[0] // 2, damage.shape[1] // 2
+    quarter = damage[: middle[0]] if top else damage[middle[0] :]
+    quarter = quarter[:, : middle[1]] if left else quarter[:, middle[1] :]
+    assert quarter.sum() > 0.8 * damage.sum()
+
+
+@each_card
+def test_worse_damage_is_larger(card: Tool) -> None:
+    assert card.damage is not None
+    totals = [card.damage(noise(level, PHOTO), PHOTO).mean() for level in (1, 3, 5)]
+    assert totals[0] < totals[1] < totals[2]
+
+
+@each_card
+@pytest.mark.parametrize("shape", [(8, 4000), (4000, 8), (8, 8), (11, 300), (70, 3000)])
+def test_any_shape_gets_finite_values_and_a_finite_map_or_is_refused_in_one_line(
+    card: Tool, shape: tuple[int, int]
+) -> None:
+    reference = scene(*shape)
+    image = noise(3, reference)
+    assert card.damage is not None
+    if min(shape) < card.smallest:
+        for run in (card.measure, card.damage):
+            with pytest.raises(ToolError, match=rf"at least {card.smallest} pixels, got") as caught:
+                run(image, reference)
+            assert "\n" not in str(caught.value)
+    else:
+        assert np.isfinite(card.measure(image, reference))
+        assert np.isfinite(card.damage(image, reference)).all()
+
+
+@each_card
+@pytest.mark.parametrize("pair", [(0, 0), (0, 255), (128, 129)])
+def test_flat_images_get_a_finite_map(card: Tool, pair: tuple[int, int]) -> None:
+    assert card.damage is not None
+    damage = card.damage(flat(pair[0]), flat(pair[1]))
+    assert np.isfinite(damage).all()
+    assert damage.any() <= (pair[0] != pair[1])
+
+
+@each_card
+def test_measuring_twice_gives_the_same_bits(card: Tool) -> None:
+    image = noise(2, PHOTO)
+    assert card.measure(image, PHOTO) == card.measure(image.copy(), PHOTO.copy())

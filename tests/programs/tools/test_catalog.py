@@ -1,0 +1,112 @@
+"""The toolbox: every card is true of its metric, every curve is monotone and has a provenance."""
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools import CARDS, find_card, run_tool, toolbox
+from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
+from agenticiqa.programs.tools.catalog import listing
+from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.vocabulary import DISTORTIONS
+from support.ladders import scene
+
+REFUSED = ["ckdn", "tres", "wadiqam_nr", "arniqa", "BRISQUE"]
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_is_complete(name):
+    card = CARDS[name]
+    low, high = card.raw_range
+    assert card.name == name
+    assert low < high
+    assert set(card.good_at) <= {OVERALL, *DISTORTIONS}
+    assert card.description.endswith(".")
+    assert card.source
+    assert card.cost_ms > 0
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_smallest_side_is_what_the_metric_needs(name):
+    card = CARDS[name]
+    image = scene(card.smallest, card.smallest + 3)
+    pair = (image, image) if card.kind == "FR" else (image,)
+    assert np.isfinite(card.measure(*pair))
+    if card.smallest > 1:
+        smaller = tuple(pixels[1:, 1:] for pixels in pair)
+        with pytest.raises(ToolError):
+            card.measure(*smaller)
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_default_curve_is_monotone_in_the_metrics_direction(name):
+    card = toolbox()[name]
+    low, high = (card.calibration(end) for end in card.raw_range)
+    assert (high > low) == card.higher_is_better
+    assert "n=" in card.calibration.fitted_on
+
+
+@pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.kind == "FR"])
+def test_an_undistorted_image_is_excellent_and_every_score_lies_on_the_scale(name):
+    card, image = toolbox()[name], scene(192, 256)
+    pristine = run_tool(card, image, image, region="Global", distortion=OVERALL)
+    wrecked = run_tool(card, np.zeros_like(image), image, region="Global", distortion=OVERALL)
+    assert 4.45 <= pristine.calibrated <= 5
+    assert 1 <= wrecked.calibrated < 3
+
+
+def test_for_every_category_and_mode_there_is_a_tool():
+    for kind in ("FR", "NR"):
+        cards = [card for card in CARDS.values() if card.kind == kind]
+        assert any(OVERALL in card.good_at for card in cards)
+
+
+def test_table_5_is_one_profile_and_its_curves_that_turn_round_are_refused_by_name():
+    curves = load_profile("table5")
+    assert len(curves) == 24
+    assert [name for name, curve in curves.items() if not curve.is_monotone()] == REFUSED
+    for name in REFUSED:
+        with pytest.raises(ToolError, match=rf"{name} is not monotone"):
+            usable(name, "table5")
+    assert "BRISQUE" not in toolbox("table5")
+    assert curves["FSIM"](0.5) == pytest.approx(1.11, abs=0.005)
+    assert curves["FSIM"](1.0) == pytest.approx(4.55, abs=0.005)
+
+
+def test_a_curve_clips_to_the_scale_and_to_its_range():
+    curve = Calibration((0, 0, 0, 10, -5), (0, 1), "a line")
+    assert curve(0) == 1
+    assert curve(1) == 5
+    assert curve(7) == curve(1)
+
+
+def test_unknown_things_are_named_with_what_is_known():
+    with pytest.raises(ToolError, match=r"unknown tool 'LPIPS': known tools are .*SSIM"):
+        find_card(CARDS, "LPIPS")
+    with pytest.raises(ToolError, match=r"no calibration profile 'mine': .*default, table5"):
+        load_profile("mine")
+
+
+def test_a_profile_that_is_no_profile_is_refused(tmp_path):
+    path = tmp_path / "profile.yaml"
+    path.write_text("tools: {SSIM: {betas: [1, 2]}}")
+    with pytest.raises(ToolError, match="not readable"):
+        load_profile(str(path))
+
+
+def test_a_failing_tool_is_recorded_and_does_not_raise():
+    image = scene(64, 64)
+    call = run_tool(toolbox()["NIQE"], image, None, region="Global", distortion=OVERALL)
+    assert call.raw is None
+    assert call.calibrated is None
+    assert "192" in call.error
+    without = run_tool(toolbox()["SSIM"], image, None, region="Global", distortion=OVERALL)
+    assert "reference" in without.error
+
+
+def test_the_listing_tells_what_is_ready_and_why_the_rest_is_not():
+    rows = {row["name"]: row for row in listing(toolbox("table5"), "table5")}
+    assert rows["SSIM"]["status"] == "ready"
+    assert "no curve" in rows["PSNR"]["status"]
+    assert "not monotone" in rows["BRISQUE"]["status"]
+    assert set(rows) == set(CARDS)

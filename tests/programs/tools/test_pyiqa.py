@@ -1,0 +1,266 @@
+"""Metrics of pyiqa: with a stand-in for the package, what is ours; with the package itself, that the two fit."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from agenticiqa.configs import Config
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools import CARDS, run_tool, toolbox
+from agenticiqa.programs.tools.calibration import load_profile
+from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_card
+from agenticiqa.signatures.types import OVERALL
+from support.ladders import scene
+
+METRICS = {
+    "topiq_fr": {"metric_mode": "FR", "score_range": "~0, ~1"},
+    "brightness": {"metric_mode": "NR", "score_range": "0, ~1"},
+    "darkness": {"metric_mode": "NR", "lower_better": True, "score_range": "~-1, 0"},
+    "difference": {"metric_mode": "FR", "score_range": "-1, 1"},
+    "tres": {"metric_mode": "NR", "score_range": "~0, ~100"},
+    "mad": {"metric_mode": "FR", "lower_better": True, "score_range": "0, ~"},
+    "fgresq_pair": {"metric_mode": "FR", "score_range": "quality: 0, 1; rank: 0, 2"},
+    "musiq": {"metric_mode": "NR", "score_range": "~0, ~100"},
+    "ssim": {"metric_mode": "FR", "score_range": "0, 1"},
+    "ms_ssim": {"metric_mode": "FR", "score_range": "0, 1"},
+}
+
+
+class Tensor:
+    """As much of torch's tensor as is used: pixels that can be permuted, and given a leading axis."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def permute(self, *axes):
+        return Tensor(self.array.transpose(axes))
+
+    def __getitem__(self, key):
+        return Tensor(self.array[key])
+
+
+def create_metric(name, device):
+    assert device == "cpu"
+    if name == "musiq":
+        raise OSError("Name or service\nnot known")
+    print(f'Downloading: "{name}"')
+
+    def metric(image, reference=None):
+        for tensor in (image, reference):
+            if tensor is not None:
+                batch, channels, *_ = tensor.array.shape
+                assert (batch, channels) == (1, 3)
+                assert tensor.array.dtype == np.float32
+                assert 0 <= tensor.array.min() <= tensor.array.max() <= 1
+        sign = -1 if name == "darkness" else 1
+        return sign * (image.array.mean() - (0 if reference is None else reference.array.mean()))
+
+    return metric
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    pyiqa, configs, torch = ModuleType("pyiqa"), ModuleType("pyiqa.default_model_configs"), ModuleType("torch")
+    configs.DEFAULT_CONFIGS = METRICS
+    pyiqa.default_model_configs, pyiqa.create_metric = configs, create_metric
+    torch.from_numpy = Tensor
+    for module in (pyiqa, configs, torch):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    load_metric.cache_clear()
+    yield
+    load_metric.cache_clear()
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("pyiqa: [brightness, difference]")
+    return str(path)
+
+
+def grey(level):
+    return np.full((16, 24, 3), level, dtype=np.uint8)
+
+
+def test_without_pyiqa_one_line_says_how_to_install_it_and_under_which_licence(monkeypatch, config, capsys):
+    monkeypatch.setitem(sys.modules, "pyiqa", None)
+    with pytest.raises(ToolError, match=r'not installed: pip install "agenticiqa\[pyiqa\]" \(PolyForm Noncommercial'):
+        toolbox(pyiqa=["musiq"])
+    assert main(["tools", "--config", config]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+
+
+def test_a_pyiqa_that_lacks_something_itself_is_not_called_missing(monkeypatch, tmp_path):
+    (tmp_path / "pyiqa").mkdir()
+    (tmp_path / "pyiqa" / "__init__.py").write_text("import a_package_that_is_nowhere")
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyiqa"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ToolError, match=r"installed but cannot be imported: .*a_package_that_is_nowhere"):
+        toolbox(pyiqa=["musiq"])
+
+
+def test_nothing_is_imported_before_a_metric_is_asked_for():
+    code = (
+        "import sys, agenticiqa.programs, agenticiqa.programs.tools.pyiqa as cards\n"
+        "agenticiqa.programs.tools.toolbox()\n"
+        "print({'pyiqa', 'torch', 'torchvision'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_an_unknown_name_is_told_with_what_pyiqa_has():
+    with pytest.raises(ToolError, match=r"no metric 'TOPIQ'; it has brightness, .*topiq_fr"):
+        toolbox(pyiqa=["TOPIQ"])
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(("name", "embedded"), [("ssim", "SSIM"), ("ms_ssim", "MS-SSIM"), ("SSIM", "SSIM")])
+def test_a_name_that_is_an_embedded_metrics_in_other_letters_is_refused(name, embedded):
+    with pytest.raises(ToolError, match=f"{embedded} is embedded already: take '{name}' out"):
+        toolbox(pyiqa=[name])
+    with pytest.raises(ToolError, match="embedded already"):
+        toolbox("table5", pyiqa=["brisque"])
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_added_metrics_are_preferred_to_the_embedded_ones():
+    assert list(toolbox(pyiqa=["brightness", "topiq_fr"])) == ["brightness", "topiq_fr", *CARDS]
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_metric_sees_the_image_and_then_the_reference_as_batches_between_0_and_1():
+    tools = toolbox(pyiqa=["brightness", "difference"])
+    alone = run_tool(tools["brightness"], grey(51), None, region="Global", distortion=OVERALL)
+    assert (alone.error, alone.raw) == (None, pytest.approx(0.2))
+    paired = run_tool(tools["difference"], grey(51), grey(255), region="Global", distortion=OVERALL)
+    assert (paired.error, paired.raw) == (None, pytest.approx(-0.8))
+    orphan = run_tool(tools["difference"], grey(51), None, region="Global", distortion=OVERALL)
+    assert "reference" in orphan.error
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(("name", "worst", "best"), [("brightness", 0, 1), ("darkness", 0, -1), ("difference", -1, 1)])
+def test_without_a_curve_the_stated_range_is_mapped_linearly_in_the_metrics_direction(name, worst, best):
+    card = pyiqa_card(name, "default")
+    assert card.higher_is_better == (best > worst)
+    assert card.raw_range == (min(worst, best), max(worst, best))
+    assert [card.calibration(raw) for raw in (worst, (worst + best) / 2, best)] == pytest.approx([1, 3, 5])
+    assert "linear" in card.calibration.fitted_on
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_profiles_curve_of_that_name_goes_before_the_line():
+    assert pyiqa_card("topiq_fr", "table5").calibration == load_profile("table5")["topiq_fr"]
+    assert "linear" in pyiqa_card("topiq_fr", "default").calibration.fitted_on
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_curve_that_turns_round_is_refused_though_the_range_is_finite():
+    with pytest.raises(ToolError, match="tres is not monotone"):
+        toolbox("table5", pyiqa=["tres"])
+    assert "tres" in toolbox("default", pyiqa=["tres"])
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("name", ["mad", "fgresq_pair"])
+def test_without_curve_and_finite_range_a_metric_is_refused_until_a_profile_has_it(name, tmp_path):
+    with pytest.raises(
+        ToolError, match=f"{name} has no curve in the calibration profile 'default' and no finite range"
+    ):
+        toolbox(pyiqa=[name])
+    profile = tmp_path / "mine.yaml"
+    profile.write_text(f"tools: {{{name}: {{betas: [0, 0, 0, -0.02, 5], raw_range: [0, 200], fitted_on: by hand}}}}")
+    assert toolbox(str(profile), pyiqa=[name])[name].calibration(100) == pytest.approx(3)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_weights_that_cannot_be_had_are_one_line_before_any_image_is_judged():
+    with pytest.raises(ToolError, match="cannot make its metric musiq: OSError: Name or service not known"):
+        AgenticIQA.from_config(Config(pyiqa=["musiq"]))
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_listing_is_strict_json_and_nothing_else_though_pyiqa_talks_on_stdout(config, capsys):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert main(["tools", "--json", "--config", config]) == 0
+    said = capsys.readouterr()
+    rows = {row["name"]: row for row in json.loads(said.out, parse_constant=refuse)}
+    assert rows["difference"]["kind"] == "FR"
+    assert rows["difference"]["raw_range"] == [-1, 1]
+    assert rows["difference"]["cost_ms"] is None
+    assert rows["difference"]["status"] == "ready"
+    assert "Noncommercial" in rows["difference"]["source"]
+    assert "Downloading" in said.err
+    assert main(["tools", "--config", config]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if "brightness" in line)
+    assert "0 .. 1" in row
+    assert "nan" not in row.lower()
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_question_may_name_an_added_metric(examples):
+    program = AgenticIQA.from_config(Config(pyiqa=["brightness"]))
+    call = program(examples / "coffee.webp", query="How good is this image? Use the brightness metric.")
+    [row] = call.executor_evidence.tool_log
+    assert (row.tool, row.error) == ("brightness", None)
+    assert 0 < row.raw < 1
+
+
+@pytest.fixture(scope="module")
+def real():
+    if find_spec("pyiqa") is None:
+        pytest.skip("pyiqa is not installed (optional, PolyForm Noncommercial licence)")
+    load_metric.cache_clear()
+    return lambda name, profile="default": pyiqa_card(name, profile)
+
+
+def test_really_vif_and_ssim_agree_with_the_embedded_ones(real):
+    image, reference = scene(192, 256) // 2 + 40, scene(192, 256)
+    for name, own in (("vif", "VIF"), ("ssim", "SSIM")):
+        theirs = run_tool(real(name), image, reference, region="Global", distortion=OVERALL)
+        assert (theirs.error, theirs.raw) == (None, pytest.approx(CARDS[own].measure(image, reference), abs=1e-3))
+
+
+@pytest.mark.parametrize("name", ["psnry", "ssimc", "vsi", "cw_ssim"])
+def test_really_an_undistorted_image_is_excellent_and_a_wrecked_one_worse(real, name):
+    card, image = real(name), scene(192, 256)
+    noise = np.random.default_rng(0).integers(0, 256, image.shape, dtype=np.uint8)
+    pristine = run_tool(card, image, image, region="Global", distortion=OVERALL)
+    wrecked = run_tool(card, noise, image, region="Global", distortion=OVERALL)
+    assert pristine.error is wrecked.error is None
+    assert pristine.calibrated == pytest.approx(5, abs=0.01)
+    assert wrecked.calibrated < pristine.calibrated
+
+
+def test_really_a_flat_image_has_no_entropy_and_a_noisy_one_much(real):
+    card = real("entropy")
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    flat, noisy = (
+        run_tool(card, pixels, None, region="Global", distortion=OVERALL) for pixels in (noise * 0 + 90, noise)
+    )
+    assert flat.raw == pytest.approx(0, abs=1e-3)
+    assert noisy.raw > 6
+    assert noisy.calibrated > flat.calibrated
+
+
+def test_really_table_5_names_metrics_of_pyiqa_in_their_direction(real):
+    from pyiqa.default_model_configs import DEFAULT_CONFIGS
+
+    for name, curve in load_profile("table5").items():
+        if name not in CARDS and curve.is_monotone():
+            low, high = map(curve, curve.raw_range)
+            assert (low > high) == DEFAULT_CONFIGS[name].get("lower_better", False), name

@@ -1,0 +1,68 @@
+"""Which tool is chosen for what: by the measured table, in one place for rules and models alike."""
+
+from dataclasses import replace
+
+import pytest
+
+from agenticiqa.programs.tools import CARDS, toolbox
+from agenticiqa.programs.tools.catalog import listing
+from agenticiqa.programs.tools.srcc_table import Agreement, measured
+from agenticiqa.programs.tools.tool import RELIABLE, Tool, best_for
+from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.vocabulary import DISTORTIONS
+
+GOOD, FAIR, WRONG = (
+    replace(
+        CARDS["NIQE"],
+        name=name,
+        measured={"Noise": Agreement(noise, 120), OVERALL: Agreement(overall, 300), "Contrast": Agreement(0.2, 120)},
+    )
+    for name, noise, overall in (("GOOD", 0.97, 0.4), ("FAIR", 0.6, 0.5), ("WRONG", -0.9, -0.1))
+)
+UNMEASURED = replace(CARDS["NIQE"], name="LISTED", measured={}, good_at=("Contrast",))
+
+
+def test_the_tool_that_follows_a_distortion_best_is_chosen_whatever_the_order() -> None:
+    for cards in ([GOOD, FAIR, WRONG], [WRONG, FAIR, GOOD]):
+        assert best_for("Noise", cards) == GOOD
+
+
+def test_where_none_is_reliable_the_one_that_is_best_overall_is_chosen() -> None:
+    assert best_for("Contrast", [GOOD, FAIR, WRONG]) == FAIR
+    assert best_for("Blurs", [GOOD, FAIR]) == FAIR
+
+
+def test_a_tool_that_is_misled_is_not_chosen_even_alone() -> None:
+    assert best_for("Noise", [WRONG]) is None
+    assert best_for("Noise", []) is None
+
+
+def test_a_tool_that_nobody_measured_keeps_what_its_card_states() -> None:
+    assert best_for("Contrast", [GOOD, UNMEASURED]) == UNMEASURED
+    assert best_for("Noise", [GOOD, UNMEASURED]) == GOOD
+
+
+def test_the_line_for_a_model_quotes_the_figures_the_best_first() -> None:
+    assert GOOD.line().endswith("Best for: Noise: SRCC 0.97 (n=120), Overall: SRCC 0.40 (n=300).")
+    assert "Noise" not in WRONG.line()
+    assert UNMEASURED.line().endswith("Best for: Contrast.")
+
+
+def test_every_embedded_tool_carries_its_row_of_the_table() -> None:
+    for name, card in toolbox().items():
+        assert card.measured == measured()[name]
+
+
+@pytest.mark.parametrize("kind", ["FR", "NR"])
+@pytest.mark.parametrize("category", [OVERALL, *DISTORTIONS])
+def test_for_every_category_and_mode_the_choice_is_the_best_of_the_table(kind: str, category: str) -> None:
+    cards: list[Tool] = [card for card in toolbox().values() if card.kind == kind]
+    chosen = best_for(category, cards)
+    assert chosen is not None
+    best = max(card.strength(category) for card in cards)
+    assert chosen.strength(category) == best or best <= RELIABLE
+
+
+def test_the_listing_has_the_figures() -> None:
+    rows = {row["name"]: row for row in listing(toolbox(), "default")}
+    assert rows["PSNR"]["measured"]["Noise"] == {"srcc": pytest.approx(0.95, abs=0.05), "n": pytest.approx(100, abs=60)}
