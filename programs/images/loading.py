@@ -28,14 +28,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dspy
 import numpy as np
 from PIL import Image
 from pybase64 import b64encode
 
 from agenticiqa.programs.errors import ImageNotFound
 from agenticiqa.programs.images.decoding import decode, open_bytes, png, refuse, rgb
+
+if TYPE_CHECKING:
+    import dspy
 
 MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
 MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
@@ -81,8 +84,13 @@ class LoadedImage:
         """Width and height, in this order, as Pillow has it."""
         return self.width, self.height
 
-    def to_dspy(self) -> dspy.Image:
-        """``data`` as a data URI. (Given bytes or a PIL image, DSPy would compress them anew, at quality 75.)"""
+    def to_dspy(self) -> "dspy.Image":
+        """``data`` as a ``dspy.Image`` that holds a data URI.
+
+        Given bytes or a PIL image instead, DSPy would compress them again, as JPEG at quality 75.
+        """
+        import dspy  # here, so that the metrics load without DSPy
+
         return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
 
     def sent_as(self, formats: Collection[str]) -> "LoadedImage":

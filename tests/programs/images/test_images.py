@@ -6,6 +6,8 @@ import hashlib
 import io
 import os
 import struct
+import subprocess
+import sys
 import warnings
 import weakref
 import zlib
@@ -18,9 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageCms
 
-from agenticiqa.programs import images
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import LoadedImage, find_images, load, load_pair
+from agenticiqa.programs.images.loading import MAX_FILE_BYTES
 
 RNG = np.random.default_rng(0)
 PHOTO = RNG.integers(0, 256, (6, 9, 3), dtype=np.uint8)
@@ -82,6 +84,11 @@ def refusal(source: object, **options: int) -> str:
     assert "expected" in message
     assert ";" in message, "what was expected and found; what to do"
     return message
+
+
+def test_images_are_loaded_without_dspy() -> None:
+    code = "import sys, agenticiqa.programs.images; sys.exit('dspy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- what is sent, and what it is called ------------------------------------------------------------------------
@@ -529,8 +536,8 @@ def test_a_folder_a_pipe_and_another_type_are_refused(tmp_path: Path) -> None:
 def test_a_file_larger_than_any_image_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "disk.img"
     with path.open("wb") as file:
-        file.truncate(images.MAX_FILE_BYTES + 1)
-    assert f"at most {images.MAX_FILE_BYTES} bytes, found {images.MAX_FILE_BYTES + 1}" in refusal(path)
+        file.truncate(MAX_FILE_BYTES + 1)
+    assert f"at most {MAX_FILE_BYTES} bytes, found {MAX_FILE_BYTES + 1}" in refusal(path)
 
 
 def test_a_file_that_the_system_will_not_read_is_refused() -> None:
