@@ -77,7 +77,7 @@ class FusionConfig(Section):
     """How tool scores and the model's probabilities become one score.
 
     The paper's Eq. 7-10 have ``eta`` 1 and ``model_error`` 0. With the defaults none of 15 models, and none of them if
-    it were surer of itself, took more than 0.01 SRCC from a good tool (``agenticiqa.eval.studies.fusion_study``).
+    it were surer of itself, took more than 0.01 SRCC from a good tool (``eval.studies.fusion_study``).
     """
 
     eta: float = Field(default=2.0, ge=0)

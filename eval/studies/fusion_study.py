@@ -9,9 +9,9 @@ fitted to these images: out of fold). Or name an embedded tool with ``--tool``.
 Every fitted thing is fitted on four fifths of the images and measured on the other fifth, in turn. "normalised",
 "literal" and "average" are the paper's formula with its denominator, as printed without it, and the plain mean, each
 with the eta and the map from margins to levels that serve it best. "fitted" takes the levels as the VLM's logits say
-them and fits the two numbers of the configuration, as ``agenticiqa.eval.studies.fusion_fit`` does. "held out" is for a VLM
-that nobody has labels for: the model's error is chosen on the training images of all other VLMs. "shipped" is with the
-default configuration. Each figure is of ranks within the fold, for all the same way.
+them and fits the two numbers of the configuration, as ``agenticiqa.eval.studies.fusion_fit`` does. "held out" is for a
+VLM that nobody has labels for: the model's error is chosen on the training images of all other VLMs. "shipped" is with
+the default configuration. Each figure is of ranks within the fold, for all the same way.
 """
 
 import argparse

@@ -213,7 +213,7 @@ def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
     with fake_server(slowly) as server:
         arguments = command(album, server, file, "--workers", "2")
         run = subprocess.Popen(
-            [sys.executable, "-m", "agenticiqa.programs.cli", *arguments],
+            [sys.executable, "-m", "agenticiqa", *arguments],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
@@ -244,7 +244,7 @@ def test_a_second_ctrl_c_leaves_at_once_with_what_is_finished(album: Path, tmp_p
 
     with fake_server(hanging) as server:
         run = subprocess.Popen(
-            [sys.executable, "-m", "agenticiqa.programs.cli", *command(album, server, file, "--workers", "2")],
+            [sys.executable, "-m", "agenticiqa", *command(album, server, file, "--workers", "2")],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,

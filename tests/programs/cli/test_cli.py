@@ -191,7 +191,7 @@ def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, tmp_p
     for copy in range(60):
         shutil.copy(album / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")
     file = tmp_path / "scores.jsonl"
-    command = [sys.executable, "-m", "agenticiqa.programs.cli", "assess", str(album), "--jsonl", str(file)]
+    command = [sys.executable, "-m", "agenticiqa", "assess", str(album), "--jsonl", str(file)]
     run = subprocess.Popen(
         [*command, "--workers", str(workers)], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -208,7 +208,7 @@ def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, tmp_p
 
 
 def test_a_closed_pipe_is_no_error(album):
-    command = f"{sys.executable} -m agenticiqa.programs.cli assess {album} | head -c 10; echo status ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m agenticiqa assess {album} | head -c 10; echo status ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert "status 0" in done.stdout
     assert "Traceback" not in done.stderr
