@@ -1,0 +1,307 @@
+"""The order of the rooms: imports point only downward, and folders, files and import chains stay small.
+
+``pytest tests/test_floors.py -s`` prints the files per folder and per floor, the import depth and the deepest chain.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.imports import Sources, sources
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = {
+    "agenticiqa": ROOT / "programs/face",
+    "agenticiqa.programs": ROOT / "programs",
+    "agenticiqa.configs": ROOT / "configs",
+    "agenticiqa.signatures": ROOT / "signatures",
+    "agenticiqa.eval": ROOT / "eval",
+}
+
+# From the bottom up. Rooms of one floor do not import each other, but for what ALSO allows.
+FLOORS = (
+    ("programs.errors", "programs.events"),
+    ("configs", "signatures"),
+    ("programs.images",),
+    ("programs.backends", "programs.tools"),
+    ("programs.stages",),
+    ("programs.offline",),
+    ("programs.assess", "programs.graph", "programs.saving", "programs.result"),
+    ("programs.batch", "programs.pictures"),
+    ("programs.cli",),
+    ("eval",),
+    ("programs",),  # programs/__init__.py and the package's own module load what they offer when it is first asked for
+    ("agenticiqa",),
+)
+FACES = {"agenticiqa": "agenticiqa", "agenticiqa.__main__": "agenticiqa", "agenticiqa.programs": "programs"}
+ALSO = {"programs.assess": ("programs.result", "programs.saving"), "programs.graph": ("programs.assess",)}
+ROOMS = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+MOST_FILES = {"programs": 8, "eval": 9}
+MOST_LINES = 370
+MOST_DEPTH = 15
+NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")
+
+# What still breaks a rule, and why; an entry that no longer does has to go.
+STILL: dict[str, str] = {
+    "programs/backends/prepare.py": "reads its sizes with the command line's helper",
+    "programs/stages/planner.py": "falls back on the offline planner by itself",
+    "programs/tools/catalog.py": "looks tools up in the plan's rules",
+    "programs": "the three above",
+    "depth": "the offline language and the command line are long chains",
+    "import ssim": "the tools do not export their metrics yet",
+}
+
+
+class Violation(NamedTuple):
+    """A file or folder that breaks a rule, and what to do about it."""
+
+    where: str
+    message: str
+
+
+def room_of(module: str) -> str:
+    """The room that a module lies in. Raises LookupError if it has none."""
+    if module in FACES:
+        return FACES[module]
+    inner = module.removeprefix("agenticiqa.")
+    found = [room for room in ROOMS if room not in FACES.values() and (inner + ".").startswith(room + ".")]
+    if not found:
+        raise LookupError(f"{module} is in none of the rooms of FLOORS: {', '.join(ROOMS)}")
+    return found[0]
+
+
+def allowed(room: str) -> list[str]:
+    """The rooms that a room may import, the highest first."""
+    lower = [other for other in ROOMS if ROOMS[other] < ROOMS[room]]
+    return [*ALSO.get(room, ()), *sorted(lower, key=lambda other: -ROOMS[other])]
+
+
+def upward_imports(code: Sources) -> Iterator[Violation]:
+    """Imports of a room that is not below; those for type checkers and those inside functions count, too."""
+    for each in code.imports:
+        room, imported = room_of(each.by), room_of(each.of)
+        if room != imported and imported not in allowed(room):
+            file = file_of(code, each.by)
+            may = ", ".join(allowed(room)) or "nothing of ours"
+            yield Violation(file, f"{file}:{each.line}: {room} must not import {each.of}; it may import: {may}")
+
+
+def circles(code: Sources) -> Iterator[Violation]:
+    """Modules or packages, side by side in one package, that import each other in a circle."""
+    for package, circle in code.circles().items():
+        steps = "; ".join(f"{file_of(code, each.by)}:{each.line} imports {each.of}" for each in circle)
+        yield Violation(package.removeprefix("agenticiqa."), f"in {package} imports go in a circle: {steps}")
+
+
+def long_chains(code: Sources) -> Iterator[Violation]:
+    """The longest chain of imports, if it is too long."""
+    chain = code.deepest()
+    if len(chain) > MOST_DEPTH:
+        steps = " > ".join(name.removeprefix("agenticiqa.") for name in chain)
+        yield Violation("depth", f"{len(chain)} modules import each other in a chain, at most {MOST_DEPTH}: {steps}")
+
+
+def large_files(code: Sources) -> Iterator[Violation]:
+    """Files with too many lines."""
+    for name, path in code.files.items():
+        if (lines := lines_of(path)) > MOST_LINES:
+            yield Violation(file_of(code, name), f"{file_of(code, name)} has {lines} lines, at most {MOST_LINES}")
+
+
+def full_folders() -> Iterator[Violation]:
+    """Top folders with too many files of their own; data counts."""
+    for folder, most in MOST_FILES.items():
+        if len(files := files_in(ROOT / folder)) > most:
+            yield Violation(folder, f"{folder}/ has {len(files)} files at its top, at most {most}: {', '.join(files)}")
+
+
+def heavy_metric() -> Iterator[Violation]:
+    """What a metric loads that no metric needs."""
+    statement = "from agenticiqa.programs.tools import ssim"
+    try:
+        loaded = [name for name in NOT_FOR_A_METRIC if name in modules_after(statement)]
+    except ImportError as error:
+        yield Violation("import ssim", f"`{statement}`: {error}")
+    else:
+        if loaded:
+            yield Violation("import ssim", f"`{statement}` loads {', '.join(loaded)}")
+
+
+RULES = {
+    "imports point downward": lambda: upward_imports(code()),
+    "no circles": lambda: circles(code()),
+    "short chains of imports": lambda: long_chains(code()),
+    "small files": lambda: large_files(code()),
+    "few files at the top": full_folders,
+    "a metric loads no model": heavy_metric,
+}
+
+
+@cache
+def code() -> Sources:
+    """The sources of the four folders and of the face."""
+    return sources(FOLDERS)
+
+
+@cache
+def broken(rule: str) -> tuple[Violation, ...]:
+    """What breaks a rule."""
+    return tuple(RULES[rule]())
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_order_of_the_rooms(rule: str) -> None:
+    """Every rule holds, but for what STILL lists."""
+    found = [each.message for each in broken(rule) if each.where not in STILL]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_what_still_breaks_a_rule_is_listed_no_longer_than_it_does() -> None:
+    """An entry of STILL that breaks no rule any more is taken out."""
+    assert set(STILL) <= {each.where for rule in RULES for each in broken(rule)}
+
+
+def test_the_sources_are_all_read() -> None:
+    """Every Python file of the four folders is a module with a room, and most of them import another."""
+    found = {path for folder in ("programs", "configs", "signatures", "eval") for path in (ROOT / folder).rglob("*.py")}
+    assert set(code().files.values()) == found
+    assert len(found) > 100
+    assert len({each.by for each in code().imports}) > len(found) / 2
+    assert {room_of(name) for name in code().files} == set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    ("module", "statement", "breaks"),
+    [
+        ("programs.stages.planner", "from agenticiqa.programs.offline.stages import plan", True),
+        ("programs.stages.planner", "from agenticiqa.programs import offline", True),
+        ("programs.stages.planner", "from ..offline import stages", True),
+        ("programs.stages.planner", "import agenticiqa.programs.offline.stages as twins", True),
+        ("programs.stages.planner", "def late():\n    from agenticiqa.programs import offline", True),
+        ("programs.stages.planner", "if TYPE_CHECKING:\n    from agenticiqa.programs import offline", True),
+        ("programs.stages.planner", "import_module('agenticiqa.programs.offline.stages')", True),
+        ("programs.stages.planner", "from agenticiqa.programs import AgenticIQA", True),
+        ("programs.stages.planner", "from agenticiqa.programs.tools import ssim", False),
+        ("programs.stages.planner", "from . import ask", False),
+        ("programs.stages.planner", "import numpy", False),
+        ("programs.backends.wire", "from agenticiqa.programs.tools import ssim", True),
+        ("programs.tools.tool", "from agenticiqa.programs.backends import wire", True),
+        ("programs.assess", "from agenticiqa.programs.saving import save", False),
+        ("programs.assess", "from agenticiqa.programs.graph import run", True),
+        ("programs.graph", "from agenticiqa.programs.assess import AgenticIQA", False),
+        ("programs.saving", "from agenticiqa.programs.assess import AgenticIQA", True),
+        ("programs.errors", "from agenticiqa import configs", True),
+        ("configs.schema", "from agenticiqa.signatures.types import Plan", True),
+        ("programs.cli.main", "from agenticiqa.eval import cli", True),
+        ("eval.cli", "from agenticiqa.programs.cli import main", False),
+    ],
+)
+def test_an_import_upward_is_found_wherever_it_stands(
+    tmp_path: Path, module: str, statement: str, breaks: bool
+) -> None:
+    """At the top, in a function, for type checkers, relative or by name; downward and elsewhere is free."""
+    made = small_tree(tmp_path, {module: statement})
+    assert [each.where for each in upward_imports(made)] == [file_of(made, f"agenticiqa.{module}")] * breaks
+
+
+def test_circles_chains_and_long_files_are_found(tmp_path: Path) -> None:
+    """Siblings that import each other, also through a package; a chain and a file of one too many."""
+    one_way = {"programs.tools.tool": "import agenticiqa.programs.tools.metrics"}
+    assert not list(circles(small_tree(tmp_path, one_way)))
+    back = {
+        "programs.tools.tool": "import agenticiqa.programs.tools.metrics.psnr",
+        "programs.tools.metrics.psnr": "def late():\n    from agenticiqa.programs.tools import tool",
+    }
+    (circle,) = circles(small_tree(tmp_path, back))
+    assert circle.where == "programs.tools"
+    assert "programs/tools/metrics/psnr.py:2 imports agenticiqa.programs.tools.tool" in circle.message
+    chain = {f"programs.images.m{n}": f"from . import m{n + 1}" for n in range(MOST_DEPTH)}
+    assert not list(
+        long_chains(small_tree(tmp_path / "short", {**chain, "programs.images.m15": "", "programs.images.m0": ""}))
+    )
+    (long,) = long_chains(small_tree(tmp_path / "long", {**chain, f"programs.images.m{MOST_DEPTH}": ""}))
+    assert long.message.startswith(f"{MOST_DEPTH + 1} modules")
+    lengths = {"programs.images.right": "\n" * MOST_LINES, "programs.images.long": "\n" * (MOST_LINES + 1)}
+    (large,) = large_files(small_tree(tmp_path / "files", lengths))
+    assert large.message == f"programs/images/long.py has {MOST_LINES + 1} lines, at most {MOST_LINES}"
+
+
+def test_the_modules_of_an_import_are_seen() -> None:
+    """The check of what a metric loads sees a module that is loaded, and an import that fails."""
+    with pytest.raises(ImportError, match="no_such_metric"):
+        modules_after("from agenticiqa.programs.tools import no_such_metric")
+    assert "dspy" in modules_after("import dspy")
+    assert "dspy" not in modules_after("import json")
+
+
+def test_print_the_house() -> None:
+    """With ``-s``: files per folder and floor, the depth, and the deepest chain."""
+    modules = code()
+    folders = sorted({path.parent for path in modules.files.values()})
+    print(f"\n{'folder':34} {'files':>5} {'lines':>6}")
+    for folder in folders:
+        lines = sum(lines_of(path) for path in folder.glob("*.py"))
+        print(f"{folder.relative_to(ROOT)!s:34} {len(files_in(folder)):5} {lines:6}")
+    print("\nfloors, from the top (files, lines)")
+    for floor in reversed(FLOORS):
+        paths = {room: [path for name, path in modules.files.items() if room_of(name) == room] for room in floor}
+        print(" = ".join(f"{room} ({len(p)}, {sum(map(lines_of, p))})" for room, p in paths.items()))
+    chain = modules.deepest()
+    print(f"\nimport depth {len(chain)}\n" + "\n".join(f"  {name}" for name in chain))
+    print(f"\nof {len(modules.files)} modules; still to do: {json.dumps(STILL, indent=2)}")
+    assert sum(len(files_in(folder)) for folder in folders) >= len(modules.files)
+
+
+def small_tree(folder: Path, contents: dict[str, str]) -> Sources:
+    """A tree of one module per room, and these."""
+    for module in (*ROOMS, "programs.offline.stages", "programs.stages.ask"):
+        write(folder, module.replace("agenticiqa", "programs.face"), "")
+    for module, text in contents.items():
+        write(folder, module, text)
+    return sources({name: folder / path.relative_to(ROOT) for name, path in FOLDERS.items()})
+
+
+def write(folder: Path, module: str, text: str) -> None:
+    """Write a module; a room that is a folder in the sources is one here, too."""
+    is_package = (ROOT / module.replace(".", "/")).is_dir()
+    path = (
+        folder / module.replace(".", "/") / "__init__.py" if is_package else folder / f"{module.replace('.', '/')}.py"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def file_of(code: Sources, module: str) -> str:
+    """The path of a module in the sources, from their root."""
+    parts = code.files[module].parts
+    return "/".join(
+        parts[max(parts.index(top) for top in ("programs", "configs", "signatures", "eval") if top in parts) :]
+    )
+
+
+def files_in(folder: Path) -> list[str]:
+    """The names of the files directly in a folder; data counts."""
+    return sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".pyc")
+
+
+def lines_of(path: Path) -> int:
+    """The number of lines of a file."""
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def modules_after(statement: str) -> set[str]:
+    """The top modules that a new interpreter has loaded after a statement. Raises ImportError if that fails."""
+    script = (
+        f"import sys, json\n{statement}\nprint(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ImportError(done.stderr.splitlines()[-1])
+    return set(json.loads(done.stdout.splitlines()[-1]))
