@@ -14,7 +14,7 @@ inside the flow, where the ``yield`` stands. Of sub-flows all run to their end b
 import asyncio
 import contextvars
 from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -75,6 +75,9 @@ def _do(wanted: Call | list[Flow[Any]]) -> Any:
     with ThreadPoolExecutor(max(1, len(wanted))) as pool:
         # DSPy's settings live in a context variable, which threads do not inherit by themselves.
         running = [pool.submit(contextvars.copy_context().run, run, flow) for flow in wanted]
+        # Not left to the pool, which joins its threads: before Python 3.13 a Ctrl-C during Thread.join marks the thread
+        # as ended while it runs (python/cpython#90882), and a thread that is in C++ code when Python exits aborts.
+        wait(running)
     return [done.result() for done in running]
 
 

@@ -1,7 +1,10 @@
 """Flows: written once, run sync and async, with independent parts side by side."""
 
 import asyncio
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -234,3 +237,25 @@ def test_in_an_event_loop_plain_functions_run_beside_it() -> None:
         return await task
 
     assert asyncio.run(both())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_is_raised_once_the_parts_side_by_side_have_ended() -> None:
+    """A thread that is still in native code when Python exits ends the process with SIGABRT."""
+    ended = threading.Event()
+
+    def interrupted() -> None:
+        time.sleep(0.1)  # until the main thread does nothing but wait
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.2)
+        ended.set()
+
+    def part(target: Callable[[], None]) -> Flow[None]:
+        yield Call(target, {})
+
+    def flow() -> Flow[None]:
+        yield [part(interrupted), part(lambda: None)]
+
+    with pytest.raises(KeyboardInterrupt):
+        run(flow())
+    assert ended.is_set()
