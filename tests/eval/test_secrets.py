@@ -16,7 +16,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from support.fake_server import Reply, Script, Server, bad_json, by_stage, fake_server, in_turn
-from support.provider_base import error_reply
+from support.loopback import error_reply
 
 MakeLabels = Callable[..., Path]
 

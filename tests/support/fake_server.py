@@ -12,34 +12,13 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenticiqa.programs.backends.probe import OBEYED, OPENING
-
-Body = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One answer of the server; a plain string means ``Reply(content=...)``.
-
-    ``delay`` is in seconds and ends early when the server stops. ``cut`` closes the connection in mid-body.
-    ``raw_body`` is sent in place of the JSON. ``logprobs`` is the content list of the first choice's log-probabilities.
-    """
-
-    content: str | None = ""
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    delay: float = 0.0
-    cut: bool = False
-    raw_body: bytes | None = None
-    logprobs: Sequence[Mapping[str, Any]] | None = None
-    usage: tuple[int, int] = (10, 5)
-
+from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback
 
 Script = Callable[[Body], Reply | str]
 Answer = str | Reply | Mapping[str, Any] | Callable[[Body], "str | Reply | Mapping[str, Any]"]
@@ -69,59 +48,22 @@ def fake_server(reply: Script | str | Reply, probes: Script | None = None) -> It
 
     The probe's questions are answered by the server itself (``able``) and not kept, unless ``probes`` answers them.
     """
-    stopping, lock = threading.Event(), threading.Lock()
+    lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(arrived: Arrived) -> Reply:
+        body, probed = json.loads(arrived.raw), OPENING.encode() in arrived.raw
+        if probed and probes is None:
+            return _written(able(body), body)
+        with lock:
+            server.requests.append(body)
+            server.headers.append(dict(arrived.headers))
+            server.paths.append(arrived.path)
+        script = probes if probed and probes else reply
+        return _written(script(body) if callable(script) else script, body)
 
-        def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["Content-Length"]))
-            body, probed = json.loads(raw), OPENING.encode() in raw
-            if probed and probes is None:
-                self._send(able(body), body)
-                return
-            with lock:
-                server.requests.append(body)
-                server.headers.append({name.lower(): value for name, value in self.headers.items()})
-                server.paths.append(self.path)
-            try:
-                script = probes if probed and probes else reply
-                answer = script(body) if callable(script) else script
-            except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
-                answer = Reply(status=400, raw_body=json.dumps({"error": {"message": repr(error)}}).encode())
-            self._send(Reply(answer) if isinstance(answer, str) else answer, body)
-
-        def _send(self, answer: Reply, body: Body) -> None:
-            if answer.delay:
-                stopping.wait(answer.delay)
-            data = _wire(answer, body) if answer.raw_body is None else answer.raw_body
-            try:
-                self.send_response(answer.status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                for name, value in answer.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(data[: len(data) // 2] if answer.cut else data)
-            except (BrokenPipeError, ConnectionResetError):
-                self.close_connection = True  # the client gave up waiting
-            if answer.cut:
-                self.close_connection = True
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server = Server(f"http://127.0.0.1:{httpd.server_port}/v1")
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with loopback(respond) as address:
+        server = Server(f"{address}/v1")
         yield server
-    finally:
-        stopping.set()
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
 
 
 def able(body: Body) -> Reply:
@@ -221,12 +163,12 @@ def rate_limited(retry_after: float | None = None) -> Reply:
 
 def server_error() -> Reply:
     """Status 500."""
-    return _error(500, "something broke", {})
+    return _error(500, "something broke")
 
 
 def bad_key() -> Reply:
     """Status 401."""
-    return _error(401, "no such key", {})
+    return _error(401, "no such key")
 
 
 def hang(seconds: float = 30.0) -> Reply:
@@ -244,9 +186,8 @@ def not_json_body() -> Reply:
     return Reply(raw_body=b"<html>Bad gateway</html>")
 
 
-def _error(status: int, message: str, headers: Mapping[str, str]) -> Reply:
-    body = json.dumps({"error": {"message": message, "type": "error", "code": None}}).encode()
-    return Reply(status=status, headers=headers, raw_body=body)
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
+    return error_reply(status, {"error": {"message": message, "type": "error", "code": None}}, headers)
 
 
 def _spoken(answer: Answer, request: Body) -> Reply | str:
@@ -255,22 +196,8 @@ def _spoken(answer: Answer, request: Body) -> Reply | str:
     return json.dumps({stage_of(request): answer}) if isinstance(answer, Mapping) else answer
 
 
-def _wire(answer: Reply, body: Body) -> bytes:
-    asked, told = answer.usage
-    choice: dict[str, Any] = {
-        "index": 0,
-        "message": {"role": "assistant", "content": answer.content},
-        "finish_reason": "stop",
-    }
-    if answer.logprobs is not None:
-        choice["logprobs"] = {"content": list(answer.logprobs), "refusal": None}
-    return json.dumps(
-        {
-            "id": "chatcmpl-test",
-            "object": "chat.completion",
-            "created": 0,
-            "model": body.get("model", "test"),
-            "choices": [choice],
-            "usage": {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told},
-        }
-    ).encode()
+def _written(answer: Reply | str, body: Body) -> Reply:
+    reply = Reply(answer) if isinstance(answer, str) else answer
+    if reply.raw_body is not None:
+        return reply
+    return replace(reply, raw_body=chat_completion(reply, body.get("model", "test")))

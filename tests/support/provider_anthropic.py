@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from support import provider_schemas
-from support.fake_server import Body, Reply
+from support.loopback import Arrived, Body, Reply, error_reply
 from support.provider_base import (
-    Arrived,
+    Completion,
     Kind,
     Picture,
     Refused,
-    RunRecord,
     Seen,
-    error_reply,
     of_type,
     parsed,
     picture,
@@ -111,16 +109,16 @@ class Anthropic:
             sampling={name: body[name] for name in SAMPLING if name in body},
         )
 
-    def write(self, told: RunRecord) -> Body:
+    def write(self, completion: Completion) -> Body:
         """The answer; it has no log-probabilities."""
-        stop = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}[told.finish]
-        asked, written = told.usage
+        stop = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}[completion.finish]
+        asked, written = completion.usage
         return {
             "id": "msg_01Test",
             "type": "message",
             "role": "assistant",
-            "model": told.model,
-            "content": [{"type": "text", "text": told.text}] if told.text else [],
+            "model": completion.model,
+            "content": [{"type": "text", "text": completion.text}] if completion.text else [],
             "stop_reason": stop,
             "stop_sequence": None,
             "usage": {
@@ -134,7 +132,7 @@ class Anthropic:
 
     def refusal(self) -> Body:
         """An answer that the model's safety classifiers held back."""
-        return self.write(RunRecord(None, "claude-test", finish="refusal"))
+        return self.write(Completion(None, "claude-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
         """An error. Raises KeyError for one that Anthropic does not have."""

@@ -1,32 +1,20 @@
-"""What the loopback servers of all providers share: HTTP, the record of a request, images, tokens."""
+"""What the loopback servers of all providers share: the record of a request, images, tokens."""
 
 import base64
 import binascii
 import json
 import re
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NoReturn
 
-from support.fake_server import Body, Reply
+from support.loopback import Arrived, Body, Reply
 
 Kind = Literal["bad_key", "context", "image", "no_images", "no_model", "overloaded", "quota", "rate_limit", "server"]
 Finish = Literal["stop", "length", "refusal"]
 Entry = Mapping[str, Any]  # one token of the "content" of OpenAI's log-probabilities
 
 SIGNATURES = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8", "image/bmp": b"BM"}
-
-
-@dataclass(frozen=True)
-class Arrived:
-    """A request as it came in: path with query, headers under their names in small letters, body."""
-
-    path: str
-    headers: Mapping[str, str]
-    raw: bytes
 
 
 @dataclass(frozen=True)
@@ -92,7 +80,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class Completion:
     """An answer before it gets a provider's form; ``entries`` are log-probabilities, where they were asked for."""
 
     text: str | None
@@ -108,11 +96,6 @@ class Refused(Exception):
     def __init__(self, reply: Reply) -> None:
         super().__init__((reply.raw_body or b"").decode())
         self.reply = reply
-
-
-def error_reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    """An error in a provider's own JSON."""
-    return Reply(status=status, headers=headers or {}, raw_body=json.dumps(body).encode())
 
 
 def parsed(arrived: Arrived, refuse: Callable[[str], NoReturn]) -> Body:
@@ -179,43 +162,3 @@ def spoken(text: str, choices: Mapping[str, Mapping[str, float]]) -> Reply:
 
 def _token(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
-
-
-@contextmanager
-def loopback(respond: Callable[[Arrived], Reply]) -> Iterator[str]:
-    """Answer POST requests on a free port of 127.0.0.1; gives ``http://127.0.0.1:port``."""
-    stopping = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["Content-Length"]))
-            reply = respond(Arrived(self.path, {name.lower(): value for name, value in self.headers.items()}, raw))
-            stopping.wait(reply.delay)
-            data = reply.raw_body or b""
-            self.close_connection |= reply.cut
-            try:
-                self.send_response(reply.status)
-                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data[: len(data) // 2] if reply.cut else data)
-            except (BrokenPipeError, ConnectionResetError):
-                self.close_connection = True  # the client gave up waiting
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}"
-    finally:
-        stopping.set()
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()

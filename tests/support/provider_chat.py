@@ -5,15 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from support import provider_schemas
-from support.fake_server import Body, Reply
+from support.loopback import Arrived, Body, Reply, error_reply
 from support.provider_base import (
-    Arrived,
+    Completion,
     Kind,
     Picture,
     Refused,
-    RunRecord,
     Seen,
-    error_reply,
     of_type,
     parsed,
     picture,
@@ -105,21 +103,22 @@ class Chat:
             ignored=ignored,
         )
 
-    def write(self, told: RunRecord) -> Body:
+    def write(self, completion: Completion) -> Body:
         """The answer, with log-probabilities where there are any."""
-        finish = {"stop": "stop", "length": "length", "refusal": "stop"}[told.finish]
-        message: Body = {"role": "assistant", "content": told.text}
+        finish = {"stop": "stop", "length": "length", "refusal": "stop"}[completion.finish]
+        message: Body = {"role": "assistant", "content": completion.text}
         if self.name in ("openai", "vllm"):
-            message["refusal"] = "I'm sorry, I can't assist with that request." if told.finish == "refusal" else None
+            refused = completion.finish == "refusal"
+            message["refusal"] = "I'm sorry, I can't assist with that request." if refused else None
         choice: Body = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        if told.entries is not None:
-            choice["logprobs"] = {"content": list(told.entries)}
-        asked, written = told.usage
+        if completion.entries is not None:
+            choice["logprobs"] = {"content": list(completion.entries)}
+        asked, written = completion.usage
         return {
             "id": "chatcmpl-test",
             "object": "chat.completion",
             "created": 1763700000,
-            "model": told.model,
+            "model": completion.model,
             "choices": [choice],
             "usage": {"prompt_tokens": asked, "completion_tokens": written, "total_tokens": asked + written},
             **self.extra,
@@ -129,7 +128,7 @@ class Chat:
         """An answer in the place of which there is a refusal. Raises KeyError for a server that has no such thing."""
         if self.name != "openai":
             raise KeyError(f"{self.name} has no refusals")
-        return self.write(RunRecord(None, "gpt-4o-test", finish="refusal"))
+        return self.write(Completion(None, "gpt-4o-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
         """An error. Raises KeyError for one that this server does not have."""

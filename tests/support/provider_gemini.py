@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from support import provider_schemas
-from support.fake_server import Body, Reply
+from support.loopback import Arrived, Body, Reply, error_reply
 from support.provider_base import (
-    Arrived,
+    Completion,
     Kind,
     Picture,
     Refused,
-    RunRecord,
     Seen,
-    error_reply,
     of_type,
     parsed,
     picture,
@@ -131,18 +129,18 @@ class Gemini:
             sampling={name: value for name, value in config.items() if name not in STRUCTURE},
         )
 
-    def write(self, told: RunRecord) -> Body:
+    def write(self, completion: Completion) -> Body:
         """The answer."""
-        asked, written = told.usage
-        candidate: Body = {"finishReason": FINISH[told.finish], "index": 0}
-        if told.finish != "refusal":
-            candidate["content"] = {"parts": [{"text": told.text or ""}], "role": "model"}
-        if told.entries is not None:
+        asked, written = completion.usage
+        candidate: Body = {"finishReason": FINISH[completion.finish], "index": 0}
+        if completion.finish != "refusal":
+            candidate["content"] = {"parts": [{"text": completion.text or ""}], "role": "model"}
+        if completion.entries is not None:
             candidate["logprobsResult"] = {
                 "topCandidates": [
-                    {"candidates": [_candidate(each) for each in entry["top_logprobs"]]} for entry in told.entries
+                    {"candidates": [_candidate(each) for each in entry["top_logprobs"]]} for entry in completion.entries
                 ],
-                "chosenCandidates": [_candidate(entry) for entry in told.entries],
+                "chosenCandidates": [_candidate(entry) for entry in completion.entries],
             }
         return {
             "candidates": [candidate],
@@ -152,7 +150,7 @@ class Gemini:
                 "totalTokenCount": asked + written,
                 "promptTokensDetails": [{"modality": "TEXT", "tokenCount": asked}],
             },
-            "modelVersion": told.model,
+            "modelVersion": completion.model,
             "responseId": "test",
         }
 

@@ -10,20 +10,21 @@
 A script is the one of ``fake_server``: it is given the request in OpenAI's form and returns a text or a ``Reply``.
 ``fault`` and ``refusal`` are what goes wrong, in each provider's form; they work with ``in_turn`` and ``by_stage``.
 What a request may look like, and the words of the errors, are the providers' own where their sources (named in each
-file) have them; some of the rarer complaints about a request are told in words of ours.
+file) have them; the rarer complaints about a request are in our own words.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Protocol
 
 from agenticiqa.programs.backends.probe import OBEYED, OPENING
-from support.fake_server import Body, Reply, Script, stage_of
+from support.fake_server import Script, stage_of
+from support.loopback import Arrived, Body, Reply, loopback
 from support.provider_anthropic import Anthropic
-from support.provider_base import Arrived, Kind, Refused, RunRecord, Seen, error_reply, loopback, tokens
+from support.provider_base import Completion, Kind, Refused, Seen, tokens
 from support.provider_chat_servers import LLAMACPP, LMSTUDIO, OLLAMA, OPENAI, SGLANG, VLLM
 from support.provider_gemini import Gemini
 
@@ -40,7 +41,7 @@ class Dialect(Protocol):
     @property
     def logprobs(self) -> bool: ...
     def read(self, arrived: Arrived, key: str | None) -> Seen: ...
-    def write(self, told: RunRecord) -> Body: ...
+    def write(self, completion: Completion) -> Body: ...
     def refusal(self) -> Body: ...
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply: ...
 
@@ -89,13 +90,10 @@ def provider_server(
         if kept:
             with lock:
                 server.seen.append(seen)
-        try:
-            if probed:
-                said: str | Reply = (probes or able)(seen)
-            else:
-                said = script(seen.as_chat()) if callable(script) else script
-        except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
-            return error_reply(400, {"error": {"message": repr(error)}})
+        if probed:
+            said: str | Reply = (probes or able)(seen)
+        else:
+            said = script(seen.as_chat()) if callable(script) else script
         reply = Reply(said) if isinstance(said, str) else said
         return reply if reply.raw_body is not None else _written(dialect, seen, reply)
 
@@ -125,7 +123,7 @@ def refusal(dialect: Dialect) -> Reply:
 
 def cut_off(dialect: Dialect, text: str) -> Reply:
     """An answer that ends where its tokens ran out."""
-    return Reply(raw_body=json.dumps(dialect.write(RunRecord(text, "model-test", finish="length"))).encode())
+    return Reply(raw_body=json.dumps(dialect.write(Completion(text, "model-test", finish="length"))).encode())
 
 
 def has_fault(dialect: Dialect, kind: Kind) -> bool:
@@ -144,11 +142,5 @@ def _written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:
         most = int(seen.sampling.get("top_logprobs", seen.sampling.get("logprobs", 0)))
         spoken = tokens(reply.content or "") if reply.logprobs is None else reply.logprobs
         entries = [{**entry, "top_logprobs": list(entry["top_logprobs"])[:most]} for entry in spoken]
-    told = RunRecord(reply.content, seen.model, reply.usage, entries=entries)
-    return Reply(
-        status=reply.status,
-        headers=reply.headers,
-        delay=reply.delay,
-        cut=reply.cut,
-        raw_body=json.dumps(dialect.write(told)).encode(),
-    )
+    completion = Completion(reply.content, seen.model, reply.usage, entries=entries)
+    return replace(reply, raw_body=json.dumps(dialect.write(completion)).encode())

@@ -6,13 +6,10 @@ Each server answers in the form of the real one. Nothing waits: ``waits`` has th
 import contextlib
 import json
 import re
-import socket
 import ssl
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +28,9 @@ from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.summarizer import Answerer, Scorer
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import ExecutorOutput
-from support.fake_server import Body, Reply, by_stage, field_of, in_turn
-from support.provider_base import error_reply, spoken
+from support.fake_server import by_stage, field_of, in_turn
+from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback
+from support.provider_base import spoken
 from support.providers import (
     ANTHROPIC,
     GEMINI,
@@ -239,46 +237,12 @@ def test_a_certificate_that_is_not_trusted_is_told_at_once(certificate: Path, wa
 def serving(arrived: list[str], port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """A server on a port of one's own choice that always answers; ``arrived`` gets the path of each request."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(request: Arrived) -> Reply:
+        arrived.append(request.path)
+        return Reply(raw_body=chat_completion(Reply(ANSWER), "m"))
 
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            arrived.append(self.path)
-            choice = {"index": 0, "message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop"}
-            body = json.dumps({"id": "1", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
-    connections: list[socket.socket] = []
-
-    class Ending(ThreadingHTTPServer):
-        def process_request(self, request: Any, client_address: Any) -> None:
-            connections.append(request)
-            super().process_request(request, client_address)
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """A handshake that the client breaks off is what is tested."""
-
-    httpd = Ending(("127.0.0.1", port), Handler)
-    if tls is not None:
-        httpd.socket = tls.wrap_socket(httpd.socket, server_side=True)
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield httpd.server_port
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        for connection in connections:  # as when the process ends
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        thread.join()
+    with loopback(respond, port, tls) as address:
+        yield int(address.rpartition(":")[2])
 
 
 def test_a_server_that_restarts_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,131 @@
+"""The one HTTP server of the tests: it answers POST requests on 127.0.0.1 by a function, and misbehaves on demand."""
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a server; in a script a plain string means ``Reply(content=...)``.
+
+    ``delay`` is in seconds and ends early when the server stops. ``cut`` closes the connection in mid-body.
+    ``raw_body`` is sent in place of the JSON. ``logprobs`` is the content list of the first choice's log-probabilities.
+    """
+
+    content: str | None = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    cut: bool = False
+    raw_body: bytes | None = None
+    logprobs: Sequence[Mapping[str, Any]] | None = None
+    usage: tuple[int, int] = (10, 5)
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A request as it came in: path with query, headers under their names in lower case, body."""
+
+    path: str
+    headers: Mapping[str, str]
+    raw: bytes
+
+
+@contextmanager
+def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Run a server until the context ends; gives its address without a path, such as ``http://127.0.0.1:8123``.
+
+    ``respond`` gives the reply with its ``raw_body``; one that raises is answered with status 400 and the exception.
+    Port 0 is any free port. With ``tls`` the server speaks HTTPS. At the end all connections are closed, as when a
+    process ends.
+    """
+    stopping = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            try:
+                reply = respond(Arrived(self.path, headers, raw))
+            except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
+                reply = error_reply(400, {"error": {"message": repr(error)}})
+            stopping.wait(reply.delay)
+            data = reply.raw_body or b""
+            self.close_connection |= reply.cut
+            try:
+                self.send_response(reply.status)
+                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data[: len(data) // 2] if reply.cut else data)
+            except OSError:
+                self.close_connection = True  # the client gave up waiting
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep the test's output clean."""
+
+    class Server(ThreadingHTTPServer):
+        def process_request(self, request: Any, client_address: Any) -> None:
+            connections.append(request)
+            super().process_request(request, client_address)
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A client that breaks off is part of what tests do."""
+
+    connections: list[socket.socket] = []
+    httpd = Server(("127.0.0.1", port), Handler)
+    if tls is not None:
+        httpd.socket = tls.wrap_socket(httpd.socket, server_side=True)
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{httpd.server_port}"
+    finally:
+        stopping.set()
+        httpd.shutdown()
+        httpd.server_close()
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def error_reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Reply:
+    """An error whose body is that JSON."""
+    return Reply(status=status, headers=headers or {}, raw_body=json.dumps(body).encode())
+
+
+def chat_completion(reply: Reply, model: str) -> bytes:
+    """A reply as an OpenAI-compatible server writes it, in the form that all such servers share."""
+    asked, written = reply.usage
+    choice: Body = {
+        "index": 0,
+        "message": {"role": "assistant", "content": reply.content},
+        "finish_reason": "stop",
+    }
+    if reply.logprobs is not None:
+        choice["logprobs"] = {"content": list(reply.logprobs), "refusal": None}
+    return json.dumps(
+        {
+            "id": "chatcmpl-test",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model,
+            "choices": [choice],
+            "usage": {"prompt_tokens": asked, "completion_tokens": written, "total_tokens": asked + written},
+        }
+    ).encode()
