@@ -35,8 +35,8 @@ from agenticiqa.programs.stages.planner import Planner, earlier_plan
 from agenticiqa.programs.stages.replan import Replan, doubts, judge, remember
 from agenticiqa.programs.stages.summarizer import Answerer, Scorer, Summarizer
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.programs.tools.early import begin
-from agenticiqa.signatures.types import PlannerOutput, SummarizerOutput, well_formed
+from agenticiqa.programs.tools.tool import run_tool
+from agenticiqa.signatures.types import GLOBAL, OVERALL, PlannerOutput, SummarizerOutput, well_formed
 
 logger = logging.getLogger(__name__)
 
@@ -230,8 +230,9 @@ class AgenticIQA(dspy.Module):
 
     def _begin(self, given: dict[str, Any]) -> Flow[None]:
         """While a model plans, measure what will be wanted whatever the plan."""
-        cards = self.executor.surely_wanted(**given)
-        yield Call(begin, {"cards": cards, "image": given["image"], "reference": given["reference"]})
+        pair = {"image": given["image"], "reference": given["reference"]}
+        for tool in self.executor.surely_wanted(**given):
+            yield Call(run_tool, {"tool": tool, **pair, "region": GLOBAL, "distortion": OVERALL})
 
     def save(self, path: str | os.PathLike[str], created_with: Mapping[str, Any] | None = None) -> None:
         """Write the tuned prompts with a header that tells which signatures they are for; never a model or its key."""

@@ -11,7 +11,7 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import OK, SOME_FAILED
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import find_images
-from agenticiqa.programs.tools import CARDS, Tool, find_card
+from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.calibration import Calibration, load_profile, write_profile
 from agenticiqa.signatures.types import OVERALL
 
@@ -113,7 +113,7 @@ def _wanted(args: Namespace) -> tuple[dict["Sample", list[Tool]], str]:
     from agenticiqa.eval.datasets import read_labels
     from agenticiqa.eval.optimize.splits import scale_of
 
-    named = [find_card(CARDS, name) for name in dict.fromkeys(args.tool or ())]
+    named = [get_tool(name, TOOLS) for name in dict.fromkeys(args.tool or ())]
     wanted: dict[Sample, list[Tool]] = {}
     if args.data[0].suffix.lower() == ".csv":
         if len(args.data) > 1:
@@ -122,7 +122,7 @@ def _wanted(args: Namespace) -> tuple[dict["Sample", list[Tool]], str]:
         ends = args.mos_range or _usual_scale([item.mos for item in items])
         scale = scale_of(items, ends)
         kind = "FR" if any(item.reference for item in items) else "NR"
-        cards = named or [card for card in CARDS.values() if card.kind == kind and not _is_single(card)]
+        cards = named or [card for card in TOOLS.values() if card.kind == kind and not _is_single(card)]
         for card in cards:
             rated = samples.rated_samples(items, scale, compared=card.kind == "FR")
             if not rated:
@@ -138,7 +138,7 @@ def _wanted(args: Namespace) -> tuple[dict["Sample", list[Tool]], str]:
         folder = args.data[0].resolve().parent.name
         return wanted, args.name or (f"{folder}, split {args.split}" if args.split else folder)
     photos = find_images(args.data)
-    for card in named or [card for card in CARDS.values() if _is_single(card)]:
+    for card in named or [card for card in TOOLS.values() if _is_single(card)]:
         if not _is_single(card):
             raise UserError(f"{card.name} rates quality overall: fit it on opinion scores (LABELS.csv), not on photos")
         for sample in samples.ladder_samples(card, photos):
@@ -178,7 +178,7 @@ def _measure(
 def _by_name(wanted: Mapping["Sample", Sequence[Tool]]) -> dict[str, Tool]:
     """The tools that are to measure anything, in the toolbox's order."""
     names = {card.name for cards in wanted.values() for card in cards}
-    return {name: card for name, card in CARDS.items() if name in names}
+    return {name: card for name, card in TOOLS.items() if name in names}
 
 
 def _outcome(card: Tool, raw: Mapping["Sample", float], origin: str, old: Calibration | None) -> "Outcome":

@@ -19,7 +19,7 @@ from agenticiqa.eval.calibrate.samples import raw_value
 from agenticiqa.eval.datasets import Labelled, read_labels
 from agenticiqa.eval.metrics import krcc, srcc
 from agenticiqa.programs.errors import AgenticIQAError, UserError
-from agenticiqa.programs.tools import CARDS
+from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, Member, full_reference_quality
 
 
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         items = read_labels(args.labels)
         if any(item.reference is None for item in items):
             raise UserError(f"the consensus compares with references, and {args.labels} has rows without one")
-        raws = {card.name: [raw_value(card, item) for item in items] for card in CARDS.values() if card.kind == "FR"}
+        raws = {card.name: [raw_value(card, item) for item in items] for card in TOOLS.values() if card.kind == "FR"}
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2
@@ -77,7 +77,7 @@ def _report(items: Sequence[Labelled], raws: Mapping[str, Sequence[float]], wors
         fit = fitted(member, raws[name], quality)
         print(f"{name}: middle={fit.middle}, steepness={fit.steepness}")
     rows = {
-        name: [value if CARDS[name].higher_is_better else -value for value in values] for name, values in raws.items()
+        name: [value if TOOLS[name].higher_is_better else -value for value in values] for name, values in raws.items()
     }
     rows["consensus, held out"] = held_out(raws, quality, contents)
     images = [item.name for item in items]

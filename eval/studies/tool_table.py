@@ -29,7 +29,7 @@ from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies import tool_categories
 from agenticiqa.eval.studies.fusion_study import read_columns
 from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
-from agenticiqa.programs.tools import CARDS, Tool, find_card
+from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
@@ -95,7 +95,7 @@ def merged(old: Table, new: Table, measured_now: Sequence[str]) -> Table:
     """The new rows with the old ones of tools that are still embedded and were not measured now, best first."""
     result: Table = {}
     for category in (OVERALL, *DISTORTIONS):
-        kept = {tool: row for tool, row in old.get(category, {}).items() if tool in CARDS and tool not in measured_now}
+        kept = {tool: row for tool, row in old.get(category, {}).items() if tool in TOOLS and tool not in measured_now}
         rows = {**kept, **new.get(category, {})}
         mean = {tool: sum(float(one["srcc"]) for one in row.values()) / len(row) for tool, row in rows.items()}
         result[category] = {tool: rows[tool] for tool in sorted(rows, key=lambda tool: -round(mean[tool], 6))}
@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         sets = {Path(path).resolve().parent.name: _items(path, args.split) for path in args.labels}
-        cards = [find_card(CARDS, name) for name in args.tool or CARDS]
+        cards = [get_tool(name, TOOLS) for name in args.tool or TOOLS]
         if args.write:
             _write(args.write, cards, sets, _held_out(args.scores, sets))
             return 0
@@ -146,7 +146,7 @@ def _held_out(
         name = Path(labels).resolve().parent.name
         if name not in sets:
             raise UserError(f"--scores {tool} {labels}: that file is not among the labels")
-        scores[find_card(CARDS, tool).name, name] = [*read_columns(Path(path), sets[name], ["score"])["score"]]
+        scores[get_tool(tool, TOOLS).name, name] = [*read_columns(Path(path), sets[name], ["score"])["score"]]
     return scores
 
 
@@ -161,7 +161,7 @@ def _write(
     names = [card.name for card in cards]
     table = merged(old.get("categories", {}), made(cards, sets, pristine, scores), names)
     measured = {"date": date.today().isoformat(), "version": version("agenticiqa")}
-    stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in CARDS}
+    stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in TOOLS}
     stamps |= {name: dict(measured) for name in names}
     provenance = {
         "ladders": f"the {len(KINDS)} kinds of programs/tools/distort.py at levels 0 to 5 of {', '.join(pristine)}",

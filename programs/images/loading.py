@@ -25,7 +25,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from pybase64 import b64encode
 
 from agenticiqa.programs.errors import ImageNotFound
 from agenticiqa.programs.images.decoding import decode, open_bytes, png, refuse, rgb
+from agenticiqa.programs.images.memo import Memo
 
 if TYPE_CHECKING:
     import dspy
@@ -54,7 +55,8 @@ class LoadedImage:
     ``source`` is the path as given, ``"<bytes>"`` or ``"<PIL image>"``; ``sha256`` the hex digest of the bytes as
     they came (of the PNG for a PIL image). ``data`` and ``mime`` are what a model is sent. ``pixels`` is what is
     measured: uint8 of shape (height, width, 3), RGB, read-only. ``notes`` has a sentence per thing done to it.
-    ``sent_sha256`` is the hex digest of ``data``, made if it is not given.
+    ``sent_sha256`` is the hex digest of ``data``, made if it is not given. ``memo`` keeps what was computed from the
+    image; it starts empty, also in a copy made by ``dataclasses.replace`` and after unpickling.
     """
 
     source: str
@@ -64,6 +66,7 @@ class LoadedImage:
     pixels: np.ndarray
     notes: tuple[str, ...] = ()
     sent_sha256: str = ""
+    memo: Memo = field(default_factory=Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.sent_sha256:

@@ -1,29 +1,44 @@
-"""Compute a thing once, however many threads want it at the same time."""
+"""Results that belong to one object and are computed once, however many threads ask for them at the same time."""
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
-K = TypeVar("K")
 T = TypeVar("T")
 
 
-def once(known: MutableMapping[K, Future[T]], lock: Lock, key: K, compute: Callable[[], T]) -> T:
-    """What is known of the key; else it is computed here, and whoever asks meanwhile waits for it.
+class Memo:
+    """Results by key, kept for as long as the memo lives. Unpickled or deeply copied it is empty.
 
-    A failure is raised in all who wait, and forgotten: the next one tries anew. ``lock`` guards ``known``.
+    The type of a result is that of what computes it: use one kind of key for one kind of result, such as
+    ``("crop", box)``.
     """
-    with lock:
-        future = known.get(key)
-        mine = future is None
-        if future is None:
-            future = known[key] = Future()
-    if mine:
-        try:
-            future.set_result(compute())
-        except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
-            with lock:
-                del known[key]
-            future.set_exception(error)
-    return future.result()
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._results: dict[Hashable, Future[Any]] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The result for ``key``: the kept one, or what ``compute`` returns, which is then kept.
+
+        ``compute`` runs in the thread that asks first, without a lock held; other threads that ask for the same key
+        wait for it. If it raises, all of them get that error and nothing is kept, so that the next caller tries again.
+        ``compute`` must not ask for its own key.
+        """
+        with self._lock:
+            future: Future[T] | None = self._results.get(key)
+            first = future is None
+            if future is None:
+                future = self._results[key] = Future()
+        if first:
+            try:
+                future.set_result(compute())
+            except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
+                with self._lock:
+                    del self._results[key]
+                future.set_exception(error)
+        return future.result()
+
+    def __reduce__(self) -> tuple[type["Memo"], tuple[()]]:
+        return type(self), ()

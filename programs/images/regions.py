@@ -6,10 +6,8 @@ A box is (left, top, right, bottom): left and top inside, right and bottom just 
 import json
 import math
 import re
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from weakref import WeakKeyDictionary
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.signatures.types import Box, Boxes
@@ -29,9 +27,6 @@ _CENTRE = frozenset({"centre", "center", "middle", "central"})
 _SHARES = {"half": 1 / 2, "third": 1 / 3, "corner": 1 / 3}
 _VAGUE = frozenset({"side", "part", "area", "region", "portion", "section", "quadrant"})
 _OF_THE_FRAME = re.compile(r"\s+of\s+(?:the|this)\s+(?:image|picture|photo|photograph|frame|scene|shot)$")
-
-_crops: WeakKeyDictionary[LoadedImage, dict[Box, LoadedImage]] = WeakKeyDictionary()
-_lock = threading.Lock()
 
 
 def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
@@ -106,12 +101,8 @@ def crop(image: LoadedImage, box: Box | None, smallest: int = SMALLEST) -> Loade
     area = grown(box, image.size, smallest)
     if area == (0, 0, *image.size):
         return image
-    with _lock:
-        parts = _crops.setdefault(image, {})
-        if area not in parts:
-            left, top, right, bottom = area
-            parts[area] = replace(image, pixels=image.pixels[top:bottom, left:right])
-        return parts[area]
+    left, top, right, bottom = area
+    return image.memo.once(("crop", area), lambda: replace(image, pixels=image.pixels[top:bottom, left:right]))
 
 
 def account(boxes: Boxes, size: tuple[int, int]) -> list[str]:

@@ -9,7 +9,6 @@ how values and colours are spread. To both the measures by name are added.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +33,6 @@ SMOOTHEST_COLOR = 63  # the place of that trait
 FAINT = 0.2  # grey levels, added before a logarithm is taken
 # Measures whose ratios count, not their differences, and what is too little of them to matter.
 BY_RATIO = {"noise_sigma": 0.2, "isolated_pixels": 2e-4, "blockiness": 0.05, "edge_sharpness": 0.05}
-
-_known: WeakKeyDictionary[LoadedImage, "Traits"] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -72,15 +69,16 @@ def traits(image: LoadedImage) -> Traits:
     Texture is about neighbouring pixels, so scaling an image changes it; of an image over two megapixels it is the mean
     over parts, as for the spatial measures.
     """
-    found = _known.get(image)
-    if found is None:
-        measures = measure(image)
-        parts = [_texture(part) for part in parts_of(image.pixels)]
-        found = _known[image] = Traits(
-            np.array([*np.mean(parts, axis=0), *_named(measures, SPATIAL)]),
-            np.array([*_tone(Tone(image.pixels)), *_named(measures, TONAL), *_clipping(image.pixels)]),
-        )
-    return found
+    return image.memo.once("traits", lambda: _traits(image))
+
+
+def _traits(image: LoadedImage) -> Traits:
+    measures = measure(image)
+    parts = [_texture(part) for part in parts_of(image.pixels)]
+    return Traits(
+        np.array([*np.mean(parts, axis=0), *_named(measures, SPATIAL)]),
+        np.array([*_tone(Tone(image.pixels)), *_named(measures, TONAL), *_clipping(image.pixels)]),
+    )
 
 
 def _named(measures: Mapping[str, float], names: Mapping[str, object]) -> list[float]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST, opinion
+from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST, opinion_of
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -56,5 +56,5 @@ def judge(
 ) -> Opinion:
     """What people would think of an image with these findings: by the learned model, or what the findings speak for."""
     if learned_applies(image, reference):
-        return opinion(image.pixels)
+        return opinion_of(image)
     return Opinion(expected_level(findings), SPREAD)

@@ -18,31 +18,6 @@ from agenticiqa.signatures.vocabulary import SEVERITIES
 
 logger = logging.getLogger(__name__)
 
-# Where each tool's colours end: the local damage that one place in ten exceeds under extreme blur, noise and JPEG, or
-# under that of them which the tool is for (mean over the photos of examples/, 2026-11-22).
-EXTREME = {
-    "FR-FUSION": 1.1,
-    "HaarPSI": 0.05,
-    "FSIM": 0.45,
-    "MDSI": 0.27,
-    "SSIMULACRA2": 110.0,
-    "GMSD": 0.26,
-    "VIF": 1.4,
-    "MS-SSIM": 0.34,
-    "SSIM": 0.71,
-    "PSNR": 0.016,
-    "LEARNED-IQA": 3.2,
-    "NIQE": 15.0,  # more than extreme blur, noise and JPEG reach, since parts of good photos reach 10
-    "PIQE": 0.77,
-    "BLUR-EXTENT": 0.51,
-    "NOISE-SIGMA": 25.0,
-    "BLOCKINESS": 9.0,
-    "EXPOSURE-ERROR": 1.0,
-}
-
-# Where they begin, for a map that is not 0 on good photos: what the three of examples/ mostly stay below.
-USUAL = {"LEARNED-IQA": 1.6}
-
 # ColorBrewer's YlOrRd: brightness falls all the way, so it also reads without colour vision.
 STOPS = np.array([(255, 255, 204), (254, 217, 118), (253, 141, 60), (227, 26, 28), (128, 0, 38)], dtype=float)
 DENSEST = 0.9  # how much of the grey image the colour covers at the scale's end; at no damage nothing
@@ -77,7 +52,7 @@ def heats(result: dspy.Prediction) -> list[Heat]:
     evidence: ExecutorOutput = result.executor_evidence
     image, reference = result.image, result.reference
     kind = "FR" if reference is not None else "NR"
-    with_map = {name: card for name, card in toolbox().items() if card.damage and _fits(card, image, kind)}
+    with_map = {name: card for name, card in toolbox().items() if card.map and _fits(card, image, kind)}
     found: dict[str, Heat] = {}
     for subject in filter(None, (OVERALL, main_distortion(evidence))):
         used = _chosen(evidence, subject)
@@ -145,18 +120,18 @@ def _more_specific(subject: str, cards: list[Tool], kind: str) -> Tool | None:
 
 
 def _heat(card: Tool, subject: str, image: LoadedImage, reference: LoadedImage | None, *, chosen: bool) -> Heat | None:
-    assert card.damage
+    assert card.map
     pair = [image.pixels, *([reference.pixels] if reference else [])]
     if reference and max(image.size) > WORKING:
         pair = [_reduced(pixels) for pixels in pair]
     try:
-        damage = card.damage(*pair)
+        damage = card.map(*pair)
     except ToolError as error:
         logger.info("no map of %s: %s", card.name, error)
         return None
-    end, largest = EXTREME.get(card.name), float(damage.max(initial=0))
+    end, largest = card.map_end, float(damage.max(initial=0))
     absolute = end is not None or largest == 0
-    size, start = (pair[0].shape[1], pair[0].shape[0]), USUAL.get(card.name, 0.0)
+    size, start = (pair[0].shape[1], pair[0].shape[0]), card.map_start
     return Heat(card.name, subject, damage, size, start, end or largest or 1.0, chosen, absolute)
 
 

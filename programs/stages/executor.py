@@ -18,8 +18,7 @@ from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.flow import Call, Flow, Stage
 from agenticiqa.programs.stages.question import detect_query_type
-from agenticiqa.programs.tools.early import run_once
-from agenticiqa.programs.tools.tool import Tool, best_for, find_card, run_tool
+from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool
 from agenticiqa.signatures.executor import (
     Analysis,
     AnalyzeDistortions,
@@ -133,7 +132,7 @@ class Executor(Stage):
         """Which tool for which distortion, and what each measured."""
         plan, selected = work.plan, None
         if plan.tools and plan.plan.tool_execution:
-            selected = _named_tools(plan.tools, wanted)
+            selected = _named_tools([get_tool(name, self.toolbox).name for name in plan.tools], wanted)
         elif plan.plan.tool_selection:
             cards = applicable(self.toolbox, work.image, work.reference)
             inputs = {"distortion_set": wanted, "cards": cards}
@@ -150,7 +149,7 @@ class Executor(Stage):
                     measured[region, name] = yield Call(
                         run_in_box,
                         {
-                            "card": find_card(self.toolbox, name),
+                            "card": get_tool(name, self.toolbox),
                             "image": work.image,
                             "reference": work.reference,
                             "box": work.boxes.get(region),
@@ -204,18 +203,17 @@ def run_in_box(
 ) -> ToolCall:
     """Run one tool on the whole image, or on the crop of a box that is large enough for it; the reference likewise."""
     if box is None:
-        call = run_once(card, image, reference)
-        return call.model_copy(update={"region": region, "distortion": distortion})
+        return run_tool(card, image, reference, region=region, distortion=distortion)
     smallest = max(SMALLEST, card.smallest)
     part, pristine = crop(image, box, smallest), crop(reference, box, smallest) if reference else None
-    call = run_tool(card, part.pixels, pristine.pixels if pristine else None, region=region, distortion=distortion)
+    call = run_tool(card, part, pristine, region=region, distortion=distortion)
     return call.model_copy(update={"box": grown(box, image.size, smallest)})
 
 
 def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, Tool], reference: LoadedImage | None) -> None:
     """Raises ToolError when a named tool is unknown, or compares with a reference that was not given."""
     for name in names:
-        if find_card(toolbox, name).kind == "FR" and reference is None:
+        if get_tool(name, toolbox).kind == "FR" and reference is None:
             raise ToolError(f"{name} compares with a pristine reference, and none was given: give one with --reference")
 
 

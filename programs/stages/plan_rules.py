@@ -5,10 +5,10 @@ an earlier one did not carry the answer, may switch on more than the rules do, b
 question already named.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from typing import Literal
 
+from agenticiqa.programs.tools.tool import find_tool
 from agenticiqa.signatures.types import GLOBAL, PlanFlags, PlannerOutput, unique
 from agenticiqa.signatures.vocabulary import Distortion
 
@@ -45,15 +45,6 @@ def widened(flags: PlanFlags, explicit: bool) -> PlanFlags:
             "tool_execution": True,
         }
     )
-
-
-def find_tool(name: str, known: Collection[str]) -> str | None:
-    """The known tool of that name, whatever its case, hyphens, underscores and blanks; ``None`` when there is none.
-
-    >>> find_tool("ms ssim", ["SSIM", "MS_SSIM"])
-    'MS_SSIM'
-    """
-    return {_plain(tool): tool for tool in known}.get(_plain(name))
 
 
 def violations(
@@ -97,10 +88,6 @@ def enforce(
         required_tool=tools or None,
         plan=flags,
     )
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", "", name).casefold()
 
 
 def _reference_mode(given: bool) -> Literal["Full-Reference", "No-Reference"]:

@@ -14,8 +14,8 @@ from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.flow import Call, Flow, Stage
-from agenticiqa.programs.stages.plan_rules import enforce, find_tool, violations
-from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.programs.stages.plan_rules import enforce, violations
+from agenticiqa.programs.tools.tool import Tool, find_tool
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
 from agenticiqa.signatures.types import PlannerOutput
 

@@ -9,26 +9,31 @@ from functools import partial
 from typing import Any
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.stages.plan_rules import find_tool
+from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.tools.calibration import Calibration, usable
 from agenticiqa.programs.tools.metrics.damage import blocking_map, blur_map, clipping_map, noise_map
 from agenticiqa.programs.tools.metrics.deep_sim import deep_similarity
-from agenticiqa.programs.tools.metrics.exposure_error import exposure_error
+from agenticiqa.programs.tools.metrics.exposure_error import exposure_error, exposure_error_of
 from agenticiqa.programs.tools.metrics.fidelity import ms_ssim, ms_ssim_damage, psnr, psnr_damage, ssim, ssim_damage
 from agenticiqa.programs.tools.metrics.fr_fusion import consensus, consensus_damage
 from agenticiqa.programs.tools.metrics.gradient import fsim, fsim_damage, gmsd, gmsd_damage, mdsi, mdsi_damage
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi, haarpsi_damage
 from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST as LEARNED_SMALLEST
-from agenticiqa.programs.tools.metrics.learned_iqa import learned_damage, learned_quality
+from agenticiqa.programs.tools.metrics.learned_iqa import learned_damage, learned_quality, opinion_of
 from agenticiqa.programs.tools.metrics.naturalness import BRISQUE_SMALLEST, NIQE_SMALLEST, brisque, niqe, niqe_map
 from agenticiqa.programs.tools.metrics.piqe import SMALLEST as PIQE_SMALLEST
 from agenticiqa.programs.tools.metrics.piqe import piqe, piqe_map
 from agenticiqa.programs.tools.metrics.ssimulacra2 import ssimulacra2, ssimulacra2_damage
 from agenticiqa.programs.tools.metrics.vif import vif, vif_damage
 from agenticiqa.programs.tools.srcc_table import measured
-from agenticiqa.programs.tools.statistics.measures import take
-from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.programs.tools.statistics.measures import measure, take
+from agenticiqa.programs.tools.tool import SharedMeasure, Tool, find_tool
 from agenticiqa.signatures.types import OVERALL
+
+
+def _measure(name: str, image: LoadedImage) -> float:
+    return measure(image)[name]
+
 
 FULL_REFERENCE = (
     Tool(
@@ -41,7 +46,8 @@ FULL_REFERENCE = (
         source="own; curves fitted on LIVE r2",
         cost_ms=70,
         measure=consensus,
-        damage=consensus_damage,
+        map=consensus_damage,
+        map_end=1.1,
         smallest=8,
         trained_on=("live_r2",),
     ),
@@ -55,7 +61,8 @@ FULL_REFERENCE = (
         source="Reisenhofer et al. 2018, Signal Processing: Image Communication 61",
         cost_ms=7,
         measure=haarpsi,
-        damage=haarpsi_damage,
+        map=haarpsi_damage,
+        map_end=0.05,
         smallest=8,
     ),
     Tool(
@@ -68,7 +75,8 @@ FULL_REFERENCE = (
         source="Zhang et al. 2011, IEEE TIP 20(8)",
         cost_ms=34,
         measure=fsim,
-        damage=fsim_damage,
+        map=fsim_damage,
+        map_end=0.45,
         smallest=8,
     ),
     Tool(
@@ -81,7 +89,8 @@ FULL_REFERENCE = (
         source="Nafchi et al. 2016, IEEE Access 4",
         cost_ms=5,
         measure=mdsi,
-        damage=mdsi_damage,
+        map=mdsi_damage,
+        map_end=0.27,
         smallest=8,
     ),
     Tool(
@@ -94,7 +103,8 @@ FULL_REFERENCE = (
         source="Sneyers 2022, Cloudinary; weights of April 2023",
         cost_ms=33,
         measure=ssimulacra2,
-        damage=ssimulacra2_damage,
+        map=ssimulacra2_damage,
+        map_end=110.0,
         smallest=8,
     ),
     Tool(
@@ -107,7 +117,8 @@ FULL_REFERENCE = (
         source="Xue et al. 2014, IEEE TIP 23(2)",
         cost_ms=2,
         measure=gmsd,
-        damage=gmsd_damage,
+        map=gmsd_damage,
+        map_end=0.26,
         smallest=8,
     ),
     Tool(
@@ -132,7 +143,8 @@ FULL_REFERENCE = (
         source="Sheikh and Bovik 2006, IEEE TIP 15(2)",
         cost_ms=56,
         measure=vif,
-        damage=vif_damage,
+        map=vif_damage,
+        map_end=1.4,
         smallest=65,
     ),
     Tool(
@@ -145,7 +157,8 @@ FULL_REFERENCE = (
         source="Wang et al. 2003, Asilomar",
         cost_ms=9,
         measure=ms_ssim,
-        damage=ms_ssim_damage,
+        map=ms_ssim_damage,
+        map_end=0.34,
         smallest=176,
     ),
     Tool(
@@ -158,7 +171,8 @@ FULL_REFERENCE = (
         source="Wang et al. 2004, IEEE TIP 13(4)",
         cost_ms=7,
         measure=ssim,
-        damage=ssim_damage,
+        map=ssim_damage,
+        map_end=0.71,
         smallest=11,
     ),
     Tool(
@@ -171,7 +185,8 @@ FULL_REFERENCE = (
         source="ITU-T J.247; peak 255",
         cost_ms=1,
         measure=psnr,
-        damage=psnr_damage,
+        map=psnr_damage,
+        map_end=0.016,
     ),
 )
 NO_REFERENCE = (
@@ -184,8 +199,10 @@ NO_REFERENCE = (
         description="People's mean opinion as a linear reading of a recognition network's activations foretells it.",
         source="own, on EfficientNet-Lite0 (Tan and Le 2019, ICML); see quality_model.md",
         cost_ms=60,
-        measure=learned_quality,
-        damage=learned_damage,
+        measure=SharedMeasure(learned_quality, lambda image: opinion_of(image).score),
+        map=learned_damage,
+        map_start=1.6,
+        map_end=3.2,
         smallest=LEARNED_SMALLEST,
         trained_on=("live_r2", "clive", "biq2021", "avt_ai"),
     ),
@@ -200,7 +217,8 @@ NO_REFERENCE = (
         cost_ms=20,
         smallest=NIQE_SMALLEST,
         measure=niqe,
-        damage=niqe_map,
+        map=niqe_map,
+        map_end=15.0,  # more than extreme blur, noise and JPEG reach, since parts of good photos reach 10
     ),
     Tool(
         name="BRISQUE",
@@ -226,7 +244,8 @@ NO_REFERENCE = (
         cost_ms=12,
         smallest=PIQE_SMALLEST,
         measure=piqe,
-        damage=piqe_map,
+        map=piqe_map,
+        map_end=0.77,
     ),
     Tool(
         name="BLUR-EXTENT",
@@ -237,8 +256,9 @@ NO_REFERENCE = (
         description="How little the image changes when it is blurred again.",
         source="Crete et al. 2007, SPIE 6492",
         cost_ms=6,
-        measure=partial(take, "blur_extent"),
-        damage=blur_map,
+        measure=SharedMeasure(partial(take, "blur_extent"), partial(_measure, "blur_extent")),
+        map=blur_map,
+        map_end=0.51,
     ),
     Tool(
         name="EDGE-SHARPNESS",
@@ -249,7 +269,7 @@ NO_REFERENCE = (
         description="How steep the strongest edges are.",
         source="width of edge profiles, after Marziliano et al. 2002, ICIP",
         cost_ms=6,
-        measure=partial(take, "edge_sharpness"),
+        measure=SharedMeasure(partial(take, "edge_sharpness"), partial(_measure, "edge_sharpness")),
     ),
     Tool(
         name="NOISE-SIGMA",
@@ -260,8 +280,9 @@ NO_REFERENCE = (
         description="Standard deviation of the noise in grey levels.",
         source="Immerkaer 1996, CVIU 64(2), on the smoothest blocks",
         cost_ms=5,
-        measure=partial(take, "noise_sigma"),
-        damage=noise_map,
+        measure=SharedMeasure(partial(take, "noise_sigma"), partial(_measure, "noise_sigma")),
+        map=noise_map,
+        map_end=25.0,
     ),
     Tool(
         name="BLOCKINESS",
@@ -272,8 +293,9 @@ NO_REFERENCE = (
         description="Strength of luma steps on the 8 x 8 grid of JPEG.",
         source="Wang et al. 2000, ICIP, as a ratio",
         cost_ms=4,
-        measure=partial(take, "blockiness"),
-        damage=blocking_map,
+        measure=SharedMeasure(partial(take, "blockiness"), partial(_measure, "blockiness")),
+        map=blocking_map,
+        map_end=9.0,
     ),
     Tool(
         name="EXPOSURE-ERROR",
@@ -284,8 +306,9 @@ NO_REFERENCE = (
         description="Distance of the mean luma from that of well exposed photographs.",
         source="mean luma against 80..160",
         cost_ms=1,
-        measure=exposure_error,
-        damage=clipping_map,
+        measure=SharedMeasure(exposure_error, exposure_error_of),
+        map=clipping_map,
+        map_end=1.0,
     ),
     Tool(
         name="COLORFULNESS",
@@ -296,7 +319,7 @@ NO_REFERENCE = (
         description="Spread and strength of opponent colours.",
         source="Hasler and Suesstrunk 2003, SPIE 5007",
         cost_ms=1,
-        measure=partial(take, "colorfulness"),
+        measure=SharedMeasure(partial(take, "colorfulness"), partial(_measure, "colorfulness")),
     ),
     Tool(
         name="RMS-CONTRAST",
@@ -307,11 +330,11 @@ NO_REFERENCE = (
         description="Standard deviation of luma.",
         source="Peli 1990, JOSA A 7(10)",
         cost_ms=1,
-        measure=partial(take, "rms_contrast"),
+        measure=SharedMeasure(partial(take, "rms_contrast"), partial(_measure, "rms_contrast")),
     ),
 )
 
-CARDS: dict[str, Tool] = {card.name: card for card in (*FULL_REFERENCE, *NO_REFERENCE)}
+TOOLS: dict[str, Tool] = {card.name: card for card in (*FULL_REFERENCE, *NO_REFERENCE)}
 
 
 def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, Tool]:
@@ -325,10 +348,10 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, To
         from agenticiqa.programs.tools.pyiqa import pyiqa_card
 
         for name in pyiqa:
-            if embedded := find_tool(name, CARDS):  # a question that names one could mean either
+            if embedded := find_tool(name, TOOLS):  # a question that names one could mean either
                 raise ToolError(f"{embedded} is embedded already: take {name!r} out of the pyiqa metrics")
             tools[name] = pyiqa_card(name, profile)
-    for name, card in CARDS.items():
+    for name, card in TOOLS.items():
         curve, _ = curve_or_reason(name, profile)
         if curve is not None:
             tools[name] = replace(card, calibration=curve, measured=measured().get(name, {}))
@@ -361,5 +384,5 @@ def listing(tools: Mapping[str, Tool], profile: str) -> list[dict[str, Any]]:
             "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",
             "fitted_on": card.calibration.fitted_on if card.calibration else None,
         }
-        for name, card in {**CARDS, **tools}.items()
+        for name, card in {**TOOLS, **tools}.items()
     ]

@@ -4,9 +4,7 @@ X. Qin, Z. Zhang, C. Huang, M. Dehghan, O. R. Zaiane, M. Jagersand, "U2-Net: Goi
 salient object detection", Pattern Recognition 106 (2020). The network is the authors' u2netp as an ONNX file of 4.6 MB.
 """
 
-import threading
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy
@@ -34,22 +32,13 @@ CELL = 8  # pixels of the mask, the grid on which free rectangles are looked for
 
 Mask = NDArray[np.float32]
 
-_seen: WeakKeyDictionary[LoadedImage, Mask] = WeakKeyDictionary()
-_lock = threading.Lock()
-
 
 def saliency(image: LoadedImage) -> Mask:
     """How much each part of an image stands out: float32 of shape (320, 320), 0..1, over the whole image.
 
-    Found once per loaded image. Raises ToolError when the network's file is damaged.
+    Computed once per loaded image. Raises ToolError when the network's file is damaged.
     """
-    with _lock:
-        found = _seen.get(image)
-    if found is None:
-        found = predict(image.pixels)
-        with _lock:
-            found = _seen.setdefault(image, found)
-    return found
+    return image.memo.once("saliency", lambda: predict(image.pixels))
 
 
 def predict(pixels: RGB) -> Mask:

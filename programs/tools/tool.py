@@ -1,38 +1,64 @@
-"""What is known of a metric, and how one is run."""
+"""A metric as the program sees it: its description, how it is found by name, chosen for a distortion, and run.
+
+``agenticiqa.signatures.types`` is imported where it is needed: with pydantic it would take longer than all the rest of
+``from agenticiqa.programs.tools import ssim``.
+"""
 
 import logging
+import math
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.events import event
-from agenticiqa.programs.tools.calibration import Calibration
-from agenticiqa.programs.tools.numerics.pixels import Plane
-from agenticiqa.programs.tools.srcc_table import Agreement
-from agenticiqa.signatures.types import OVERALL, ToolCall
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.images import LoadedImage
+    from agenticiqa.programs.tools.calibration import Calibration
+    from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
+    from agenticiqa.programs.tools.srcc_table import Agreement
+    from agenticiqa.signatures.types import ToolCall
 
 logger = logging.getLogger(__name__)
 
-RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is taken for that distortion
+RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is chosen for that distortion
+
+
+@dataclass(frozen=True)
+class SharedMeasure:
+    """A measure of pixels whose number, or one that it is made of, is kept in a loaded image's memo for others too."""
+
+    of_pixels: "Callable[[RGB], float]"
+    of_loaded: "Callable[[LoadedImage], float]"
+
+    def __call__(self, image: "RGB") -> float:
+        """``of_pixels``."""
+        return self.of_pixels(image)
 
 
 @dataclass(frozen=True)
 class Tool:
     """One metric.
 
-    ``measure`` takes the pixels (uint8, H x W x 3, RGB), a full-reference metric the reference's pixels too, and gives
-    the raw value. ``calibration`` maps it to 1..5, higher is better. ``good_at`` lists the distortion categories that
-    it is made for, "Overall" among them for quality as a whole; ``measured`` has how well it really follows each, which
-    is what a tool is chosen by, and is empty for one that nobody measured. ``trained_on`` names the data sets that it
-    has seen, whose figures would flatter it. ``cost_ms`` is the time for 512 x 384
-    pixels on one core, in milliseconds, to tell cheap from dear, or ``None`` where nobody measured it; ``smallest`` is
-    the least side in pixels. ``damage`` takes what ``measure`` takes and tells where the image is bad: a map (h, w) of
-    the image's shape or a whole fraction of it, 0 where nothing is wrong and larger the worse; ``None`` for a metric
-    that has no such map.
+    ``measure`` takes the pixels (uint8, H x W x 3, RGB), for a full-reference metric ("FR") also the reference's, and
+    returns the raw value. A no-reference metric ("NR") that is computed for others too has a ``SharedMeasure``.
+
+    ``calibration`` maps the raw value to 1..5, higher is better. ``raw_range`` is where raw values usually lie.
+    ``good_at`` names the distortion categories that the metric is made for, "Overall" for quality as a whole.
+    ``measured`` says how well it was measured to follow each category, which decides what it is chosen for; it is empty
+    where nobody measured it. ``trained_on`` names the data sets that the metric was fitted to: figures on these would
+    flatter it. ``cost_ms`` is the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown;
+    ``smallest`` the least side in pixels.
+
+    ``map`` takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
+    fraction of it, 0 where nothing is wrong, larger the worse; ``None`` for a metric that has no such map.
+
+    ``map_start`` and ``map_end`` are the map's values between which the colors of a heat map run. The end is what one
+    place in ten exceeds under extreme blur, noise and JPEG, or under those of them that the tool is for; the start is
+    what good photos mostly stay below, for a map that is not 0 on them (means over the photos of examples/,
+    2026-11-22). Without an end the colors end at the largest value of each map.
     """
 
     name: str
@@ -44,10 +70,12 @@ class Tool:
     source: str
     cost_ms: float | None
     measure: Callable[..., float]
-    calibration: Calibration | None = None
+    calibration: "Calibration | None" = None
     smallest: int = 1
-    damage: Callable[..., Plane] | None = None
-    measured: Mapping[str, Agreement] = field(default_factory=dict)
+    map: "Callable[..., Plane] | None" = None
+    map_start: float = 0.0
+    map_end: float | None = None
+    measured: "Mapping[str, Agreement]" = field(default_factory=dict)
     trained_on: tuple[str, ...] = ()
 
     def strength(self, category: str) -> float:
@@ -56,13 +84,15 @@ class Tool:
             return float(category in self.good_at)
         return self.measured[category].srcc if category in self.measured else 0.0
 
-    def strengths(self) -> dict[str, Agreement]:
-        """The measured categories that it is reliable for, and its quality overall, the best first."""
-        told = {name: found for name, found in self.measured.items() if name == OVERALL or found.srcc >= RELIABLE}
-        return dict(sorted(told.items(), key=lambda item: -item[1].srcc))
+    def strengths(self) -> "dict[str, Agreement]":
+        """The measured categories that it follows reliably, and quality overall, the best first."""
+        from agenticiqa.signatures.types import OVERALL
+
+        reliable = {name: found for name, found in self.measured.items() if name == OVERALL or found.srcc >= RELIABLE}
+        return dict(sorted(reliable.items(), key=lambda item: -item[1].srcc))
 
     def line(self) -> str:
-        """One line for a model that chooses: name, kind, what it does and how well it was seen to do it."""
+        """One line for a model that chooses tools: name, kind, description, and how well it was measured to do."""
         if self.measured:
             best = ", ".join(f"{name}: SRCC {found.srcc:.2f} (n={found.n})" for name, found in self.strengths().items())
         else:
@@ -70,44 +100,87 @@ class Tool:
         return f"{self.name} ({self.kind}): {self.description}" + (f" Best for: {best}." if best else "")
 
 
-def find_card(toolbox: Mapping[str, Tool], name: str) -> Tool:
-    """The card of a tool, its name taken case-sensitively. Raises ToolError naming the known ones."""
-    if name not in toolbox:
-        raise ToolError(f"unknown tool {name!r}: known tools are {', '.join(toolbox)}")
-    return toolbox[name]
+def find_tool(name: str, tools: Collection[str]) -> str | None:
+    """The tool's name as ``tools`` spells it, whatever the case, hyphens, underscores and blanks of ``name``.
 
+    ``None`` when there is no such tool.
 
-def best_for(distortion: str, cards: Sequence[Tool]) -> Tool | None:
-    """The tool of choice for a distortion: the one that follows it best, or where none is reliable, quality overall.
-
-    Of several the first; ``None`` where no tool is good at either.
+    >>> find_tool("ms ssim", ["SSIM", "MS_SSIM"])
+    'MS_SSIM'
     """
+    return {_plain(tool): tool for tool in tools}.get(_plain(name))
+
+
+def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
+    """The tool that ``find_tool`` finds. Raises ToolError, naming the known tools, when there is none."""
+    found = find_tool(name, tools)
+    if found is None:
+        raise ToolError(f"unknown tool {name!r}: known tools are {', '.join(tools)}")
+    return tools[found]
+
+
+def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
+    """The tool that follows a distortion best, or if none does so reliably, the one that is best overall.
+
+    The first of equals; ``None`` where no tool is good at either.
+    """
+    from agenticiqa.signatures.types import OVERALL
+
     for category, least in ((distortion, RELIABLE), (OVERALL, 0.0)):
-        best = max(cards, key=lambda card: card.strength(category), default=None)
+        best = max(tools, key=lambda tool: tool.strength(category), default=None)
         if best is not None and best.strength(category) > least:
             return best
     return None
 
 
-def run_tool(card: Tool, pixels: np.ndarray, reference: np.ndarray | None, *, region: str, distortion: str) -> ToolCall:
-    """Run one tool and record what came of it; a tool that fails is recorded too, and never raises."""
+def run_tool(
+    tool: Tool, image: "LoadedImage", reference: "LoadedImage | None", *, region: str, distortion: str
+) -> "ToolCall":
+    """Run a tool on an image, once: asked again, it returns what was measured first, for this region and distortion.
+
+    ``reference`` has the image's size and is not looked at by a no-reference tool. A tool that fails is recorded in the
+    call's ``error`` and logged; nothing is raised.
+    """
+    key = ("tool", tool.name, tool.measure, tool.calibration, reference.sha256 if reference else None)
+    call = image.memo.once(key, lambda: _measured(tool, image, reference, region, distortion))
+    return call.model_copy(update={"region": region, "distortion": distortion})
+
+
+def _measured(
+    tool: Tool, image: "LoadedImage", reference: "LoadedImage | None", region: str, distortion: str
+) -> "ToolCall":
+    from agenticiqa.programs.events import event
+    from agenticiqa.signatures.types import ToolCall
+
     started = time.perf_counter()
     raw = calibrated = error = None
     try:
-        if card.kind == "FR" and reference is None:
-            raise ToolError(f"{card.name} compares with a reference, and none was given")
-        raw = float(card.measure(pixels, reference) if card.kind == "FR" else card.measure(pixels))
-        if not np.isfinite(raw):
-            raise ToolError(f"{card.name} gave {raw}, which is no measurement")
-        if card.calibration is None:
-            raise ToolError(f"{card.name} has no calibration to 1..5 in this profile")
-        calibrated = card.calibration(raw)
-    except Exception as failure:  # one broken metric must not sink the run; it is recorded, logged and shown
+        raw = _raw(tool, image, reference)
+        if not math.isfinite(raw):
+            raise ToolError(f"{tool.name} gave {raw}, which is no measurement")
+        if tool.calibration is None:
+            raise ToolError(f"{tool.name} has no calibration to 1..5 in this profile")
+        calibrated = tool.calibration(raw)
+    except Exception as failure:  # one broken metric must not end the run; it is recorded, logged and shown
         raw = calibrated = None
         error = str(failure) if isinstance(failure, ToolError) else f"{type(failure).__name__}: {failure}"
-        told = event("tool_failed", tool=card.name, region=region, error=error)
-        logger.warning("tool %s failed on %s: %s", card.name, region, error, extra=told)
+        extra = event("tool_failed", tool=tool.name, region=region, error=error)
+        logger.warning("tool %s failed on %s: %s", tool.name, region, error, extra=extra)
     ms = (time.perf_counter() - started) * 1000
     return ToolCall(
-        tool=card.name, region=region, distortion=distortion, raw=raw, calibrated=calibrated, ms=ms, error=error
+        tool=tool.name, region=region, distortion=distortion, raw=raw, calibrated=calibrated, ms=ms, error=error
     )
+
+
+def _raw(tool: Tool, image: "LoadedImage", reference: "LoadedImage | None") -> float:
+    if tool.kind == "FR":
+        if reference is None:
+            raise ToolError(f"{tool.name} compares with a reference, and none was given")
+        return float(tool.measure(image.pixels, reference.pixels))
+    if isinstance(tool.measure, SharedMeasure):
+        return float(tool.measure.of_loaded(image))
+    return float(tool.measure(image.pixels))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()

@@ -77,14 +77,14 @@ def use_one_core() -> None:
 
 def compare_metrics(photo: Image.Image, repeats: int) -> None:
     """One row per metric and peer: least and median milliseconds of both, their ratio, the values' difference."""
-    from agenticiqa.programs.tools import CARDS
+    from agenticiqa.programs.tools import TOOLS
 
     reference = np.asarray(photo.convert("L").convert("RGB"))
     versions = distorted(reference)
     print(
         f"{'metric':15} {'ours ms':>15}   {'peer':20} {'peer ms':>15} {'ratio':>6} {'difference':>11} {'tolerance':>9}"
     )
-    for name, card in CARDS.items():
+    for name, card in TOOLS.items():
         ours = card.measure if card.kind == "FR" else alone(card.measure)
         peers, problems = made([peer for peer in PEERS if peer.metric == name])
         mine, *theirs = times([ours, *(metric for _, metric in peers)], versions[0], reference, repeats)

@@ -20,7 +20,7 @@ from agenticiqa.programs.batch.judge_many import Job, judge_many
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
 from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
-from agenticiqa.programs.tools import CARDS, Tool
+from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.fake_server import (
     Body,
@@ -129,7 +129,7 @@ def test_scoring_with_a_reference(photo: Path, pristine: Path) -> None:
     listed = field_of(selection, "available_tools").splitlines()
     assert listed
     assert all("(FR)" in line for line in listed)
-    assert {CARDS[call.tool].kind for call in result.executor_evidence.tool_log} == {"FR"}
+    assert {TOOLS[call.tool].kind for call in result.executor_evidence.tool_log} == {"FR"}
     for request in server.requests:
         expected = [] if stage_of(request) == "selection" else [pristine.read_bytes(), photo.read_bytes()]
         assert [data for _, data in images_of(request)] == expected
@@ -237,7 +237,7 @@ def test_a_tool_that_compares_is_refused_without_a_reference(photo: Path) -> Non
 
 def constant(calibrated: float) -> dict[str, Tool]:
     """A toolbox of one tool that measures the same of every image."""
-    card = CARDS["NIQE"]
+    card = TOOLS["NIQE"]
     return {"CONST": replace(card, name="CONST", measure=lambda pixels: 1.0, calibration=lambda raw: calibrated)}  # type: ignore[arg-type]
 
 

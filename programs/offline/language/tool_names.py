@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.stages.plan_rules import find_tool
+from agenticiqa.programs.tools.tool import find_tool
 from agenticiqa.signatures.types import unique
 from agenticiqa.signatures.vocabulary import distortions_in
 

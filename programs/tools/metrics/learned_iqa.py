@@ -4,8 +4,8 @@ EfficientNet-Lite0 (Tan and Le, ICML 2019) as it was trained to recognise things
 activations inside it, fitted to opinion scores. How it was made and what it cannot do is in ``quality_model.md``.
 """
 
-import weakref
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from PIL import Image
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.images import LoadedImage
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
 SHA256 = "474dd1f07ed24b2e0a178ef965f9093a21b8df1a9952b4e5e18d4a6cd1e266c7"
@@ -27,30 +30,20 @@ TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 SPREAD, SPREAD_PER_NOVELTY = 0.725, 0.825
 
 
-_known: "dict[int, tuple[weakref.ref[RGB], Opinion]]" = {}
-
-
 def opinion(image: RGB) -> Opinion:
     """What the model thinks of an image, uint8 RGB of shape (H, W, 3), both sides at least 32 pixels.
 
-    Remembered for read-only pixels, as those of a loaded image are. Raises ToolError for another array, and for a
-    missing or damaged model file.
+    Raises ToolError for another array, and for a missing or damaged model file.
     """
     check_image(image, SMALLEST)
-    known = _known.get(id(image))
-    if known is not None and known[0]() is image:
-        return known[1]
-    found = _judge(image)
-    if not image.flags.writeable:  # a loaded image's: the same pixels for as long as they live
-        number = id(image)
-        _known[number] = (weakref.ref(image, lambda _: _known.pop(number, None)), found)
-    return found
-
-
-def _judge(image: RGB) -> Opinion:
     score, novelty = map(float, run_network(MODEL, SHA256, "reading", as_input(image))[0])
     spread = float(np.hypot(SPREAD, SPREAD_PER_NOVELTY * max(0.0, novelty - 1)))
     return Opinion(float(np.clip(score, 1.0, 5.0)), spread)
+
+
+def opinion_of(image: "LoadedImage") -> Opinion:
+    """As ``opinion``, computed once per loaded image."""
+    return image.memo.once("opinion", lambda: opinion(image.pixels))
 
 
 def learned_quality(image: RGB) -> float:

@@ -5,16 +5,12 @@ scaled down, which would hide noise and blocking: they read nine parts of 448 x 
 its own resolution, as if these were the image.
 """
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from types import MappingProxyType
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.images.memo import once
 from agenticiqa.programs.tools.numerics.pixels import RGB, check_image, luma
 from agenticiqa.programs.tools.statistics.edges import edge_sharpness, overshoot
 from agenticiqa.programs.tools.statistics.spatial import Luma, blockiness, blur_extent, isolated_pixels, noise_sigma
@@ -60,28 +56,18 @@ TONAL: dict[str, Callable[[Tone], float]] = {
     "yellow_tint": yellow_tint,
 }
 
-_measured: WeakKeyDictionary[LoadedImage, Future[Mapping[str, float]]] = WeakKeyDictionary()
-_by_pixels: WeakValueDictionary[int, LoadedImage] = WeakValueDictionary()
-_lock = threading.Lock()
-
 
 def measure(image: LoadedImage) -> Mapping[str, float]:
     """Every measure of SPATIAL and TONAL by name, read-only; taken once per loaded image, also under threads."""
-    with _lock:
-        _by_pixels[id(image.pixels)] = image
-    return once(_measured, _lock, image, lambda: MappingProxyType(_measure_all(image.pixels)))
+    return image.memo.once("measures", lambda: MappingProxyType(_measure_all(image.pixels)))
 
 
 def take(name: str, image: RGB) -> float:
     """One measure of SPATIAL or TONAL of an image, uint8 RGB of shape (H, W, 3) and any size from one pixel up.
 
-    The number that ``measure`` has for the image, looked up where it was asked about these very pixels before. Raises
-    ToolError for anything that is not such an image.
+    The number that ``measure`` has for the image. Raises ToolError for anything that is not such an image.
     """
     check_image(image)
-    known = _by_pixels.get(id(image))
-    if known is not None and known.pixels is image:
-        return measure(known)[name]
     return SPATIAL[name](spatial_parts(image)) if name in SPATIAL else TONAL[name](Tone(image))
 
 

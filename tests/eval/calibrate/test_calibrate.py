@@ -13,7 +13,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.studies import tool_table
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import load
-from agenticiqa.programs.tools import CARDS, toolbox
+from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.calibration import load_profile, usable
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import OVERALL
@@ -58,8 +58,8 @@ def counted(monkeypatch, name, stop_at=None):
             raise KeyboardInterrupt
         return original(*pixels)
 
-    original = CARDS[name].measure
-    monkeypatch.setitem(CARDS, name, replace(CARDS[name], measure=measure))
+    original = TOOLS[name].measure
+    monkeypatch.setitem(TOOLS, name, replace(TOOLS[name], measure=measure))
     return calls
 
 
@@ -88,8 +88,8 @@ def test_a_profile_is_written_drawn_and_named_by_a_configuration(labels, tmp_pat
 
 
 def test_without_named_tools_all_that_apply_are_fitted_and_the_refused_named(labels, tmp_path, capsys, monkeypatch):
-    for name in [name for name in CARDS if name not in ("PSNR", "GMSD", "MS-SSIM", "NIQE")]:
-        monkeypatch.delitem(CARDS, name)
+    for name in [name for name in TOOLS if name not in ("PSNR", "GMSD", "MS-SSIM", "NIQE")]:
+        monkeypatch.delitem(TOOLS, name)
     out = tmp_path / "mine.yaml"
     assert main(["calibrate", str(labels), "--out", str(out)]) == 1
     told = capsys.readouterr().err
@@ -136,8 +136,8 @@ def test_a_tool_that_changed_is_measured_anew(labels, tmp_path, monkeypatch):
     arguments = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(tmp_path / "mine.yaml"), "--force"]
     assert main(arguments) == 0
     before = usable("PSNR", str(tmp_path / "mine.yaml"))
-    measure = CARDS["PSNR"].measure
-    monkeypatch.setitem(CARDS, "PSNR", replace(CARDS["PSNR"], measure=lambda *pair: measure(*pair) - 5))
+    measure = TOOLS["PSNR"].measure
+    monkeypatch.setitem(TOOLS, "PSNR", replace(TOOLS["PSNR"], measure=lambda *pair: measure(*pair) - 5))
     assert main(arguments) == 0
     assert usable("PSNR", str(tmp_path / "mine.yaml")).betas != before.betas
 
@@ -188,7 +188,7 @@ def test_a_tool_for_one_distortion_is_fitted_on_ladders_of_pristine_photos(tmp_p
     assert main(["calibrate", str(photos), "--tool", "NOISE-SIGMA", "BLOCKINESS", "--out", str(out)]) == 0
     noise = usable("NOISE-SIGMA", str(out))
     assert noise(0.0) >= 4.5
-    assert noise(CARDS["NOISE-SIGMA"].measure(LADDERS["noise"](5, scene(96, 128, 9)))) <= 2
+    assert noise(TOOLS["NOISE-SIGMA"].measure(LADDERS["noise"](5, scene(96, 128, 9)))) <= 2
     for part in ("synthetic ladders", "4 pristine photos", "white_noise", "n="):
         assert part in noise.fitted_on
     blocks = usable("BLOCKINESS", str(out))
@@ -203,7 +203,7 @@ def crops(examples):
     return [photo[20:276, 100:356] for photo in photos]
 
 
-FULL_REFERENCE = [name for name, card in CARDS.items() if card.kind == "FR"]
+FULL_REFERENCE = [name for name, card in TOOLS.items() if card.kind == "FR"]
 
 
 @pytest.mark.parametrize("name", FULL_REFERENCE)
@@ -234,8 +234,8 @@ def test_in_the_shipped_profile_a_tool_for_one_distortion_says_excellent_where_t
 
 
 def test_the_table_has_a_row_for_each_metric_that_applies(labels, capsys, monkeypatch):
-    few = {name: tool_table.CARDS[name] for name in ("SSIM", "GMSD", "BLUR-EXTENT", "NIQE")}
-    monkeypatch.setattr(tool_table, "CARDS", few)
+    few = {name: tool_table.TOOLS[name] for name in ("SSIM", "GMSD", "BLUR-EXTENT", "NIQE")}
+    monkeypatch.setattr(tool_table, "TOOLS", few)
     assert tool_table.main([str(labels)]) == 0
     rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
     assert list(rows) == list(few)

@@ -7,9 +7,9 @@ import pytest
 
 from agenticiqa.eval.calibrate.calibration_fit import Points, fit_calibration, root_mean_square_error
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools import CARDS
+from agenticiqa.programs.tools import TOOLS
 
-HIGHER = replace(CARDS["SSIM"], raw_range=(0.0, 1.0))
+HIGHER = replace(TOOLS["SSIM"], raw_range=(0.0, 1.0))
 LOWER = replace(HIGHER, higher_is_better=False)
 
 

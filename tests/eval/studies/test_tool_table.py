@@ -10,7 +10,7 @@ import yaml
 from PIL import Image
 
 from agenticiqa.eval.studies import tool_categories, tool_table
-from agenticiqa.programs.tools import CARDS, Tool
+from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.signatures.types import OVERALL
@@ -105,7 +105,7 @@ def test_the_table_is_written_updated_and_keeps_what_was_not_measured_again(
         one.name: one
         for one in (card("BRIGHT", brightness, higher_is_better=True), card("WRONG", brightness), card("ERROR", error))
     }
-    monkeypatch.setattr(tool_table, "CARDS", cards)
+    monkeypatch.setattr(tool_table, "TOOLS", cards)
     monkeypatch.setattr(tool_categories, "photos", lambda: {f"{seed}": scene(32, 40, seed) for seed in range(2)})
     out = tmp_path / "table.yaml"
     arguments = [str(labels), "--write", str(out), "--tool"]
@@ -126,7 +126,7 @@ def test_the_table_is_written_updated_and_keeps_what_was_not_measured_again(
 def test_the_agreement_with_labels_is_printed_for_each_tool(
     labels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(tool_table, "CARDS", {"WRONG": card("WRONG", brightness), "NIQE": CARDS["NIQE"]})
+    monkeypatch.setattr(tool_table, "TOOLS", {"WRONG": card("WRONG", brightness), "NIQE": TOOLS["NIQE"]})
     assert tool_table.main([str(labels)]) == 0
     rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
     assert "| 12 | 0 | -1.000" in rows["WRONG"], "the sign is turned, so that agreement is positive"
@@ -137,12 +137,12 @@ def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:
     table = yaml.safe_load((resources.files("agenticiqa.configs") / "tool_table.yaml").read_text(encoding="utf-8"))
     again = "python -m agenticiqa.eval.studies.tool_table LABELS.csv... --tool NAME --write configs/tool_table.yaml"
     for category in DISTORTIONS:
-        assert set(table["categories"][category]) == set(CARDS), again
-    overall = {name for name, one in CARDS.items() if tool_categories.rates_overall(one)}
+        assert set(table["categories"][category]) == set(TOOLS), again
+    overall = {name for name, one in TOOLS.items() if tool_categories.rates_overall(one)}
     assert set(table["categories"][OVERALL]) == overall, again
-    assert set(table["measured"]) == set(CARDS)
+    assert set(table["measured"]) == set(TOOLS)
     assert all({"date", "version"} == set(stamp) for stamp in table["measured"].values())
     for rows in table["categories"].values():
         for name, sources in rows.items():
             assert all(-1 <= one["srcc"] <= 1 and one["n"] >= 10 for one in sources.values())
-            assert not set(CARDS[name].trained_on) & set(sources), f"{name}: measured on what it has seen"
+            assert not set(TOOLS[name].trained_on) & set(sources), f"{name}: measured on what it has seen"

@@ -13,8 +13,8 @@ from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.pictures import draw, heatmap
 from agenticiqa.programs.pictures.draw import draw_assessment, picture_paths
-from agenticiqa.programs.pictures.heatmap import EXTREME, blend, drawn_damage, heats
-from agenticiqa.programs.tools import CARDS
+from agenticiqa.programs.pictures.heatmap import blend, drawn_damage, heats
+from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import ToolCall
 from support.ladders import scene
@@ -163,24 +163,26 @@ def test_the_colours_redden_and_darken_from_the_grey_of_the_image_on():
     assert colours[-1, 0] > 2 * colours[-1, 1]
 
 
-WITH_MAP = [name for name, card in CARDS.items() if card.damage]
+WITH_MAP = [name for name, card in TOOLS.items() if card.map]
 SHOWS = {"BLUR-EXTENT": ["gaussian_blur"], "NOISE-SIGMA": ["white_noise"], "BLOCKINESS": ["jpeg"]}
 SHOWS |= {"EXPOSURE-ERROR": ["brighten"], "PIQE": ["jpeg", "white_noise"]}
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_MAP if name in EXTREME])
+@pytest.mark.parametrize("name", [name for name in WITH_MAP if TOOLS[name].map_end])
 def test_the_scale_ends_about_where_extreme_distortions_do(name, photo):
-    card = CARDS[name]
+    card = TOOLS[name]
     found = []
     for kind in SHOWS.get(name, ["gaussian_blur", "white_noise", "jpeg"]):
         bad = distort(photo, kind, 5)
-        damage = card.damage(bad, photo) if card.kind == "FR" else card.damage(bad)
+        damage = card.map(bad, photo) if card.kind == "FR" else card.map(bad)
         found.append(np.percentile(drawn_damage(damage, (SIDE, SIDE), (400, 400)), 90))
-    assert EXTREME[name] / 3 < np.mean(found) < 3 * EXTREME[name]
+    assert card.map_end / 3 < np.mean(found) < 3 * card.map_end
 
 
 def test_every_map_has_a_scale_of_its_own():
-    assert set(EXTREME) >= set(WITH_MAP), "without, a map's colours end at the worst place of each image"
+    assert all(TOOLS[name].map_end for name in WITH_MAP), (
+        "without, a map's colours end at the worst place of each image"
+    )
 
 
 def test_images_of_one_stem_get_pictures_of_their_own(tmp_path):

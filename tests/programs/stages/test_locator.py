@@ -21,7 +21,7 @@ from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.executor import Analyst, Detector, Executor
 from agenticiqa.programs.stages.locator import Locator
-from agenticiqa.programs.tools import CARDS, Tool, toolbox
+from agenticiqa.programs.tools import TOOLS, Tool, toolbox
 from agenticiqa.signatures.types import UNABLE, PlannerOutput
 from support.engine import ScriptedEngine, scripted_backend
 from support.fake_server import Answer, by_stage, field_of, images_of, stage_of
@@ -207,7 +207,7 @@ def spying(seen: list[tuple[np.ndarray, ...]], smallest: int = 1) -> dict[str, T
         seen.append(given)
         return 0.9
 
-    return {"SPY": replace(CARDS["SSIM"], name="SPY", measure=measure, smallest=smallest)}
+    return {"SPY": replace(TOOLS["SSIM"], name="SPY", measure=measure, smallest=smallest)}
 
 
 @pytest.mark.parametrize(

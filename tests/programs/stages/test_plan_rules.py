@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.stages.plan_rules import enforce, expected_flags, find_tool, violations
+from agenticiqa.programs.stages.plan_rules import enforce, expected_flags, violations
 from agenticiqa.signatures.types import PlanFlags, PlannerOutput
 
 KNOWN = ["SSIM", "MS_SSIM", "topiq-fr"]
@@ -64,15 +64,6 @@ def test_the_tool_flags_are_those_of_the_papers_table(regions: bool, tools: bool
 def test_a_question_about_anything_else_switches_everything_off() -> None:
     for regions, named, tools in product([True, False], repeat=3):
         assert not expected_flags("Other", regions, named, tools).any()
-
-
-@pytest.mark.parametrize("name", ["MS_SSIM", "ms ssim", "Ms-Ssim", "msssim", " MS SSIM "])
-def test_a_tool_is_found_whatever_its_case_and_separators(name: str) -> None:
-    assert find_tool(name, KNOWN) == "MS_SSIM"
-
-
-def test_a_tool_is_not_found_by_a_part_of_its_name() -> None:
-    assert find_tool("topiq", KNOWN) is find_tool("", KNOWN) is find_tool("SIM", KNOWN) is None
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools import CARDS, find_card, run_tool, toolbox
+from agenticiqa.programs.tools import TOOLS, get_tool, run_tool, toolbox
 from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
 from agenticiqa.programs.tools.catalog import listing
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
+from support.images import loaded
 from support.ladders import scene
 
 REFUSED = ["ckdn", "tres", "wadiqam_nr", "arniqa", "BRISQUE"]
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", TOOLS)
 def test_a_card_is_complete(name):
-    card = CARDS[name]
+    card = TOOLS[name]
     low, high = card.raw_range
     assert card.name == name
     assert low < high
@@ -26,9 +27,9 @@ def test_a_card_is_complete(name):
     assert card.cost_ms > 0
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", TOOLS)
 def test_the_smallest_side_is_what_the_metric_needs(name):
-    card = CARDS[name]
+    card = TOOLS[name]
     image = scene(card.smallest, card.smallest + 3)
     pair = (image, image) if card.kind == "FR" else (image,)
     assert np.isfinite(card.measure(*pair))
@@ -38,7 +39,7 @@ def test_the_smallest_side_is_what_the_metric_needs(name):
             card.measure(*smaller)
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", TOOLS)
 def test_the_default_curve_is_monotone_in_the_metrics_direction(name):
     card = toolbox()[name]
     low, high = (card.calibration(end) for end in card.raw_range)
@@ -46,18 +47,18 @@ def test_the_default_curve_is_monotone_in_the_metrics_direction(name):
     assert "n=" in card.calibration.fitted_on
 
 
-@pytest.mark.parametrize("name", [name for name, card in CARDS.items() if card.kind == "FR"])
+@pytest.mark.parametrize("name", [name for name, card in TOOLS.items() if card.kind == "FR"])
 def test_an_undistorted_image_is_excellent_and_every_score_lies_on_the_scale(name):
-    card, image = toolbox()[name], scene(192, 256)
+    card, image = toolbox()[name], loaded(scene(192, 256))
     pristine = run_tool(card, image, image, region="Global", distortion=OVERALL)
-    wrecked = run_tool(card, np.zeros_like(image), image, region="Global", distortion=OVERALL)
+    wrecked = run_tool(card, loaded(np.zeros_like(image.pixels)), image, region="Global", distortion=OVERALL)
     assert 4.45 <= pristine.calibrated <= 5
     assert 1 <= wrecked.calibrated < 3
 
 
 def test_for_every_category_and_mode_there_is_a_tool():
     for kind in ("FR", "NR"):
-        cards = [card for card in CARDS.values() if card.kind == kind]
+        cards = [card for card in TOOLS.values() if card.kind == kind]
         assert any(OVERALL in card.good_at for card in cards)
 
 
@@ -82,7 +83,7 @@ def test_a_curve_clips_to_the_scale_and_to_its_range():
 
 def test_unknown_things_are_named_with_what_is_known():
     with pytest.raises(ToolError, match=r"unknown tool 'LPIPS': known tools are .*SSIM"):
-        find_card(CARDS, "LPIPS")
+        get_tool("LPIPS", TOOLS)
     with pytest.raises(ToolError, match=r"no calibration profile 'mine': .*default, table5"):
         load_profile("mine")
 
@@ -95,7 +96,7 @@ def test_a_profile_that_is_no_profile_is_refused(tmp_path):
 
 
 def test_a_failing_tool_is_recorded_and_does_not_raise():
-    image = scene(64, 64)
+    image = loaded(scene(64, 64))
     call = run_tool(toolbox()["NIQE"], image, None, region="Global", distortion=OVERALL)
     assert call.raw is None
     assert call.calibrated is None
@@ -109,4 +110,4 @@ def test_the_listing_tells_what_is_ready_and_why_the_rest_is_not():
     assert rows["SSIM"]["status"] == "ready"
     assert "no curve" in rows["PSNR"]["status"]
     assert "not monotone" in rows["BRISQUE"]["status"]
-    assert set(rows) == set(CARDS)
+    assert set(rows) == set(TOOLS)

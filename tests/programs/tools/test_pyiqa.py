@@ -13,10 +13,11 @@ from agenticiqa.configs import Config
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools import CARDS, run_tool, toolbox
+from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.calibration import load_profile
 from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_card
 from agenticiqa.signatures.types import OVERALL
+from support.images import loaded
 from support.ladders import scene
 
 METRICS = {
@@ -136,17 +137,17 @@ def test_a_name_that_is_an_embedded_metrics_in_other_letters_is_refused(name, em
 
 @pytest.mark.usefixtures("stand_in")
 def test_added_metrics_are_preferred_to_the_embedded_ones():
-    assert list(toolbox(pyiqa=["brightness", "topiq_fr"])) == ["brightness", "topiq_fr", *CARDS]
+    assert list(toolbox(pyiqa=["brightness", "topiq_fr"])) == ["brightness", "topiq_fr", *TOOLS]
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_metric_sees_the_image_and_then_the_reference_as_batches_between_0_and_1():
     tools = toolbox(pyiqa=["brightness", "difference"])
-    alone = run_tool(tools["brightness"], grey(51), None, region="Global", distortion=OVERALL)
+    alone = run_tool(tools["brightness"], loaded(grey(51)), None, region="Global", distortion=OVERALL)
     assert (alone.error, alone.raw) == (None, pytest.approx(0.2))
-    paired = run_tool(tools["difference"], grey(51), grey(255), region="Global", distortion=OVERALL)
+    paired = run_tool(tools["difference"], loaded(grey(51)), loaded(grey(255)), region="Global", distortion=OVERALL)
     assert (paired.error, paired.raw) == (None, pytest.approx(-0.8))
-    orphan = run_tool(tools["difference"], grey(51), None, region="Global", distortion=OVERALL)
+    orphan = run_tool(tools["difference"], loaded(grey(51)), None, region="Global", distortion=OVERALL)
     assert "reference" in orphan.error
 
 
@@ -231,16 +232,16 @@ def real():
 def test_really_vif_and_ssim_agree_with_the_embedded_ones(real):
     image, reference = scene(192, 256) // 2 + 40, scene(192, 256)
     for name, own in (("vif", "VIF"), ("ssim", "SSIM")):
-        theirs = run_tool(real(name), image, reference, region="Global", distortion=OVERALL)
-        assert (theirs.error, theirs.raw) == (None, pytest.approx(CARDS[own].measure(image, reference), abs=1e-3))
+        theirs = run_tool(real(name), loaded(image), loaded(reference), region="Global", distortion=OVERALL)
+        assert (theirs.error, theirs.raw) == (None, pytest.approx(TOOLS[own].measure(image, reference), abs=1e-3))
 
 
 @pytest.mark.parametrize("name", ["psnry", "ssimc", "vsi", "cw_ssim"])
 def test_really_an_undistorted_image_is_excellent_and_a_wrecked_one_worse(real, name):
     card, image = real(name), scene(192, 256)
     noise = np.random.default_rng(0).integers(0, 256, image.shape, dtype=np.uint8)
-    pristine = run_tool(card, image, image, region="Global", distortion=OVERALL)
-    wrecked = run_tool(card, noise, image, region="Global", distortion=OVERALL)
+    pristine = run_tool(card, loaded(image), loaded(image), region="Global", distortion=OVERALL)
+    wrecked = run_tool(card, loaded(noise), loaded(image), region="Global", distortion=OVERALL)
     assert pristine.error is wrecked.error is None
     assert pristine.calibrated == pytest.approx(5, abs=0.01)
     assert wrecked.calibrated < pristine.calibrated
@@ -250,7 +251,7 @@ def test_really_a_flat_image_has_no_entropy_and_a_noisy_one_much(real):
     card = real("entropy")
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     flat, noisy = (
-        run_tool(card, pixels, None, region="Global", distortion=OVERALL) for pixels in (noise * 0 + 90, noise)
+        run_tool(card, loaded(pixels), None, region="Global", distortion=OVERALL) for pixels in (noise * 0 + 90, noise)
     )
     assert flat.raw == pytest.approx(0, abs=1e-3)
     assert noisy.raw > 6
@@ -261,6 +262,6 @@ def test_really_table_5_names_metrics_of_pyiqa_in_their_direction(real):
     from pyiqa.default_model_configs import DEFAULT_CONFIGS
 
     for name, curve in load_profile("table5").items():
-        if name not in CARDS and curve.is_monotone():
+        if name not in TOOLS and curve.is_monotone():
             low, high = map(curve, curve.raw_range)
             assert (low > high) == DEFAULT_CONFIGS[name].get("lower_better", False), name

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agenticiqa.programs.tools import CARDS, toolbox
+from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.catalog import listing
 from agenticiqa.programs.tools.srcc_table import Agreement, measured
 from agenticiqa.programs.tools.tool import RELIABLE, Tool, best_for
@@ -13,13 +13,13 @@ from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 GOOD, FAIR, WRONG = (
     replace(
-        CARDS["NIQE"],
+        TOOLS["NIQE"],
         name=name,
         measured={"Noise": Agreement(noise, 120), OVERALL: Agreement(overall, 300), "Contrast": Agreement(0.2, 120)},
     )
     for name, noise, overall in (("GOOD", 0.97, 0.4), ("FAIR", 0.6, 0.5), ("WRONG", -0.9, -0.1))
 )
-UNMEASURED = replace(CARDS["NIQE"], name="LISTED", measured={}, good_at=("Contrast",))
+UNMEASURED = replace(TOOLS["NIQE"], name="LISTED", measured={}, good_at=("Contrast",))
 
 
 def test_the_tool_that_follows_a_distortion_best_is_chosen_whatever_the_order() -> None:

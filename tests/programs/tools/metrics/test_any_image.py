@@ -104,7 +104,7 @@ def digest() -> str:
     """Of every value that the no-reference tools give for an image in which bands, parts and borders matter."""
     image = scene(400, 700)
     values = [card.measure(image) for card in NO_REFERENCE]
-    maps = [card.damage(image) for card in NO_REFERENCE if card.damage]
+    maps = [card.map(image) for card in NO_REFERENCE if card.map]
     return hashlib.sha256(b"".join(np.asarray(each, float).tobytes() for each in (values, *maps))).hexdigest()
 
 

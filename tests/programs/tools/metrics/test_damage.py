@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools import CARDS
+from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.catalog import NO_REFERENCE
 from support.ladders import LADDERS, scene
 
 # The learned model's map judges parts instead of finding faults: see test_learned.
-MAPS = {card.name: card.damage for card in NO_REFERENCE if card.damage and card.name != "LEARNED-IQA"}
+MAPS = {card.name: card.map for card in NO_REFERENCE if card.map and card.name != "LEARNED-IQA"}
 SHARP = scene(384, 576, seed=7)
 SMOOTH = LADDERS["blur"](1, SHARP)
 # What each map is to find, and in which image: the sharp one reads as a noisy one.
@@ -48,7 +48,7 @@ def test_a_map_is_finite_and_has_a_value_for_every_cell_that_the_image_reaches(n
         "noise": np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8),
         "scene": scene(*size),
     }[content]
-    if min(size) < CARDS[name].smallest:
+    if min(size) < TOOLS[name].smallest:
         with pytest.raises(ToolError, match=r"^.+$"):
             MAPS[name](image)
         return

@@ -44,7 +44,7 @@ PHOTO = scene(176, 200)
 PHOTO.flags.writeable = False
 
 each_card = pytest.mark.parametrize(
-    "card", [card for card in FULL_REFERENCE if card.damage], ids=lambda card: card.name
+    "card", [card for card in FULL_REFERENCE if card.map], ids=lambda card: card.name
 )  # of those with a map
 each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 
@@ -183,16 +183,16 @@ def corner(pixels: np.ndarray, changed: np.ndarray, top: bool, left: bool) -> np
 
 @each_card
 def test_the_damage_of_an_image_that_equals_its_reference_is_zero_everywhere(card: Tool) -> None:
-    assert card.damage is not None
-    assert not card.damage(PHOTO.copy(), PHOTO).any()
+    assert card.map is not None
+    assert not card.map(PHOTO.copy(), PHOTO).any()
 
 
 @each_card
 @pytest.mark.parametrize("shape", [(192, 256), (389, 395)])
 def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(card: Tool, shape: tuple[int, int]) -> None:
     image = scene(*shape)
-    assert card.damage is not None
-    damage = card.damage(blur(2, image), image)
+    assert card.map is not None
+    damage = card.map(blur(2, image), image)
     factor = round(shape[0] / damage.shape[0])
     assert damage.shape == (-(-shape[0] // factor), -(-shape[1] // factor))
     assert damage.min() >= 0
@@ -205,8 +205,8 @@ def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(card: Tool, shape
 def test_damage_shows_where_it_was_done(card: Tool, distortion: str, top: bool, left: bool) -> None:
     reference = scene(352, 400)
     image = corner(reference, LADDERS[distortion](4, reference), top, left)
-    assert card.damage is not None
-    damage = card.damage(image, reference)
+    assert card.map is not None
+    damage = card.map(image, reference)
     middle = damage.shape[0] // 2, damage.shape[1] // 2
     quarter = damage[: middle[0]] if top else damage[middle[0] :]
     quarter = quarter[:, : middle[1]] if left else quarter[:, middle[1] :]
@@ -215,8 +215,8 @@ def test_damage_shows_where_it_was_done(card: Tool, distortion: str, top: bool, 
 
 @each_card
 def test_worse_damage_is_larger(card: Tool) -> None:
-    assert card.damage is not None
-    totals = [card.damage(noise(level, PHOTO), PHOTO).mean() for level in (1, 3, 5)]
+    assert card.map is not None
+    totals = [card.map(noise(level, PHOTO), PHOTO).mean() for level in (1, 3, 5)]
     assert totals[0] < totals[1] < totals[2]
 
 
@@ -227,22 +227,22 @@ def test_any_shape_gets_finite_values_and_a_finite_map_or_is_refused_in_one_line
 ) -> None:
     reference = scene(*shape)
     image = noise(3, reference)
-    assert card.damage is not None
+    assert card.map is not None
     if min(shape) < card.smallest:
-        for run in (card.measure, card.damage):
+        for run in (card.measure, card.map):
             with pytest.raises(ToolError, match=rf"at least {card.smallest} pixels, got") as caught:
                 run(image, reference)
             assert "\n" not in str(caught.value)
     else:
         assert np.isfinite(card.measure(image, reference))
-        assert np.isfinite(card.damage(image, reference)).all()
+        assert np.isfinite(card.map(image, reference)).all()
 
 
 @each_card
 @pytest.mark.parametrize("pair", [(0, 0), (0, 255), (128, 129)])
 def test_flat_images_get_a_finite_map(card: Tool, pair: tuple[int, int]) -> None:
-    assert card.damage is not None
-    damage = card.damage(flat(pair[0]), flat(pair[1]))
+    assert card.map is not None
+    damage = card.map(flat(pair[0]), flat(pair[1]))
     assert np.isfinite(damage).all()
     assert damage.any() <= (pair[0] != pair[1])
 

@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 import skimage.data
 import skimage.measure
-from PIL import Image
 from scipy.ndimage import gaussian_filter
 from scipy.stats import spearmanr
 
-from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools import CARDS
+from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.statistics.measures import SPATIAL, TONAL, WHOLE_PIXELS, measure, take
+from support.images import loaded
 from support.ladders import LADDERS, LEVELS, scene
 
 MEASURES = [*SPATIAL, *TONAL]
-TOOLS = {
+MEASURED_BY = {
     "BLUR-EXTENT": "blur_extent",
     "EDGE-SHARPNESS": "edge_sharpness",
     "NOISE-SIGMA": "noise_sigma",
@@ -37,10 +36,6 @@ def photo() -> np.ndarray:
 
 def grey(plane: np.ndarray) -> np.ndarray:
     return np.repeat(np.clip(np.rint(plane), 0, 255).astype(np.uint8)[..., None], 3, axis=2)
-
-
-def loaded(rgb: np.ndarray) -> images.LoadedImage:
-    return images.load(Image.fromarray(rgb))
 
 
 def sharpened(rgb: np.ndarray, amount: float) -> np.ndarray:
@@ -204,7 +199,10 @@ def test_measure_computes_once_per_loaded_image_also_under_threads(monkeypatch):
         results = list(pool.map(measure, [image] * 32))
     assert len(calls) == 1
     assert all(result is results[0] for result in results)
-    assert CARDS["BLUR-EXTENT"].measure(image.pixels) == results[0]["blur_extent"]
+    call = run_tool(TOOLS["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
+    assert call.error == "BLUR-EXTENT has no calibration to 1..5 in this profile"
+    call = run_tool(toolbox()["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
+    assert call.raw == results[0]["blur_extent"]
     assert len(calls) == 1
     measure(loaded(scene(96, 96)))
     assert len(calls) == 2
@@ -251,9 +249,11 @@ def test_an_extremely_long_image_is_measured_too(size):
 def test_a_tool_and_the_measure_that_it_is_made_of_give_one_number_whatever_the_size(size):
     image = scene(*size)
     values = measure(loaded(image))
-    assert {tool: CARDS[tool].measure(image) for tool in TOOLS} == {tool: values[name] for tool, name in TOOLS.items()}
+    assert {tool: TOOLS[tool].measure(image) for tool in MEASURED_BY} == {
+        tool: values[name] for tool, name in MEASURED_BY.items()
+    }
     mean = values["mean_luma"]
-    assert CARDS["EXPOSURE-ERROR"].measure(image) == max(80 - mean, 0) / 80 + max(mean - 160, 0) / 95
+    assert TOOLS["EXPOSURE-ERROR"].measure(image) == max(80 - mean, 0) / 80 + max(mean - 160, 0) / 95
 
 
 # Averaged part by part, the flat ones would count as having the bluntest of edges.

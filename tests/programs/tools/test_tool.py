@@ -1,0 +1,81 @@
+"""A tool is found by its name in any spelling, and run once per image, reference and calibration."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools import TOOLS, find_tool, get_tool, run_tool, toolbox
+from agenticiqa.programs.tools.calibration import Calibration
+from agenticiqa.programs.tools.tool import SharedMeasure
+from agenticiqa.signatures.types import GLOBAL, OVERALL
+from support.images import loaded
+from support.ladders import noise, scene
+
+KNOWN = ["SSIM", "MS_SSIM", "topiq-fr"]
+LINE = Calibration((0, 0, 0, 1, 1), (0, 4), "a line")
+
+
+@pytest.mark.parametrize("name", ["MS_SSIM", "ms ssim", "Ms-Ssim", "msssim", " MS SSIM "])
+def test_a_tool_is_found_whatever_its_case_and_separators(name: str) -> None:
+    assert find_tool(name, KNOWN) == "MS_SSIM"
+    assert get_tool(name, TOOLS) is TOOLS["MS-SSIM"]
+
+
+def test_a_tool_is_not_found_by_a_part_of_its_name() -> None:
+    assert find_tool("topiq", KNOWN) is find_tool("", KNOWN) is find_tool("SIM", KNOWN) is None
+
+
+def test_an_unknown_tool_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ToolError, match=r"unknown tool 'LPIPS': known tools are .*SSIM"):
+        get_tool("LPIPS", TOOLS)
+
+
+def test_a_tool_runs_once_per_image_reference_and_calibration_also_under_threads() -> None:
+    calls: list[int] = []
+
+    def measure(image: np.ndarray, reference: np.ndarray) -> float:
+        calls.append(1)
+        return float(np.abs(image.astype(float) - reference).mean())
+
+    tool = replace(TOOLS["SSIM"], measure=measure, calibration=LINE)
+    image, first, second = (loaded(pixels) for pixels in (noise(2, scene(64, 64)), scene(64, 64), scene(64, 64, 3)))
+
+    def run(subject: str) -> float | None:
+        return run_tool(tool, image, first, region=GLOBAL, distortion=subject).raw
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(run, ["Noise", OVERALL] * 8))
+    assert len(set(found)) == 1
+    assert len(calls) == 1
+    call = run_tool(tool, image, first, region="sky", distortion="Noise")
+    assert (call.region, call.distortion, len(calls)) == ("sky", "Noise", 1)
+    run_tool(tool, image, second, region=GLOBAL, distortion=OVERALL)
+    assert len(calls) == 2
+    run_tool(replace(tool, calibration=replace(LINE, fitted_on="another")), image, first, region=GLOBAL, distortion="")
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if isinstance(tool.measure, SharedMeasure)])
+def test_a_number_from_the_memo_is_the_number_of_the_pixels(name: str) -> None:
+    tool, image = toolbox()[name], loaded(noise(2, scene(200, 240)))
+    assert isinstance(tool.measure, SharedMeasure)
+    assert tool.measure.of_loaded(image) == tool.measure(image.pixels)
+    assert run_tool(tool, image, None, region=GLOBAL, distortion=OVERALL).raw == tool.measure(image.pixels)
+
+
+def test_a_failing_tool_is_recorded_and_does_not_raise() -> None:
+    def broken(image: np.ndarray) -> float:
+        raise ZeroDivisionError("no edge")
+
+    image, tool = loaded(scene(64, 64)), TOOLS["NIQE"]
+    for made, error in (
+        (replace(tool, measure=broken), "ZeroDivisionError: no edge"),
+        (replace(tool, measure=lambda image: float("nan")), "NIQE gave nan, which is no measurement"),
+        (replace(tool, measure=lambda image: 3.0), "NIQE has no calibration to 1..5 in this profile"),
+        (TOOLS["SSIM"], "SSIM compares with a reference, and none was given"),
+    ):
+        call = run_tool(made, image, None, region=GLOBAL, distortion=OVERALL)
+        assert (call.raw, call.calibrated, call.error) == (None, None, error)
