@@ -1,6 +1,6 @@
-"""From the bytes of an image file, or a PIL image, to the pixels that are measured and the bytes a model is sent.
+"""Decode the bytes of an image file, or a PIL image, to the pixels that are measured and the bytes a model is sent.
 
-What happens to each kind of file is the table in ``agenticiqa.programs.images``, which is the door to this file.
+The table in ``images.loading`` says what happens to each kind of file.
 """
 
 import io
@@ -16,7 +16,10 @@ from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
 
+DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
+
 _MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+# Not ImageOps.exif_transpose: it writes the EXIF tags anew, which fails on unusual ones, and a good photo with them.
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -42,7 +45,7 @@ _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a file became: see the fields of the same names in ``images.LoadedImage``."""
+    """A decoded file; the fields are those of the same names in ``images.LoadedImage``."""
 
     data: bytes
     mime: str
@@ -57,7 +60,7 @@ def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoR
 
 
 def open_bytes(name: str, data: bytes) -> Image.Image:
-    """Read the header only; the format is told by content. ``name`` is for messages. Raises ``ImageError``."""
+    """Read the header only; the content decides the format. ``name`` is for messages. Raises ``ImageError``."""
     try:
         with _open_lock, warnings.catch_warnings(action="ignore"):
             return Image.open(io.BytesIO(data))
@@ -81,8 +84,8 @@ def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -
         frames = 1 if data is None else getattr(image, "n_frames", 1)
         if frames > 1:
             notes.append(f"It holds {frames} frames; the first one is judged.")
-        if _is_deep_colour(image):
-            notes.append("Channels of more than 8 bits were read at 8 bits.")
+        if _is_deep_color(image):
+            notes.append(DEEP_COLOR)
         keep = data if image.format in _MIME and (frames == 1 or image.format == "MPO") else None
         lossless = _lossless(_upright(image, bool(keep), notes), notes)
         pixels = _measured(lossless, notes)
@@ -94,7 +97,7 @@ def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -
 
 
 def png(image: Image.Image, profile: bytes | None = None) -> bytes:
-    """Encode without loss, and without metadata but for a colour profile."""
+    """Encode without loss, and without metadata but for a color profile."""
     buffer = io.BytesIO()
     image.save(buffer, "PNG", icc_profile=profile, exif=b"", compress_level=3)
     return buffer.getvalue()
@@ -130,7 +133,7 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
         refuse(name, f"expected 1 to {max_pixels} pixels, found {width}x{height} = {width * height}; scale the image")
     if image.format in {"EPS", "WMF"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
-    if (image.mode in {"I", "F"} and not _is_16_bit_grey(image)) or "I;12" in str(_layout(image)):
+    if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
         refuse(name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; convert it to 8")
 
 
@@ -139,17 +142,17 @@ def _layout(image: Image.Image) -> list[object]:
     return [tile.args for tile in getattr(image, "tile", [])]
 
 
-def _is_16_bit_grey(image: Image.Image) -> bool:
+def _is_16_bit_gray(image: Image.Image) -> bool:
     # Pillow scales the maximum that a PGM file declares to 65535, but keeps it in mode I
     return image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PPM")
 
 
-def _is_deep_colour(image: Image.Image) -> bool:
+def _is_deep_color(image: Image.Image) -> bool:
     if image.format == "PPM":  # its layout is a mode alone, or a mode and the greatest value
         deep = any(isinstance(args, tuple) and args[-1] > 255 for args in _layout(image))
     else:
         deep = ";16" in str(_layout(image))
-    return deep and not _is_16_bit_grey(image)
+    return deep and not _is_16_bit_gray(image)
 
 
 def _orientation(image: Image.Image) -> int:
@@ -178,7 +181,7 @@ def _lossless(image: Image.Image, notes: list[str]) -> Image.Image:
         deep.info.update({key: value for key, value in image.info.items() if key == "transparency"})
         return deep
     if image.mode == "CMYK":
-        notes.append("CMYK was converted to RGB, without a colour profile.")
+        notes.append("CMYK was converted to RGB, without a color profile.")
     mode = "RGBA" if image.has_transparency_data else "L" if image.mode in {"1", "L"} else "RGB"
     return image if image.mode == mode else image.convert(mode)
 
@@ -188,8 +191,8 @@ def _measured(image: Image.Image, notes: list[str]) -> np.ndarray:
     if image.mode == "I;16":
         notes.append("16-bit grey was scaled to 8 bits for measuring (v / 257, rounded).")
         values = np.asarray(image)
-        grey = ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
-        return rgb(Image.fromarray(np.where(values == image.info.get("transparency", -1), np.uint8(255), grey)))
+        gray = ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
+        return rgb(Image.fromarray(np.where(values == image.info.get("transparency", -1), np.uint8(255), gray)))
     if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
         notes.append("Transparency was composited over white for measuring.")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)

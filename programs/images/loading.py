@@ -1,24 +1,24 @@
-"""Images as they come: a model is sent the very bytes of the file, the metrics measure the pixels that a viewer shows.
+"""Load images: a model is sent the bytes of the file unchanged, the metrics measure the pixels that a viewer shows.
 
-What happens to each kind, always said in ``LoadedImage.notes``:
+What happens to each kind, always noted in ``LoadedImage.notes``:
 
 ==============================  =====================================  ============================================
-kind (told by content)          sent to a model                        measured (8-bit RGB)
+kind (decided by content)       sent to a model                        measured (8-bit RGB)
 ==============================  =====================================  ============================================
-JPEG, PNG, WebP                 the bytes of the file                  as decoded; grey and palette become RGB
-BMP, TIFF, GIF, PPM, AVIF, ...  lossless PNG (16-bit grey stays so)    as decoded
+JPEG, PNG, WebP                 the bytes of the file                  as decoded; gray and palette become RGB
+BMP, TIFF, GIF, PPM, AVIF, ...  lossless PNG (16-bit gray stays so)    as decoded
 several frames or pages         the first, as PNG (JPEG: the bytes)    the first
 EXIF orientation                bytes keep their tag; a PNG is turned  turned upright
 transparency                    kept                                   composited over white
-16-bit grey                     kept                                   v / 257, rounded
-16-bit colour                   bytes keep it; a PNG has 8 bits        8 bits, as Pillow reads it
-CMYK                            bytes of a JPEG; else PNG in RGB       RGB, without a colour profile
-PIL image                       lossless PNG                           like a file of its mode
+16-bit gray                     kept                                   v / 257, rounded
+16-bit color                    bytes keep it; a PNG has 8 bits        8 bits, as Pillow reads it
+CMYK                            bytes of a JPEG; else PNG in RGB       RGB, without a color profile
+PIL image, numpy array          lossless PNG                           like a file of its mode
 ==============================  =====================================  ============================================
 
-Embedded colour profiles are never applied to what is measured. Refused, with a one-line ``ImageError``: damaged or
-truncated files, integer or float pixels whose range nothing tells, 12-bit grey, drawings (SVG, EPS, WMF), whatever
-is no image, more pixels than allowed, and web addresses.
+Embedded color profiles are never applied to what is measured. Refused, with a one-line ``ImageError``: damaged or
+truncated files, integer or float pixels of unknown range, 12-bit gray, drawings (SVG, EPS, WMF), whatever is no
+image, more pixels than allowed, and web addresses. What an image may be given as is the table in ``images.sources``.
 """
 
 import hashlib
@@ -34,29 +34,28 @@ import numpy as np
 from PIL import Image
 from pybase64 import b64encode
 
-from agenticiqa.programs.errors import ImageNotFound
 from agenticiqa.programs.images.decoding import decode, open_bytes, png, refuse, rgb
 from agenticiqa.programs.images.memo import Memo
+from agenticiqa.programs.images.sources import ImageSource, local_path, read_source
 
 if TYPE_CHECKING:
     import dspy
 
 MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
-MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
 
 _SUFFIX = re.compile(r"\.(jpe?g|jpe|jfif|a?png|webp|bmp|dib|gif|tiff?|p[bgnp]m|jp2|avif|tga|qoi)", re.IGNORECASE)
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|data:", re.IGNORECASE)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadedImage:
     """One image, decoded once. Equality and hash are by identity, so that results can be kept per loaded image.
 
-    ``source`` is the path as given, ``"<bytes>"`` or ``"<PIL image>"``; ``sha256`` the hex digest of the bytes as
-    they came (of the PNG for a PIL image). ``data`` and ``mime`` are what a model is sent. ``pixels`` is what is
-    measured: uint8 of shape (height, width, 3), RGB, read-only. ``notes`` has a sentence per thing done to it.
-    ``sent_sha256`` is the hex digest of ``data``, made if it is not given. ``memo`` keeps what was computed from the
-    image; it starts empty, also in a copy made by ``dataclasses.replace`` and after unpickling.
+    ``source`` is the name of what was given: the path, or ``<bytes>`` and the like (see ``images.sources``).
+    ``sha256`` is the hex digest of the bytes as they were given (of the PNG for a PIL image or an array). ``data`` and
+    ``mime`` are what a model is sent. ``pixels`` is what is measured: uint8 of shape (height, width, 3), RGB,
+    read-only. ``notes`` has a sentence for each change that was made. ``sent_sha256`` is the hex digest of ``data``,
+    computed if it is not given. ``memo`` keeps what was computed from the image; it starts empty, also in a copy made by
+    ``dataclasses.replace`` and after unpickling.
     """
 
     source: str
@@ -71,6 +70,9 @@ class LoadedImage:
     def __post_init__(self) -> None:
         if not self.sent_sha256:
             object.__setattr__(self, "sent_sha256", hashlib.sha256(self.data).hexdigest())
+
+    def __repr__(self) -> str:
+        return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
 
     @property
     def height(self) -> int:
@@ -120,29 +122,25 @@ class LoadedImage:
         return b64encode(self.data)
 
 
-ImageSource = str | os.PathLike[str] | bytes | Image.Image | LoadedImage
-
-
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
-    """Load a local file, the bytes of one, or a PIL image (its current frame); a loaded image is handed back.
+    """Load an image given in any way that ``images.sources`` lists; a loaded image is returned as it is.
 
     ``max_pixels`` is compared with the header, before anything is decoded; Pillow's own limit applies as well.
     Raises ``ImageNotFound`` for a missing file and ``ImageError`` for whatever cannot be judged.
     """
-    match source:
-        case LoadedImage():
-            return source
-        case Image.Image():
-            decoded = decode("<PIL image>", source, None, max_pixels)
-            name, data = "<PIL image>", decoded.data
-        case bytes() | str() | os.PathLike():
-            name, data = ("<bytes>", source) if isinstance(source, bytes) else (os.fspath(source), _read(source))
-            decoded = decode(name, open_bytes(name, data), data, max_pixels)
-        case _:
-            refuse("image", f"expected a path, bytes or a PIL image, got {type(source).__name__}; convert it first")
+    if isinstance(source, LoadedImage):
+        return source
+    given = read_source(source)
+    name, content = given.source, given.content
+    if isinstance(content, bytes):
+        data, decoded = content, decode(name, open_bytes(name, content), content, max_pixels)
+    else:
+        decoded = decode(name, content, None, max_pixels)
+        data = decoded.data
     digest = hashlib.sha256(data).hexdigest()
     sent = digest if decoded.data is data else ""
-    return LoadedImage(name, digest, decoded.data, decoded.mime, decoded.pixels, decoded.notes, sent)
+    notes = (*given.notes, *decoded.notes)
+    return LoadedImage(name, digest, decoded.data, decoded.mime, decoded.pixels, notes, sent)
 
 
 def load_pair(
@@ -193,7 +191,7 @@ def find_images(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     Raises ``ImageNotFound`` for a missing path and ``ImageError`` for a folder without images.
     """
     found: list[Path] = []
-    for path in map(_local, paths):
+    for path in map(local_path, paths):
         found += _images_below(path) if path.is_dir() else [path]
     return found
 
@@ -209,33 +207,6 @@ def _images_below(folder: Path) -> list[Path]:
     if not files:
         refuse(str(folder), "expected images in this folder, found none; name files of unusual suffix one by one")
     return files
-
-
-def _local(source: str | os.PathLike[str]) -> Path:
-    name = os.fspath(source)
-    if _ADDRESS.match(name):
-        refuse(
-            name[:60],
-            "expected a local image, got an address; give a local file, bytes or a PIL image: download it first",
-        )
-    if not os.path.exists(name):
-        refuse(name or "(empty path)", "expected an image, but there is no such file; check the path", ImageNotFound)
-    return Path(name)
-
-
-def _read(source: str | os.PathLike[str]) -> bytes:
-    path = _local(source)
-    if path.is_dir():
-        refuse(str(path), "expected an image, found a folder; give the images in it")
-    if not path.is_file():
-        refuse(str(path), "expected an image, found a device or a pipe; give a regular file")
-    try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            refuse(str(path), f"expected an image of at most {MAX_FILE_BYTES} bytes, found {size}; give a smaller one")
-        return path.read_bytes()
-    except OSError as error:
-        refuse(str(path), f"expected an image, but it cannot be read ({error.strerror}); check its permissions")
 
 
 def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, LoadedImage | None]:

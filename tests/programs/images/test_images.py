@@ -6,8 +6,6 @@ import hashlib
 import io
 import os
 import struct
-import subprocess
-import sys
 import warnings
 import weakref
 import zlib
@@ -18,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, ImageOps
 
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import LoadedImage, find_images, load, load_pair
-from agenticiqa.programs.images.loading import MAX_FILE_BYTES
+from agenticiqa.programs.images.sources import MAX_FILE_BYTES
 
 RNG = np.random.default_rng(0)
 PHOTO = RNG.integers(0, 256, (6, 9, 3), dtype=np.uint8)
@@ -84,11 +82,6 @@ def refusal(source: object, **options: int) -> str:
     assert "expected" in message
     assert ";" in message, "what was expected and found; what to do"
     return message
-
-
-def test_images_are_loaded_without_dspy() -> None:
-    code = "import sys, agenticiqa.programs.images; sys.exit('dspy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- what is sent, and what it is called ------------------------------------------------------------------------
@@ -214,6 +207,16 @@ def test_garbage_in_place_of_exif_turns_nothing(kind: str, garbage: bytes) -> No
     assert loaded.notes == ()
 
 
+def test_a_photo_with_unusual_exif_tags_is_turned_upright() -> None:
+    """ImageOps.exif_transpose would refuse it: it writes the tags anew, and fails on a width of type double."""
+    tags = struct.pack("<HHHIHH", 2, 0x0112, 3, 1, 6, 0) + struct.pack("<HHII", 0x0100, 12, 1, 38)
+    garbage = b"Exif\0\0II*\0" + struct.pack("<I", 8) + tags + struct.pack("<I", 0) + struct.pack("<d", 0.5)
+    data = encoded(PHOTO, "PNG", exif=garbage)
+    assert np.array_equal(load(data).pixels, EIGHT_WAYS[6](PHOTO))
+    with pytest.raises(struct.error):
+        ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+
+
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 def test_transparency_is_measured_over_white_and_sent_as_it_is(kind: str) -> None:
     alpha = np.array([[0, 64, 128, 255]], np.uint8)
@@ -320,7 +323,7 @@ def test_ycck_is_measured_as_rgb() -> None:
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "LA"])
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
-def test_bilevel_grey_and_palette_become_rgb_without_a_note(mode: str, kind: str) -> None:
+def test_bilevel_gray_and_palette_become_rgb_without_a_note(mode: str, kind: str) -> None:
     image = Image.fromarray(PHOTO).convert("L").convert(mode)
     loaded = load(encoded(image, kind))
     assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
@@ -507,9 +510,7 @@ def test_as_many_pixels_as_allowed_are_no_reason_to_refuse() -> None:
     assert "0x5" in refusal(Image.new("RGB", (0, 5)))
 
 
-@pytest.mark.parametrize(
-    "address", ["http://x.org/a.png", "HTTPS://x.org/a.png", "data:image/png;base64,AAAA", "ftp://x/a", "file:///a.png"]
-)
+@pytest.mark.parametrize("address", ["http://x.org/a.png", "HTTPS://x.org/a.png", "ftp://x/a"])
 def test_an_address_is_refused_and_never_fetched(address: str) -> None:
     assert "give a local file, bytes or a PIL image: download it first" in refusal(address)
 
@@ -529,7 +530,6 @@ def test_a_folder_a_pipe_and_another_type_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "folder" in refusal(tmp_path)
     assert "pipe" in refusal(tmp_path / "pipe")
-    assert "got ndarray" in refusal(PHOTO)
     assert "got NoneType" in refusal(None)
 
 

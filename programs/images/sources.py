@@ -1,0 +1,224 @@
+"""What an image may be given as, and how each kind becomes a name and either the bytes of a file or a PIL image.
+
+================================  ====================================  =====================================
+given                             read as                               named in results and messages
+================================  ====================================  =====================================
+path (str, PathLike)              the bytes of the file                 the path as given
+``file://`` URI                   the bytes of the file                 its path
+bytes, bytearray, memoryview      the bytes of a file                   ``<bytes>``
+file object opened in binary      its bytes from the start, or, where   its path if it has one, else
+                                  it cannot seek, what is left of it    ``<file object>``
+data URI                          the bytes it encodes                  ``<data URI>``
+``dspy.Image`` of a data URI      the bytes it encodes                  ``<dspy.Image>``
+numpy array                       see ``images.arrays``                 ``<array>``
+PIL image                         its current frame                     ``<PIL image>``
+================================  ====================================  =====================================
+
+The media type that a data URI declares is ignored: the content decides. http(s) and other addresses are refused,
+never fetched. A file object is neither closed nor set back.
+"""
+
+import binascii
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard, Union
+from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.request import url2pathname
+
+import numpy as np
+from PIL import Image
+from pybase64 import b64decode
+
+from agenticiqa.programs.errors import ImageError, ImageNotFound
+from agenticiqa.programs.images.arrays import from_array
+from agenticiqa.programs.images.decoding import refuse
+
+if TYPE_CHECKING:
+    import dspy
+
+    from agenticiqa.programs.images.loading import LoadedImage
+
+MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
+CHUNK = 2**20  # bytes that are read from a file object at a time
+LONGEST_NAME = 500  # characters of a path in a message
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|data:", re.IGNORECASE)
+_DATA_URI = re.compile(r"\s*data:", re.IGNORECASE)
+_FILE_URI = re.compile(r"file:/", re.IGNORECASE)
+_NAMES: dict[type | tuple[type, ...], str] = {
+    (bytes, bytearray, memoryview): "<bytes>",
+    np.ndarray: "<array>",
+    Image.Image: "<PIL image>",
+}
+
+
+@dataclass(frozen=True)
+class UndecodedImage:
+    """An image that was read but not decoded: its name, and the bytes of an image file or a PIL image.
+
+    ``load`` takes it like any other source, so it is also the way to give bytes a name. It can be sent to another
+    process, which a file object cannot. ``notes`` has a sentence for everything that was lost in reading.
+    """
+
+    source: str
+    content: bytes | Image.Image = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+
+ImageSource: TypeAlias = Union[
+    str,
+    os.PathLike[str],
+    bytes,
+    bytearray,
+    memoryview,
+    IO[bytes],
+    Image.Image,
+    np.ndarray[Any, Any],
+    "dspy.Image",
+    UndecodedImage,
+    "LoadedImage",
+]
+
+
+def read_source(source: ImageSource) -> UndecodedImage:
+    """Read an image of any kind in the table above; a ``LoadedImage`` is not one of them (see ``load``).
+
+    Raises ImageNotFound for a missing file and ImageError for what cannot be read or is no image source.
+    """
+    if isinstance(source, UndecodedImage):
+        return source
+    name = name_of(source)
+    if isinstance(source, np.ndarray):
+        return UndecodedImage(name, *from_array(name, source))
+    return UndecodedImage(name, _content(source))
+
+
+def name_of(source: object) -> str:
+    """What an image is called in results, logs and messages (see the table above), without reading it."""
+    if isinstance(source, str):
+        if _DATA_URI.match(source):
+            return "<data URI>"
+        return str(_path_of_uri(source)) if _FILE_URI.match(source) else source
+    if isinstance(source, os.PathLike):
+        return os.fsdecode(source)
+    for kind, name in _NAMES.items():
+        if isinstance(source, kind):
+            return name
+    if _is_dspy_image(source):
+        return "<dspy.Image>"
+    # ``name`` of a file object, ``source`` of an image that was read or loaded
+    given = getattr(source, "name" if hasattr(source, "read") else "source", None)
+    if isinstance(given, str) and given:
+        return given
+    return "<file object>" if hasattr(source, "read") else f"<{type(source).__name__}>"
+
+
+def picklable(source: ImageSource) -> ImageSource:
+    """The same image, with the same name, as something that can be sent to another process; file objects are read."""
+    if isinstance(source, str | os.PathLike | bytes | bytearray | np.ndarray | UndecodedImage):
+        return source
+    return read_source(source) if isinstance(source, memoryview) or hasattr(source, "read") else source
+
+
+def local_path(source: str | os.PathLike[str]) -> Path:
+    """The path of a file or folder that exists, given as a path or a ``file://`` URI.
+
+    Raises ImageNotFound when nothing is there and ImageError for other addresses, which are never fetched.
+    """
+    name = os.fsdecode(source)
+    if isinstance(source, str) and _FILE_URI.match(source):
+        name = str(_path_of_uri(source))
+    elif _ADDRESS.match(name):
+        _refuse_address(name[:60])
+    if not os.path.exists(name):
+        shown = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
+        refuse(shown or "(empty path)", "expected an image, but there is no such file; check the path", ImageNotFound)
+    return Path(name)
+
+
+def _content(source: ImageSource) -> bytes | Image.Image:
+    name = name_of(source)
+    if isinstance(source, Image.Image):
+        return source
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source)
+    if isinstance(source, str) and _DATA_URI.match(source):
+        return _decoded_uri(name, source)
+    if isinstance(source, str | os.PathLike):
+        return _read_file(local_path(source))
+    if _is_dspy_image(source):
+        return _decoded_uri(name, source.url) if _DATA_URI.match(source.url) else _refuse_address(name)
+    if hasattr(source, "read"):
+        return _read_object(name, source)
+    kinds = "a path, bytes, a file object, a PIL image, a numpy array or a dspy.Image"
+    refuse("image", f"expected {kinds}, got {type(source).__name__}; convert it first")
+
+
+def _is_dspy_image(source: object) -> "TypeGuard[dspy.Image]":
+    dspy = sys.modules.get("dspy")  # if it is not loaded, this is none of its images
+    return dspy is not None and isinstance(source, dspy.Image)
+
+
+def _refuse_address(name: str) -> NoReturn:
+    refuse(name, "expected a local image, got an address; give a local file, bytes or a PIL image: download it first")
+
+
+def _path_of_uri(uri: str) -> Path:
+    parts = urlsplit(uri)
+    if parts.netloc not in {"", "localhost"}:
+        refuse(uri[:60], f"expected a file of this machine, got one of {parts.netloc}; copy it here first")
+    return Path(url2pathname(parts.path))
+
+
+def _decoded_uri(name: str, uri: str) -> bytes:
+    """The bytes in a data URI (RFC 2397), base64 or percent-encoded."""
+    header, comma, payload = uri.strip().partition(",")
+    if not comma:
+        refuse(name, "expected a data URI with a comma before its content, found none; write data:image/png;base64,...")
+    content = unquote_to_bytes(payload)
+    if not header.lower().endswith(";base64"):
+        return content
+    try:
+        return b64decode(b"".join(content.split()), validate=True)
+    except binascii.Error as error:
+        refuse(name, f"expected base64 after the comma, but it cannot be decoded ({error}); encode the file again")
+
+
+def _read_file(path: Path) -> bytes:
+    name = str(path)
+    if path.is_dir():
+        refuse(name, "expected an image, found a folder; give the images in it")
+    if not path.is_file():
+        refuse(name, "expected an image, found a device or a pipe; give a regular file")
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            refuse(name, f"expected an image of at most {MAX_FILE_BYTES} bytes, found {size}; give a smaller one")
+        return path.read_bytes()
+    except OSError as error:
+        refuse(name, f"expected an image, but it cannot be read ({error.strerror}); check its permissions")
+
+
+def _read_object(name: str, file: Any) -> bytes:
+    """All bytes of a file object, from its start if it can seek."""
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        if getattr(file, "seekable", lambda: False)():
+            file.seek(0)
+        while chunk := file.read(CHUNK):
+            if not isinstance(chunk, bytes):
+                found = f"read() gives {type(chunk).__name__}"
+                refuse(name, f"expected a file object opened in binary mode, but its {found}; open it with mode 'rb'")
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > MAX_FILE_BYTES:
+                refuse(name, f"expected an image of at most {MAX_FILE_BYTES} bytes, found more; give a smaller one")
+    except (OSError, ValueError) as error:
+        if isinstance(error, ImageError):
+            raise
+        refuse(name, f"expected an image, but the file object cannot be read ({error}); open it again")
+    return b"".join(chunks)

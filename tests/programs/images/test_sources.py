@@ -1,0 +1,290 @@
+"""Whatever an image is given as: the same picture gives the same image, and what cannot be read is refused."""
+
+import base64
+import io
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.errors import ImageError, ImageNotFound
+from agenticiqa.programs.images import UndecodedImage, load, name_of, picklable
+
+PHOTO = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
+
+
+def encoded(pixels: np.ndarray | Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    buffer = io.BytesIO()
+    (Image.fromarray(pixels) if isinstance(pixels, np.ndarray) else pixels).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def data_uri(data: bytes, mime: str = "image/png") -> str:
+    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+
+
+def refusal(source: object) -> str:
+    """The one-line message with which a source is refused."""
+    with pytest.raises(ImageError) as caught:
+        load(source)  # type: ignore[arg-type]
+    message = str(caught.value)
+    assert message.isprintable()
+    assert len(message) < 400
+    assert "expected" in message
+    assert ";" in message, "what was expected and found; what to do"
+    return message
+
+
+class Stream(io.RawIOBase):
+    """Bytes that can be read once, a few at a time, like those of a pipe."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._rest.readinto(memoryview(buffer)[:7])
+
+
+# --- what is read as the bytes of a file -----------------------------------------------------------------------------
+
+BYTES: dict[str, tuple[Callable[[bytes, Path], Any], str | None]] = {
+    "path": (lambda data, path: path, None),
+    "path as str": (lambda data, path: str(path), None),
+    "file URI": (lambda data, path: path.as_uri(), None),
+    "file URI of localhost": (lambda data, path: f"FILE://localhost{quote(str(path))}", None),
+    "file URI of one slash": (lambda data, path: f"file:{quote(str(path))}", None),
+    "open file": (lambda data, path: path.open("rb"), None),
+    "bytes": (lambda data, path: data, "<bytes>"),
+    "bytearray": (lambda data, path: bytearray(data), "<bytes>"),
+    "memoryview": (lambda data, path: memoryview(data), "<bytes>"),
+    "BytesIO": (lambda data, path: io.BytesIO(data), "<file object>"),
+    "stream": (lambda data, path: Stream(data), "<file object>"),
+    "data URI": (lambda data, path: data_uri(data), "<data URI>"),
+    "data URI of another type": (lambda data, path: "\n" + data_uri(data, "text/plain;charset=x"), "<data URI>"),
+    "data URI in lines": (lambda data, path: data_uri(data)[:90] + "\r\n " + data_uri(data)[90:] + "\n", "<data URI>"),
+    "data URI, percent-encoded": (lambda data, path: f"data:image/png,{quote(data)}", "<data URI>"),
+    "dspy.Image": (lambda data, path: dspy.Image(data_uri(data)), "<dspy.Image>"),
+    "dspy.Image of a file": (lambda data, path: dspy.Image.from_path(str(path)), "<dspy.Image>"),
+    "named bytes": (lambda data, path: UndecodedImage("upload 7", data), "upload 7"),
+}
+
+
+@pytest.mark.parametrize("given", BYTES)
+@pytest.mark.parametrize(("kind", "mime"), [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp")])
+def test_the_bytes_of_a_file_stay_as_they_are_however_they_are_given(
+    tmp_path: Path, given: str, kind: str, mime: str
+) -> None:
+    data, path = encoded(PHOTO, kind), tmp_path / "a photo %41 ü.png"
+    path.write_bytes(data)
+    make, name = BYTES[given]
+    source = make(data, path)
+    assert name_of(source) == (name or str(path))
+    loaded, expected = load(source), load(path)
+    assert loaded.source == (name or str(path))
+    assert loaded.data == data
+    assert (loaded.mime, loaded.sha256) == (mime, expected.sha256)
+    assert np.array_equal(loaded.pixels, expected.pixels)
+    assert loaded.to_dspy().url == data_uri(data, mime)
+
+
+def test_a_file_object_is_read_from_its_start_and_stays_open() -> None:
+    file = io.BytesIO()
+    Image.fromarray(PHOTO).save(file, "PNG")
+    assert np.array_equal(load(file).pixels, PHOTO)
+    assert np.array_equal(load(file).pixels, PHOTO), "a second time as well"
+
+
+def test_a_file_object_that_has_a_name_gives_it() -> None:
+    file = io.BytesIO(encoded(PHOTO))
+    file.name = "upload.png"
+    assert load(file).source == "upload.png"
+
+
+def test_a_change_to_a_bytearray_or_an_array_does_not_reach_the_loaded_image() -> None:
+    data, pixels = bytearray(encoded(PHOTO)), PHOTO.copy()
+    loaded, measured = load(data), load(pixels)
+    data[:] = b"\0" * len(data)
+    pixels[:] = 0
+    assert loaded.data == encoded(PHOTO)
+    assert np.array_equal(measured.pixels, PHOTO)
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("data:image/png;base64", "comma"),
+        ("data:image/png;base64,!!!!", "cannot be decoded"),
+        ("data:image/png;base64,AAA", "cannot be decoded"),
+        ("data:image/png;base64,", "empty file"),
+        ("data:,some%20words", "text that begins with 'some words'"),
+        ("file://server/share/a.png", "one of server"),
+    ],
+)
+def test_a_bad_uri_is_refused(uri: str, found: str) -> None:
+    assert found in refusal(uri)
+
+
+def test_a_long_data_uri_is_not_repeated_in_the_message() -> None:
+    assert refusal("data:image/png;base64," + "A" * 10_000).startswith("<data URI>: ")
+    with pytest.raises(ImageNotFound, match=r"\(40000 characters\)"):
+        load("A" * 40_000)
+
+
+def test_a_missing_file_is_named_by_its_path_when_it_was_given_as_a_uri(tmp_path: Path) -> None:
+    with pytest.raises(ImageNotFound, match=f"^{tmp_path}/no such.png: "):
+        load((tmp_path / "no such.png").as_uri())
+
+
+def test_an_address_in_a_dspy_image_is_refused_and_never_fetched() -> None:
+    for address in ("https://127.0.0.1:9/a.png", "gs://bucket/a.png"):
+        assert "got an address" in refusal(dspy.Image(address))
+
+
+def test_a_file_object_that_gives_no_bytes_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("words")
+    with text.open() as file:
+        assert "gives str; open it with mode 'rb'" in refusal(file)
+    closed = io.BytesIO(encoded(PHOTO))
+    closed.close()
+    assert "closed file" in refusal(closed)
+    with (tmp_path / "w.png").open("wb") as file:
+        assert "cannot be read" in refusal(file)
+
+
+@pytest.mark.parametrize("source", [None, 3, [1, 2], {"path": "a.png"}, object()])
+def test_another_type_is_refused_by_its_name(source: object) -> None:
+    assert f"got {type(source).__name__}; convert it first" in refusal(source)
+    assert name_of(source) == f"<{type(source).__name__}>"
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+RGBA = np.dstack([PHOTO, np.linspace(0, 255, 54).reshape(6, 9).astype(np.uint8)])
+DEEP = np.random.default_rng(1).integers(0, 65536, (6, 9), dtype=np.uint16)
+
+
+@pytest.mark.parametrize("pixels", [PHOTO, PHOTO[..., 0], RGBA], ids=["RGB", "gray", "RGBA"])
+@pytest.mark.parametrize(
+    ("convert", "note"),
+    [
+        (lambda p: p, ()),
+        (lambda p: np.asfortranarray(p), ()),
+        (lambda p: np.repeat(p, 2, axis=1)[:, ::2], ()),
+        (lambda p: p / 255, ("Floats in 0..1 were rounded to 8 bits.",)),
+        (lambda p: (p / 255).astype(np.float16), ("Floats in 0..1 were rounded to 8 bits.",)),
+        (lambda p: (p / 255).astype(">f4"), ("Floats in 0..1 were rounded to 8 bits.",)),
+    ],
+    ids=["uint8", "Fortran order", "strided", "float64", "float16", "big-endian float32"],
+)
+def test_an_array_is_the_picture_of_the_png_with_its_values(
+    tmp_path: Path, pixels: np.ndarray, convert: Callable[[np.ndarray], np.ndarray], note: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.png").write_bytes(encoded(pixels))
+    expected = load(tmp_path / "a.png")
+    loaded = load(convert(pixels))
+    assert np.array_equal(loaded.pixels, expected.pixels)
+    assert loaded.notes == (*note, *expected.notes)
+    assert (loaded.source, loaded.mime) == ("<array>", "image/png")
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(loaded.data))), pixels)
+
+
+def test_sixteen_bit_gray_is_the_picture_of_its_png_and_sent_with_sixteen_bits(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(encoded(DEEP))
+    expected = load(tmp_path / "a.png")
+    for array in (DEEP, DEEP.astype(">u2"), DEEP.T.copy().T):
+        loaded = load(array)
+        assert np.array_equal(loaded.pixels, expected.pixels)
+        assert loaded.notes == expected.notes
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(loaded.data))), DEEP)
+
+
+def test_sixteen_bit_color_is_read_as_pillow_reads_a_file_of_it() -> None:
+    color = np.dstack([DEEP, DEEP[::-1], DEEP[:, ::-1]])
+    expected = load(b"P6 9 6 65535\n" + color.astype(">u2").tobytes())
+    loaded = load(color)
+    assert np.abs(loaded.pixels.astype(int) - expected.pixels).max() <= 1, "a PPM is rounded, a PNG is cut"
+    assert np.array_equal(loaded.pixels, color // 256)
+    assert loaded.notes == expected.notes
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (PHOTO.astype(np.int64), "got int64; convert it with array.astype('uint8')"),
+        (PHOTO.astype(np.int64) * 100, "got int64; convert it first"),
+        (PHOTO.astype(np.uint32), "got uint32"),
+        (PHOTO > 100, "got bool; convert it with array.astype('uint8') * 255"),
+        (PHOTO.astype(complex), "got complex128"),
+        (PHOTO.astype(object), "got object"),
+        (PHOTO.astype(float), "; divide by 255 if that is its range"),
+        (PHOTO / 127.5 - 1, "; scale them to 0..1"),
+        (np.full((4, 4), np.nan), "found NaN or infinity"),
+        (np.full((4, 4, 3), np.inf), "found NaN or infinity"),
+        (PHOTO.transpose(2, 0, 1), "got (3, 6, 9); this one has its channels first: give array.transpose(1, 2, 0)"),
+        (PHOTO[..., :1], "got (6, 9, 1); give array[..., 0]"),
+        (PHOTO[..., :2], "got (6, 9, 2); bring it"),
+        (PHOTO[None], "got (1, 6, 9, 3); give the images of a stack one at a time"),
+        (PHOTO[0, :, 0], "got (9,)"),
+        (np.zeros((0, 5, 3), np.uint8), "found 5x0"),
+        (np.zeros((0, 5)), "found 5x0"),
+    ],
+)
+def test_an_array_of_unknown_range_or_layout_is_refused(array: np.ndarray, words: str) -> None:
+    message = refusal(array)
+    assert message.startswith("<array>: ")
+    assert words in message
+
+
+# --- to another process ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", BYTES)
+def test_every_source_can_be_sent_to_another_process_with_its_name(tmp_path: Path, given: str) -> None:
+    data, path = encoded(PHOTO), tmp_path / "a.png"
+    path.write_bytes(data)
+    make, name = BYTES[given]
+    arrived = load(pickle.loads(pickle.dumps(picklable(make(data, path)))))
+    assert arrived.source == (name or str(path))
+    assert arrived.data == data
+
+
+@pytest.mark.parametrize(
+    "source", [PHOTO, Image.fromarray(PHOTO), load(encoded(PHOTO))], ids=lambda s: type(s).__name__
+)
+def test_pixels_can_be_sent_to_another_process(source: Any) -> None:
+    arrived = load(pickle.loads(pickle.dumps(picklable(source))))
+    assert arrived.source == name_of(source)
+    assert np.array_equal(arrived.pixels, PHOTO)
+
+
+def test_a_pil_image_of_a_sixteen_bit_pgm_arrives_as_it_is() -> None:
+    source = Image.open(io.BytesIO(b"P5 9 6 65535\n" + DEEP.astype(">u2").tobytes()))
+    assert source.mode.startswith("I")
+    arrived = load(pickle.loads(pickle.dumps(picklable(source))))
+    assert np.array_equal(arrived.pixels, load(DEEP).pixels)
+
+
+# --- what is shown of them -------------------------------------------------------------------------------------------
+
+
+def test_no_repr_prints_the_bytes() -> None:
+    loaded = load(encoded(PHOTO))
+    assert repr(loaded) == f"<LoadedImage '<bytes>': 9x6, image/png, {len(loaded.data)} bytes>"
+    assert repr(UndecodedImage("a.png", loaded.data)) == "UndecodedImage(source='a.png', notes=())"
+
+
+def test_images_are_loaded_without_dspy() -> None:
+    code = "import sys, agenticiqa.programs.images; sys.exit('dspy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
