@@ -1,6 +1,7 @@
 """Images: loaded, decoded, cropped to regions."""
 
-from agenticiqa.programs.images.loading import LoadedImage, find_images, load, load_pair, prompt_inputs
+from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.images.loading import find_images, load, load_pair, prompt_inputs
 from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, name_of, picklable
 
 __all__ = [

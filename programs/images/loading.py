@@ -24,102 +24,19 @@ image, more pixels than allowed, and web addresses. What an image may be given a
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 from PIL import Image
-from pybase64 import b64encode
 
 from agenticiqa.programs.images.decoding import decode, open_bytes, png, refuse, rgb
-from agenticiqa.programs.images.memo import Memo
+from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.sources import ImageSource, local_path, read_source
-
-if TYPE_CHECKING:
-    import dspy
 
 MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
 
 _SUFFIX = re.compile(r"\.(jpe?g|jpe|jfif|a?png|webp|bmp|dib|gif|tiff?|p[bgnp]m|jp2|avif|tga|qoi)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadedImage:
-    """One image, decoded once. Equality and hash are by identity, so that results can be kept per loaded image.
-
-    ``source`` is the name of what was given: the path, or ``<bytes>`` and the like (see ``images.sources``).
-    ``sha256`` is the hex digest of the bytes as they were given (of the PNG for a PIL image or an array). ``data`` and
-    ``mime`` are what a model is sent. ``pixels`` is what is measured: uint8 of shape (height, width, 3), RGB,
-    read-only. ``notes`` has a sentence for each change that was made. ``sent_sha256`` is the hex digest of ``data``,
-    computed if it is not given. ``memo`` keeps what was computed from the image; it starts empty, also in a copy made by
-    ``dataclasses.replace`` and after unpickling.
-    """
-
-    source: str
-    sha256: str
-    data: bytes
-    mime: str
-    pixels: np.ndarray
-    notes: tuple[str, ...] = ()
-    sent_sha256: str = ""
-    memo: Memo = field(default_factory=Memo, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.sent_sha256:
-            object.__setattr__(self, "sent_sha256", hashlib.sha256(self.data).hexdigest())
-
-    def __repr__(self) -> str:
-        return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
-
-    @property
-    def height(self) -> int:
-        """Rows of ``pixels``."""
-        return int(self.pixels.shape[0])
-
-    @property
-    def width(self) -> int:
-        """Columns of ``pixels``."""
-        return int(self.pixels.shape[1])
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height, in this order, as Pillow has it."""
-        return self.width, self.height
-
-    def to_dspy(self) -> "dspy.Image":
-        """``data`` as a ``dspy.Image`` that holds a data URI.
-
-        Given bytes or a PIL image instead, DSPy would compress them again, as JPEG at quality 75.
-        """
-        import dspy  # here, so that the metrics load without DSPy
-
-        return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
-
-    def sent_as(self, formats: Collection[str]) -> "LoadedImage":
-        """This image for a server that decodes only these media types: as it is, or its pixels as a lossless PNG."""
-        return self if self.mime in formats else self._as_png
-
-    def sent_within(self, max_side: int | None) -> "LoadedImage":
-        """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos, PNG)."""
-        longest = max(self.size)
-        if max_side is None or longest <= max_side:
-            return self
-        width, height = (max(1, round(side * max_side / longest)) for side in self.size)
-        smaller = Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS)
-        note = f"A model is sent a copy of {width}x{height} pixels, as asked for by max_side; resizing changes quality."
-        return replace(self, data=png(smaller), mime="image/png", notes=(*self.notes, note), sent_sha256="")
-
-    @cached_property
-    def _as_png(self) -> "LoadedImage":
-        return replace(self, data=png(Image.fromarray(self.pixels)), mime="image/png", sent_sha256="")
-
-    @cached_property
-    def base64(self) -> bytes:
-        """``data`` as base64."""
-        return b64encode(self.data)
 
 
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:

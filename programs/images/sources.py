@@ -22,6 +22,7 @@ import binascii
 import os
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard, Union
@@ -35,11 +36,10 @@ from pybase64 import b64decode
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images.arrays import from_array
 from agenticiqa.programs.images.decoding import refuse
+from agenticiqa.programs.images.loaded import LoadedImage
 
 if TYPE_CHECKING:
     import dspy
-
-    from agenticiqa.programs.images.loading import LoadedImage
 
 MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
 CHUNK = 2**20  # bytes that are read from a file object at a time
@@ -79,7 +79,7 @@ ImageSource: TypeAlias = Union[
     np.ndarray[Any, Any],
     "dspy.Image",
     UndecodedImage,
-    "LoadedImage",
+    LoadedImage,
 ]
 
 
@@ -101,19 +101,22 @@ def name_of(source: object) -> str:
     if isinstance(source, str):
         if _DATA_URI.match(source):
             return "<data URI>"
-        return str(_path_of_uri(source)) if _FILE_URI.match(source) else source
+        with suppress(ImageError):  # of another machine: its own name
+            return str(_path_of_uri(source)) if _FILE_URI.match(source) else source
+        return source
     if isinstance(source, os.PathLike):
         return os.fsdecode(source)
     for kind, name in _NAMES.items():
         if isinstance(source, kind):
             return name
+    if isinstance(source, UndecodedImage | LoadedImage):
+        return source.source
     if _is_dspy_image(source):
         return "<dspy.Image>"
-    # ``name`` of a file object, ``source`` of an image that was read or loaded
-    given = getattr(source, "name" if hasattr(source, "read") else "source", None)
-    if isinstance(given, str) and given:
-        return given
-    return "<file object>" if hasattr(source, "read") else f"<{type(source).__name__}>"
+    if hasattr(source, "read"):
+        given = getattr(source, "name", None)  # a number for a file that was opened by its descriptor
+        return given if isinstance(given, str) and given else "<file object>"
+    return f"<{type(source).__name__}>"
 
 
 def picklable(source: ImageSource) -> ImageSource:
@@ -167,7 +170,10 @@ def _refuse_address(name: str) -> NoReturn:
 
 
 def _path_of_uri(uri: str) -> Path:
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        refuse(uri[:60], f"expected a file:// URI, but it cannot be read ({error}); give the path itself")
     if parts.netloc not in {"", "localhost"}:
         refuse(uri[:60], f"expected a file of this machine, got one of {parts.netloc}; copy it here first")
     return Path(url2pathname(parts.path))

@@ -129,10 +129,12 @@ def test_a_change_to_a_bytearray_or_an_array_does_not_reach_the_loaded_image() -
         ("data:image/png;base64,", "empty file"),
         ("data:,some%20words", "text that begins with 'some words'"),
         ("file://server/share/a.png", "one of server"),
+        ("file://[server/a.png", "cannot be read"),
     ],
 )
 def test_a_bad_uri_is_refused(uri: str, found: str) -> None:
     assert found in refusal(uri)
+    assert name_of(uri) == ("<data URI>" if uri.startswith("data:") else uri)
 
 
 def test_a_long_data_uri_is_not_repeated_in_the_message() -> None:
