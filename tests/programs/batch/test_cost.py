@@ -19,6 +19,7 @@ from agenticiqa.programs.batch.text_tokens import text_tokens
 from agenticiqa.programs.batch.typical_calls import EXPLANATION, FOUND, REASON
 from agenticiqa.programs.tools import toolbox
 from support.fake_server import Body, Server, bad_json, by_stage, fake_server, field_of, text_of
+from support.golden_requests import all_signatures
 from support.judging import ALL, LOGS, locate, pairs, plan, select
 from support.ladders import scene
 
@@ -37,6 +38,7 @@ FIELDS = {
     "answering": "answer",
     "replan": "decision",
 }
+GOLDEN = Path(__file__).parents[1] / "stages" / "golden"  # the prompts of all stages
 O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # GPT-4o's vocabulary, in the file that tiktoken keeps it in
 SEEING = {"planner", "distortion detection", "distortion analysis", "scoring"}
 
@@ -424,7 +426,9 @@ def test_the_prompts_are_counted_as_a_tokenizer_counts_them(monkeypatch: pytest.
         pytest.skip("no tokenizer at hand: litellm, which ships one, is not installed")
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
     encode = pytest.importorskip("tiktoken").get_encoding("o200k_base").encode
-    prompts = sorted(Path(__file__).parents[1].joinpath("stages", "golden").glob("*.txt"))
-    lists = [card.line() for card in toolbox().values()]
-    for text in (*(path.read_text(encoding="utf-8") for path in prompts), "\n".join(lists)):
-        assert text_tokens(text) == pytest.approx(len(encode(text)), rel=0.15)
+    prompts = {path.stem: path.read_text(encoding="utf-8") for path in GOLDEN.glob("*.txt")}
+    assert len(prompts) >= len(all_signatures())
+    shares = {name: text_tokens(text) / len(encode(text)) for name, text in prompts.items()}
+    assert {name: share for name, share in shares.items() if not 0.93 < share < 1.07} == {}
+    tools = "\n".join(card.line() for card in toolbox().values())
+    assert 0.85 < text_tokens(tools) / len(encode(tools)) < 1.05

@@ -20,6 +20,7 @@ from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from support.engine import scripted_backend
 from support.fake_server import Body, images_of, text_of
+from support.golden_requests import all_signatures
 
 GOLDEN = Path(__file__).with_name("golden")
 UPDATE = "UPDATE_GOLDEN"
@@ -112,6 +113,10 @@ def test_the_second_request_differs_from_the_first_by_the_correction_only() -> N
 
 def test_every_golden_file_belongs_to_a_request() -> None:
     assert {path.stem for path in GOLDEN.glob("*")} == {*CASES, "correction"}
+
+
+def test_every_signature_has_a_golden_request() -> None:
+    assert {signature for signature, _ in CASES.values()} >= all_signatures() != set()
 
 
 def test_the_requests_hold_no_secret_of_this_machine() -> None:
