@@ -4,8 +4,8 @@ Thin over the same modules as :class:`agenticiqa.programs.AgenticIQA`; no graph 
 program under ``config["configurable"]["program"]``, and otherwise composes the one that
 ``config["configurable"]["config"]`` (a file or shipped name) or the default configuration describes.
 
-The documents increment ``iteration_count`` in the summarizer and then compare it with the limit, so a graph replans at
-most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
+As in the requirement documents, ``iteration_count`` is incremented in the summarizer and then compared with the limit,
+so a graph replans at most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,8 @@ import dspy
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import LoadedImage, load_pair
-from agenticiqa.programs.stages.planner import earlier_plan
+from agenticiqa.programs.stages.flow import call, run, together
+from agenticiqa.programs.stages.planner import feedback_on
 from agenticiqa.programs.stages.replan import remember
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
@@ -24,7 +25,7 @@ MAX_REPLAN_ITERATIONS = 2
 
 
 class AgenticIQAState(TypedDict):
-    """What travels through the graph. Only the question and the image have to be there at the start."""
+    """The state of the graph. Only ``query`` and ``image_path`` have to be there at the start."""
 
     query: str
     image_path: str
@@ -44,9 +45,9 @@ def planner_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None
     Raises ImageNotFound (a FileNotFoundError) for a missing image, Unanswered and ``dspy.LMError`` as the Planner does.
     """
     result, plan = state.get("summarizer_result"), state.get("plan")
-    again = plan is not None and result is not None and result.need_replan
-    earlier = earlier_plan(plan, str(result.replan_reason)) if again else ""  # type: ignore[arg-type, union-attr]
-    planned = _program(config).planner(**_given(state), earlier=earlier)
+    feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
+    image, reference = _images(state)
+    planned = _program(config).planner(image=image, query=state["query"], reference=reference, feedback=feedback)
     return {"plan": planned.plan}
 
 
@@ -54,7 +55,8 @@ def executor_node(state: AgenticIQAState, config: Mapping[str, Any] | None = Non
     """Gather the evidence that the plan asks for. Returns ``executor_evidence``, or ``error`` without a plan."""
     if "plan" not in state:
         return {"error": "executor: the state has no plan; run the planner first"}
-    executed = _program(config).executor(**_given(state), plan=state["plan"])
+    image, reference = _images(state)
+    executed = _program(config).executor(image=image, query=state["query"], plan=state["plan"], reference=reference)
     return {"executor_evidence": executed.evidence}
 
 
@@ -69,22 +71,24 @@ def summarizer_node(state: AgenticIQAState, config: Mapping[str, Any] | None = N
     if missing:
         return {"error": f"summarizer: the state has no {' and no '.join(missing)}; run the earlier nodes first"}
     try:
-        given = _given(state)
+        image, reference = _images(state)
     except ImageError as error:
         return {"error": f"summarizer: {error}"}
-    program = _program(config)
+    program, query = _program(config), state["query"]
     plan, evidence = state["plan"], state["executor_evidence"] or ExecutorOutput()
     iteration = state.get("iteration_count", 0)
-    summed = program.summarizer(**given, plan=plan, evidence=evidence)
+    limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
+    summarizing = call(program.summarizer, image=image, query=query, plan=plan, evidence=evidence, reference=reference)
+    summarized, verdict = run(together(summarizing, program.replan.verdict(query, plan, evidence, iteration, limit)))
     decided = program.replan(
-        query=state["query"],
         plan=plan,
         evidence=evidence,
-        result=summed.result,
+        result=summarized.result,
+        verdict=verdict,
         iteration=iteration,
-        max_iterations=state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS),
+        max_iterations=limit,
     )
-    result: SummarizerOutput = decided.result
+    result = decided.result
     history = state.get("replan_history", [])
     if result.need_replan:
         iteration += 1
@@ -107,6 +111,5 @@ def _program(config: Mapping[str, Any] | None) -> AgenticIQA:
     return program if isinstance(program, dspy.Module) else AgenticIQA.from_config(settings.get("config"))
 
 
-def _given(state: AgenticIQAState) -> dict[str, str | LoadedImage | None]:
-    image, reference = load_pair(state["image_path"], state.get("reference_path"))
-    return {"image": image, "query": state["query"], "reference": reference}
+def _images(state: AgenticIQAState) -> tuple[LoadedImage, LoadedImage | None]:
+    return load_pair(state["image_path"], state.get("reference_path"))

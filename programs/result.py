@@ -1,39 +1,41 @@
-"""What a finished assessment tells: its timings and retries while it runs, its JSON when it is done."""
+"""The result of an assessment as JSON, and what is recorded while it runs: timings and rejected answers."""
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import dspy
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.stages.flow import Call, Flow
+from agenticiqa.programs.stages.flow import Flow
 from agenticiqa.programs.stages.fusion import level_name
+from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.signatures.types import SummarizerOutput
+
+R = TypeVar("R", bound=StageResult)
 
 
 @dataclass
 class RunRecord:
-    """What the stages told of themselves: wall time by stage, and why answers were rejected.
+    """The wall time of each stage of a run, and why answers of models were rejected.
 
-    ``seconds`` are those of a stage's last run, ``timings_ms`` the sums over all iterations.
+    ``seconds`` has each stage's last run, ``timings_ms`` the sum over all iterations, in milliseconds.
+    ``rejected_answers`` has, for each stage that asked a model and rejected answers, one reason per answer, in order.
     """
 
     timings_ms: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    retries: dict[str, list[str]] = field(default_factory=dict)
+    rejected_answers: dict[str, list[str]] = field(default_factory=dict)
 
-    def stage(self, name: str, module: dspy.Module, inputs: dict[str, Any]) -> Flow[dspy.Prediction]:
-        """Run one stage and note its time and its retries."""
+    def timed(self, name: str, stage: Flow[R]) -> Flow[R]:
+        """Run one stage, and note its time and its rejected answers."""
         started = time.perf_counter()
-        prediction = yield Call(module, inputs)
+        result = yield from stage
         self.seconds[name] = time.perf_counter() - started
         self.timings_ms[name] = self.timings_ms.get(name, 0.0) + self.seconds[name] * 1000
-        rejected = prediction.retries
-        for part, reasons in (rejected if isinstance(rejected, dict) else {name: rejected}).items():
-            if reasons:
-                self.retries.setdefault(part, []).extend(reasons)
-        return prediction
+        for asked, reasons in result.rejected_answers.items():
+            self.rejected_answers.setdefault(asked, []).extend(reasons)
+        return result
 
 
 def to_json(result: dspy.Prediction) -> dict[str, Any]:

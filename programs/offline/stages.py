@@ -1,9 +1,7 @@
-"""The offline twins of every stage that asks a model: the same calls, answered by rules and measurements."""
+"""The offline twin of every stage that asks a model: the same Protocol, answered by rules and measurements."""
 
 from collections.abc import Collection
 from statistics import fmean
-
-import dspy
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.language.answers import answer_from_evidence
@@ -21,56 +19,54 @@ from agenticiqa.programs.offline.regional import (
     perceive_regions,
 )
 from agenticiqa.programs.stages.flow import Computed
+from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.tools.tool import Tool, best_for
 from agenticiqa.signatures.types import GLOBAL, UNABLE, Boxes, DistortionAnalysis, Distortions, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 
-class RulePlanner(Computed):
+class RulePlanner(Computed[Planned]):
     """Plans by rules over the question's words."""
 
     def __init__(self, known_tools: Collection[str]) -> None:
         super().__init__()
         self.known_tools = known_tools
 
-    def compute(self, image: LoadedImage, query: str, reference: LoadedImage | None, earlier: str) -> dspy.Prediction:
-        """As ``Planner.steps``."""
-        plan = plan_question(
-            query, reference_given=reference is not None, known_tools=self.known_tools, feedback=earlier
-        )
-        return dspy.Prediction(plan=plan, retries=[])
+    def compute(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
+        """See ``protocols.Planner``. Raises ToolError when the question names an unknown tool."""
+        given = reference is not None
+        return Planned(plan_question(query, reference_given=given, known_tools=self.known_tools, feedback=feedback))
 
 
-class SaliencyLocator(Computed):
+class SaliencyLocator(Computed[Located]):
     """Finds the subject and the background by the embedded saliency network, and nothing else."""
 
-    def compute(self, image: LoadedImage, regions: list[str]) -> dspy.Prediction:
-        """As ``Locator.steps``, with ``remarks`` for the evidence's notes beside."""
-        boxes, remarks = find_regions(image, regions)
-        return dspy.Prediction(boxes=boxes, retries=[], remarks=remarks)
+    def compute(self, image: LoadedImage, regions: list[str]) -> Located:
+        """See ``protocols.Locator``."""
+        return Located(*find_regions(image, regions))
 
 
-class MeasuredDetector(Computed):
+class MeasuredDetector(Computed[Detected]):
     """Reports the distortions that the measurements of each region show, worst first."""
 
     def compute(
         self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
-    ) -> dspy.Prediction:
-        """As ``Detector.steps``."""
-        found = {
+    ) -> Detected:
+        """See ``protocols.Detector``."""
+        found: Distortions = {
             region: [name for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
             for region, findings in perceive_regions(image, reference, regions, boxes).items()
         }
-        return dspy.Prediction(distortion_set=found, retries=[], measurements=measure_regions(image, regions, boxes))
+        return Detected(found, measure_regions(image, regions, boxes))
 
 
-class MeasuredAnalyst(Computed):
+class MeasuredAnalyst(Computed[Analyzed]):
     """Gives each distortion its measured severity, with the measured values as the explanation."""
 
     def compute(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
-    ) -> dspy.Prediction:
-        """As ``Analyst.steps``."""
+    ) -> Analyzed:
+        """See ``protocols.Analyst``."""
         analysis = {
             region: [
                 DistortionAnalysis(type=name, severity=finding.word, explanation=finding.explanation)
@@ -79,44 +75,42 @@ class MeasuredAnalyst(Computed):
             ]
             for region, findings in perceive_regions(image, reference, distortion_set, boxes).items()
         }
-        return dspy.Prediction(
-            distortion_analysis=analysis, retries=[], measurements=measure_regions(image, distortion_set, boxes)
+        return Analyzed(analysis, measure_regions(image, distortion_set, boxes))
+
+
+class TableSelector(Computed[Selected]):
+    """Selects the tool with the highest measured correlation with the distortion, else the best one overall."""
+
+    def compute(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
+        """See ``protocols.Selector``."""
+        return Selected(
+            {
+                region: {name: tool.name for name in names if (tool := best_for(name, tools))}
+                for region, names in distortion_set.items()
+            }
         )
 
 
-class TableSelector(Computed):
-    """Picks the tool that was measured to follow the distortion best, else the one that is best overall."""
-
-    def compute(self, distortion_set: Distortions, cards: list[Tool]) -> dspy.Prediction:
-        """As ``Selector.steps``."""
-        chosen = {
-            region: {name: card.name for name in names if (card := best_for(name, cards))}
-            for region, names in distortion_set.items()
-        }
-        return dspy.Prediction(selected_tools=chosen, retries=[])
-
-
-class MeasuredScorer(Computed):
+class MeasuredScorer(Computed[Scored]):
     """Level probabilities by the learned model, or with a reference by the severities; over regions the mean."""
 
     def compute(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
-    ) -> dspy.Prediction:
-        """As ``Scorer.steps``."""
+    ) -> Scored:
+        """See ``protocols.Scorer``."""
         by_region = perceive_apart(image, reference, evidence)
         opinions = judge_apart(image, reference, evidence, by_region)
         shares = [opinion.probabilities() for opinion in opinions.values()]
-        told = [f"{r}: {summary(found)}" if r != GLOBAL else summary(found) for r, found in by_region.items()]
-        return dspy.Prediction(
+        summaries = [f"{r}: {summary(found)}" if r != GLOBAL else summary(found) for r, found in by_region.items()]
+        return Scored(
             probabilities={level: fmean(share[level] for share in shares) for level in shares[0]},
             source="learned" if learned_applies(image, reference) else "measurements",
-            reasoning=" ".join(told),
-            retries=[],
+            reasoning=" ".join(summaries),
         )
 
 
-class EvidenceAnswerer(Computed):
-    """Matches the question and its options to the measured evidence; what that cannot answer stays undetermined."""
+class EvidenceAnswerer(Computed[Answered]):
+    """Matches the question and its options with the measured evidence; what that cannot answer stays undetermined."""
 
     def compute(
         self,
@@ -125,8 +119,8 @@ class EvidenceAnswerer(Computed):
         evidence: ExecutorOutput,
         options: dict[str, str],
         reference: LoadedImage | None,
-    ) -> dspy.Prediction:
-        """As ``Answerer.steps``; asked of several regions, it answers for each, and with one letter if they agree."""
+    ) -> Answered:
+        """See ``protocols.Answerer``. Several regions are answered one by one; by one letter only if all agree."""
         by_region = perceive_apart(image, reference, evidence)
         opinions = judge_apart(image, reference, evidence, by_region)
         answers = {
@@ -137,16 +131,14 @@ class EvidenceAnswerer(Computed):
         }
         one, *others = answers.values()
         if all(other.final_answer == one.final_answer for other in others):
-            return dspy.Prediction(final_answer=one.final_answer, reasoning=one.reasoning, retries=[])
+            return Answered(one.final_answer, one.reasoning)
         each = "; ".join(f"{region}: {answer.final_answer}" for region, answer in answers.items())
-        why = [f"{region}: {answer.final_answer}. {answer.reasoning}" for region, answer in answers.items()]
-        return dspy.Prediction(
-            final_answer=UNABLE if options else each, reasoning=" ".join(["The regions differ.", *why]), retries=[]
-        )
+        reasons = [f"{region}: {answer.final_answer}. {answer.reasoning}" for region, answer in answers.items()]
+        return Answered(UNABLE if options else each, " ".join(["The regions differ.", *reasons]))
 
 
 def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]]:
-    """The findings by falling severity."""
+    """The findings, the most severe first."""
     return sorted(findings.items(), key=lambda item: -item[1].severity)
 
 

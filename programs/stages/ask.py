@@ -1,8 +1,8 @@
-"""Ask a model for a typed answer; when it is unusable, say what was wrong and ask again.
+"""Ask a model for a typed answer; reject an invalid one, and ask again with the reason in the prompt.
 
-DSPy itself never tells a model why its answer failed validation, so the loop is ours. The correction is an input of
-the prompt: a cached bad answer is not replayed, the temperature can stay at 0, and a repeated run replays the whole
-exchange from the cache. An outage (``dspy.LMError``) is not an answer and is never retried here.
+DSPy itself never sends a validation error back to the model. The correction is an input of the prompt, so a cached
+invalid answer is not replayed, the temperature can stay at 0, and a repeated run replays the whole exchange from the
+cache. An outage (``dspy.LMError``) is not an answer and is never retried here.
 """
 
 import contextvars
@@ -10,7 +10,8 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -27,37 +28,45 @@ from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.stages.flow import Call, Flow, arun, run
+from agenticiqa.programs.stages.flow import Flow, arun, call_under, run
+from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.signatures.types import well_formed
 
 logger = logging.getLogger(__name__)
 
-Check = Callable[[Any], None]
+A = TypeVar("A")
 
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"
-LONGEST_LOGGED = 2000
+LONGEST_LOGGED = 2000  # characters of an answer
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
 
-# What DSPy reports as the text of an answer that had none, with and without log-probabilities.
+# What DSPy reports as the text of an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"\s*(None|\{'text': (''|None).*)?\s*", re.DOTALL)
 
 
 class Rejected(Exception):
-    """A stage's own assertion failed; the message tells the model what to do differently."""
+    """An answer broke a rule of the stage; the message tells the model what to change."""
 
 
-class CheckedPredict(dspy.Module):
-    """One typed question to a model, with retries.
+@dataclass(frozen=True)
+class Reply(Generic[A]):
+    """A validated answer; ``logprobs`` are the log-probabilities of its tokens, where the backend gives them."""
 
-    Around one ``dspy.Predict``, so that an optimizer finds exactly this predictor, and in its trace the one answer that
-    was accepted. The signature has one output field, a pydantic model. ``backend`` names the models to ask; without
-    one, DSPy's current ``lm`` is asked. With ``reads_tokens`` log-probabilities are asked for, where the model gives
-    them; no other question pays for them.
+    answer: A
+    logprobs: Any = None
+    rejected_answers: RejectedAnswers = field(default_factory=dict)
 
-    Returns a ``dspy.Prediction`` of ``answer`` (the validated output), ``retries`` (what was wrong with each rejected
-    attempt) and ``logprobs`` (the tokens' log-probabilities, where the backend gives them). Raises Unanswered when no
-    attempt was usable, and ``dspy.LMError`` when the model cannot be reached.
+
+class CheckedPredict(dspy.Module, Generic[A]):
+    """Ask a model one typed question, at most ``attempts`` times, until the answer is valid.
+
+    Wraps one ``dspy.Predict``, so that an optimizer finds exactly this predictor, and in its trace only the accepted
+    answer. The signature has one output field, a pydantic model. ``stage`` names the question in logs, in the ledger
+    and in ``rejected_answers``. ``backend`` has the models to ask; without one, DSPy's current ``lm`` is asked. With
+    ``reads_tokens`` log-probabilities are requested, where the model gives them.
+
+    Returns a Reply. Raises Unanswered when no attempt was valid, and ``dspy.LMError`` when the model cannot be reached.
     """
 
     def __init__(
@@ -76,23 +85,29 @@ class CheckedPredict(dspy.Module):
         self.attempts = attempts
         self.reads_tokens = reads_tokens
 
-    def forward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
-        """Ask, sync. ``check`` is given the output and raises Rejected when it breaks a rule of the stage."""
+    if TYPE_CHECKING:  # dspy.Module is called with, and returns, anything
+
+        def __call__(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None = None) -> Reply[A]:
+            """As ``forward``."""
+            raise NotImplementedError
+
+    def forward(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None = None) -> Reply[A]:
+        """Ask, sync. ``check`` is given the parsed answer, and raises Rejected when it breaks a rule of the stage."""
         return run(self._exchange(inputs, check))
 
-    async def aforward(self, inputs: Mapping[str, Any], check: Check | None = None) -> dspy.Prediction:
+    async def aforward(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None = None) -> Reply[A]:
         """Ask, async."""
         return await arun(self._exchange(inputs, check))
 
-    def _exchange(self, inputs: Mapping[str, Any], check: Check | None) -> Flow[dspy.Prediction]:
+    def _exchange(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None) -> Flow[Reply[A]]:
         """The conversation, attempt by attempt."""
-        (field,) = self.predict.signature.output_fields
+        (field_name,) = self.predict.signature.output_fields
         trace = opened_trace()
-        given = {name: harmless(value) for name, value in inputs.items()}
+        fixed = {name: harmless(value) for name, value in inputs.items()}
         reasons: list[str] = []
-        raw, typed = "", None
+        raw, parsed = "", None
         for attempt in range(1, self.attempts + 1):
-            request = {**given, **self._again(reasons)}
+            request = {**fixed, **self._correction(reasons)}
             turn = {"stage": self.stage, "attempt": attempt, "attempts": self.attempts}
             progress.asked(self.stage, attempt, self.attempts)
             if logger.isEnabledFor(logging.DEBUG):
@@ -102,12 +117,12 @@ class CheckedPredict(dspy.Module):
             try:
                 with asking(self.stage) as spent:
                     prediction = yield from self._reach(request)
-                typed = prediction[field]
-                raw = _as_text(typed)
+                parsed = prediction[field_name]
+                raw = _as_text(parsed)
                 if check:
-                    check(typed)
+                    check(parsed)
             except AdapterParseError as error:
-                raw = said(error)
+                raw = raw_text(error)
                 reasons.append(CUT_OFF if spent.cut_off else reason(error))
             except RecursionError:  # a model that repeats an opening bracket for ever
                 raw = ""
@@ -117,12 +132,13 @@ class CheckedPredict(dspy.Module):
             else:
                 logger.debug("%s: replied: %s", self.stage, _cut(raw), extra=event("reply", **turn))
                 progress.answered(self.stage, attempt, spent, time.perf_counter() - started)
-                if trace is not None:  # whoever reads it knows nothing of images that are held
-                    seen = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
-                    trace.append((self.predict, seen, dspy.Prediction(**{field: typed})))
-                return dspy.Prediction(answer=typed, retries=reasons, logprobs=prediction.get("logprobs"))
-            told = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
-            logger.warning("%s: attempt %d of %d rejected: %s", *turn.values(), reasons[-1], extra=told)
+                if trace is not None:  # its readers know dspy.Image, not LoadedImage
+                    shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in fixed.items()}
+                    trace.append((self.predict, shown, dspy.Prediction(**{field_name: parsed})))
+                rejected = {self.stage: reasons} if reasons else {}
+                return Reply(parsed, prediction.get("logprobs"), rejected)
+            fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
+            logger.warning("%s: attempt %d of %d rejected: %s", *turn.values(), reasons[-1], extra=fields)
             logger.debug("%s: rejected: %s", self.stage, _cut(raw), extra=event("reply", **turn))
         logger.error(
             "%s: no usable answer in %d attempts; the last one was: %s",
@@ -131,34 +147,33 @@ class CheckedPredict(dspy.Module):
             raw,
             extra=event("unanswered", stage=self.stage, attempts=self.attempts),
         )
-        raise Unanswered(self.stage, reasons, raw, typed)
+        raise Unanswered(self.stage, reasons, raw, parsed)
 
     def _reach(self, request: dict[str, Any]) -> Flow[dspy.Prediction]:
         """One attempt: the primary model, and the fallback when the primary stays out of reach after its retries."""
         *firsts, last = self.backend.settings()
         for settings in firsts:
             try:
-                return (yield from self._call(request, settings))
+                return (yield from self._ask(request, settings))
             except (LimitReached, Halted):
                 raise
             except dspy.LMError as error:
                 if not dspy.is_retryable_lm_error(error):
                     raise
                 name, why = settings["lm"].model, str(error).partition("\n")[0]
-                told = event("fallback", stage=self.stage, model=name, reason=why)
-                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, name, why, extra=told)
+                fields = event("fallback", stage=self.stage, model=name, reason=why)
+                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, name, why, extra=fields)
                 self.backend.out_of_reach(settings["lm"])
         try:
-            return (yield from self._call(request, last))
+            return (yield from self._ask(request, last))
         except dspy.LMError as error:
-            told = event("unreachable", stage=self.stage, reason=str(error))
-            logger.info(
-                "%s: the model stays out of reach: %s", self.stage, error, extra=told
-            )  # the catcher tells users
+            fields = event("unreachable", stage=self.stage, reason=str(error))
+            # Whoever catches the error reports it to the user.
+            logger.info("%s: the model stays out of reach: %s", self.stage, error, extra=fields)
             raise
 
-    def _call(self, request: dict[str, Any], settings: Mapping[str, Any]) -> Flow[dspy.Prediction]:
-        """Ask one model; one of ours is sent the bytes of the images without a way through the prompt."""
+    def _ask(self, request: dict[str, Any], settings: Mapping[str, Any]) -> Flow[dspy.Prediction]:
+        """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it."""
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
         engine = settings["lm"].engine if "lm" in settings else None
         if isinstance(engine, Model):
@@ -166,37 +181,47 @@ class CheckedPredict(dspy.Module):
             if self.reads_tokens and engine.top_logprobs:
                 request = {**request, "config": {"logprobs": True, "top_logprobs": engine.top_logprobs}}
             with holding(sent) as shown:
-                return (yield Call(self.predict, {**request, **shown}, settings))
-        shown = {name: image.to_dspy() for name, image in images.items()}
-        spend(Spent(calls=1))  # somebody else's engine does not tell whether it had to ask
-        return (yield Call(self.predict, {**request, **shown}, settings))
+                return (yield from call_under(settings, self.predict, **{**request, **shown}))
+        inline = {name: image.to_dspy() for name, image in images.items()}
+        spend(Spent(calls=1))  # another engine does not report whether it had to send anything
+        return (yield from call_under(settings, self.predict, **{**request, **inline}))
 
     def _prompt(self, request: dict[str, Any]) -> str:
-        """What is asked, in full but for the bytes of the images."""
-        given = "\n".join(
+        """The question for the log: in full, but for the bytes of the images."""
+        inputs = "\n".join(
             f"[{name}] {value if isinstance(value, (str, bool)) else type(value).__name__}"
             for name, value in request.items()
             if name != "signature"
         )
-        return f"{self.predict.signature.instructions}\n{given}"
+        return f"{self.predict.signature.instructions}\n{inputs}"
 
-    def _again(self, reasons: list[str]) -> dict[str, Any]:
+    def _correction(self, reasons: list[str]) -> dict[str, Any]:
+        """The further input of an attempt after a rejected one, and the signature with its field."""
         if not reasons:
             return {}
         correction = (
             f"Attempt {len(reasons) + 1} of {self.attempts}. Your last answer was rejected: {reasons[-1].rstrip('.')}. "
             "Return ONLY valid JSON."
         )
-        field = dspy.InputField(desc="what was wrong with your previous answer; mend exactly this")
+        input_field = dspy.InputField(desc="what was wrong with your previous answer; mend exactly this")
         return {
-            "signature": self.predict.signature.append(CORRECTION, field, str),
+            "signature": self.predict.signature.append(CORRECTION, input_field, str),
             CORRECTION: harmless(correction),
         }
 
 
+def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
+    """Raises Rejected, naming what is missing and what was not asked for, unless the two sets are equal."""
+    missing, surplus = sorted(map(str, expected - found)), sorted(map(str, found - expected))
+    complaints = [f"these {what} are missing: {', '.join(missing)}"] if missing else []
+    complaints += [f"these {what} were not asked for: {', '.join(surplus)}"] if surplus else []
+    if complaints:
+        raise Rejected("; ".join(complaints))
+
+
 def reason(error: AdapterParseError) -> str:
-    """What was wrong with an answer, for the model that gave it: the fields and what each should have been."""
-    if cut_short(said(error)):
+    """What was wrong with an answer that could not be parsed, for the model: the fields and what each has to be."""
+    if cut_short(raw_text(error)):
         return CUT_OFF
     cause = error.__cause__
     while cause is not None and not isinstance(cause, ValidationError):
@@ -206,7 +231,7 @@ def reason(error: AdapterParseError) -> str:
             f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}"
             for item in cause.errors(include_url=False, include_context=False, include_input=False)
         )
-    if not said(error):
+    if not raw_text(error):
         return "the answer was empty"
     missing = [name for name in error.signature.output_fields if name not in (error.parsed_result or {})]
     if error.parsed_result is not None and missing:
@@ -214,16 +239,16 @@ def reason(error: AdapterParseError) -> str:
     return "the answer was not a JSON object"
 
 
-def said(error: AdapterParseError) -> str:
-    """The text of an answer that could not be used; empty when there was none."""
+def raw_text(error: AdapterParseError) -> str:
+    """The text of an answer that could not be parsed; empty for an empty answer."""
     text = str(error.lm_response or "")
     return "" if _NO_TEXT.fullmatch(text) else text
 
 
 def opened_trace() -> list[Any] | None:
-    """The trace that someone opened for this run, as an optimizer does; ``None`` without one.
+    """The trace that a caller, such as an optimizer, opened for this run; ``None`` without one.
 
-    DSPy's process-wide trace does not count: it would keep the images of every call ever made.
+    DSPy's process-wide trace is not used: it would keep the images of every call.
     """
     process_wide = contextvars.Context().run(lambda: dspy.settings.trace)
     trace: list[Any] | None = dspy.settings.trace
@@ -231,7 +256,7 @@ def opened_trace() -> list[Any] | None:
 
 
 def harmless(value: Any) -> Any:
-    """Text in which DSPy finds no marker of an image and no half character; every other value as it is."""
+    """Text without DSPy's image marker and without lone surrogates; every other value as it is."""
     return well_formed(value.replace(MARKER, "CUSTOM TYPE ")) if isinstance(value, str) else value
 
 

@@ -1,32 +1,35 @@
-"""The Planner: a model reads the question (and, unless told not to, sees the images) and makes the plan."""
+"""The Planner: a model reads the question (and, unless configured otherwise, sees the images) and makes the plan."""
 
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-import dspy
 from pydantic import ValidationError
 
 from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.errors import ToolError, Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.offline.language.planner import plan_question
+from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.flow import Call, Flow, Stage
+from agenticiqa.programs.stages.flow import Flow, Stage, call, together
 from agenticiqa.programs.stages.plan_rules import enforce, violations
+from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.tools.tool import Tool, find_tool
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
 from agenticiqa.signatures.types import PlannerOutput
 
 logger = logging.getLogger(__name__)
 
+Prefetch = Callable[[LoadedImage, str, LoadedImage | None], None]  # image, query, reference
 
-class Planner(Stage):
+
+class Planner(Stage[Planned]):
     """Plans with a model.
 
-    A plan that breaks the paper's rules is fed back to the model; after the last attempt the rules set the flags. When
-    there is no usable plan at all, ``on_failure`` decides: ``"error"`` raises Unanswered, ``"rules"`` plans offline.
+    A plan that breaks the paper's rules is rejected with the reason; after the last attempt the rules set its flags.
+    Without any usable plan, ``fallback`` (such as the offline planner) plans; without a fallback Unanswered is raised.
+    ``prefetch`` runs while the model makes the first plan: it measures what will be needed whatever the plan.
     """
 
     def __init__(
@@ -36,74 +39,84 @@ class Planner(Stage):
         backend: Backend | None = None,
         attempts: int = 3,
         sees_images: bool = True,
-        on_failure: str = "error",
+        fallback: protocols.Planner | None = None,
+        prefetch: Prefetch | None = None,
     ) -> None:
         super().__init__()
         signature = plan_signature(sees_images=sees_images)
-        self.ask = CheckedPredict(signature, stage="planner", backend=backend, attempts=attempts)
+        self.ask: CheckedPredict[PlanAnswer] = CheckedPredict(
+            signature, stage="planner", backend=backend, attempts=attempts
+        )
         self.toolbox = toolbox
         self.sees_images = sees_images
-        self.on_failure = on_failure
+        self.fallback = fallback
+        self.prefetch = prefetch
 
-    def steps(
-        self, image: LoadedImage, query: str, reference: LoadedImage | None, earlier: str
-    ) -> Flow[dspy.Prediction]:
-        """A prediction of ``plan`` and ``retries``. ``earlier``: the plan before, and why it fell short."""
-        inputs = {
-            "available_tools": nameable(self.toolbox),
-            "reference_given": reference is not None,
-            "query": query,
-            "earlier_plan": earlier or "none",
-        }
-        if self.sees_images:
-            inputs |= prompt_inputs(image, reference)
-        given, again = reference is not None, bool(earlier)
+    def steps(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Flow[Planned]:
+        """See ``protocols.Planner``. Raises ToolError when the question itself names an unknown tool."""
+        reference_given, again = reference is not None, bool(feedback)
 
         def check(answer: PlanAnswer) -> None:
             refuse_unknown_tools(answer.required_tool, query, self.toolbox)
             try:
-                wrong = violations(answer.to_plan(), reference_given=given, known_tools=self.toolbox, again=again)
+                wrong = violations(
+                    answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, again=again
+                )
             except ValidationError as error:
                 raise Rejected("; ".join(item["msg"] for item in error.errors())) from error
             if wrong:
                 raise Rejected("; ".join(wrong))
 
-        try:
-            reply = yield Call(self.ask, {"inputs": inputs, "check": check})
-        except Unanswered as gave_up:
-            plan = self._without_the_model(gave_up, query, given, earlier)
-            return dspy.Prediction(plan=plan, retries=gave_up.account)
-        plan = enforce(reply.answer.to_plan(), reference_given=given, known_tools=self.toolbox, again=again)
-        return dspy.Prediction(plan=plan, retries=reply.retries)
+        def enforced(answer: PlanAnswer, rejected: RejectedAnswers) -> Planned:
+            plan = enforce(answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, again=again)
+            return Planned(plan, rejected)
 
-    def _without_the_model(self, gave_up: Unanswered, query: str, given: bool, earlier: str) -> PlannerOutput:
-        if isinstance(gave_up.last_answer, PlanAnswer):
-            told = event("fallback", stage=self.ask.stage, reason="the model keeps breaking the rules of planning")
-            logger.warning(
-                "planner: the model keeps breaking the rules of planning; the rules set the plan's flags", extra=told
-            )
-            return enforce(
-                gave_up.last_answer.to_plan(), reference_given=given, known_tools=self.toolbox, again=bool(earlier)
-            )
-        if self.on_failure == "rules":
-            told = event("fallback", stage=self.ask.stage, reason="no usable plan from the model")
-            logger.warning("planner: no usable plan from the model; planning by rules", extra=told)
-            return plan_question(query, reference_given=given, known_tools=self.toolbox, feedback=earlier)
-        raise gave_up
+        asking = call(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)
+        try:
+            if self.prefetch and not feedback:
+                reply, _ = yield from together(asking, call(self.prefetch, image, query, reference))
+            else:
+                reply = yield from asking
+        except Unanswered as gave_up:
+            rejected = {gave_up.stage: gave_up.account}
+            if isinstance(gave_up.last_answer, PlanAnswer):
+                self._log_fallback("the model keeps breaking the rules of planning", "the rules set the plan's flags")
+                return enforced(gave_up.last_answer, rejected)
+            if self.fallback is None:
+                raise
+            self._log_fallback("no usable plan from the model", "planning by rules")
+            planned = yield from call(self.fallback, image=image, query=query, reference=reference, feedback=feedback)
+            return Planned(planned.plan, rejected)
+        return enforced(reply.answer, reply.rejected_answers)
+
+    def _inputs(
+        self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str
+    ) -> dict[str, LoadedImage | str | bool | None]:
+        return {
+            "available_tools": nameable(self.toolbox),
+            "reference_given": reference is not None,
+            "query": query,
+            "earlier_plan": feedback or "none",
+            **(prompt_inputs(image, reference) if self.sees_images else {}),
+        }
+
+    def _log_fallback(self, reason: str, remedy: str) -> None:
+        fields = event("fallback", stage=self.ask.stage, reason=reason)
+        logger.warning("%s: %s; %s", self.ask.stage, reason, remedy, extra=fields)
 
 
 def nameable(toolbox: Mapping[str, Tool]) -> str:
-    """The tools that a question may name, one per line; what each is good for is the selector's to know."""
-    return "\n".join(f"{card.name} ({card.kind})" for card in toolbox.values())
+    """The tools that a question may name, one per line; their descriptions are for the Selector only."""
+    return "\n".join(f"{tool.name} ({tool.kind})" for tool in toolbox.values())
 
 
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:
-    """Raises ToolError when the user, and not merely the model, named a tool that there is none of."""
+    """Raises ToolError when the question itself, and not only the model's plan, names an unknown tool."""
     for name in names:
         if not find_tool(name, known) and name.lower() in query.lower():
             raise ToolError(f"the question names an unknown tool {name!r}: known tools are {', '.join(known)}")
 
 
-def earlier_plan(plan: PlannerOutput, reason: str) -> str:
-    """What the Planner is told when it has to plan again."""
+def feedback_on(plan: PlannerOutput, reason: str) -> str:
+    """The ``feedback`` for the next plan, as JSON: the previous plan, and why its evidence was not sufficient."""
     return json.dumps({"earlier_plan": plan.model_dump(), "why_it_fell_short": reason}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The steps of an assessment as log records: one function for each event, with its sentence and its fields."""
+"""Log records for the steps of an assessment: one function per event, with its message and its fields."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,8 @@ import dspy
 from agenticiqa.programs.backends.ledger import Spent, total
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.stages.fusion import Probabilities, level_name
+from agenticiqa.programs.stages.fusion import level_name
+from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.signatures.types import (
     Boxes,
     DistortionAnalysis,
@@ -24,17 +25,17 @@ logger = logging.getLogger(__name__)
 
 
 def begun(image: LoadedImage, query: str, reference: LoadedImage | None, backend: str) -> None:
-    """The images are loaded and the question is fit to be asked."""
-    size, against = list(image.size), reference.source if reference else None
+    """The images are loaded, and the question is valid."""
+    size, name = list(image.size), reference.source if reference else None
     logger.info(
         "%s, %d x %d pixels, reference %s, judged by %s: %s",
-        *(image.source, *size, against or "none", backend, query),
-        extra=event("begun", size=size, reference=against, query=query, backend=backend),
+        *(image.source, *size, name or "none", backend, query),
+        extra=event("begun", size=size, reference=name, query=query, backend=backend),
     )
 
 
 def planned(plan: PlannerOutput, seconds: float) -> None:
-    """What will be looked at."""
+    """The plan is made."""
     flags = plan.plan.model_dump()
     logger.info(
         "planned in %.2f s: query type %s, scope %s, %s, tools named: %s, to do: %s",
@@ -54,26 +55,31 @@ def planned(plan: PlannerOutput, seconds: float) -> None:
     )
 
 
+def unchanged_plan() -> None:
+    """The new plan is the previous one, so the answer is final."""
+    logger.warning("the plan did not change, so planning again would change nothing", extra=event("plan_unchanged"))
+
+
 def located(boxes: Boxes) -> None:
-    """Where the named regions are, in pixels."""
+    """The boxes of the named regions, in pixels."""
     logger.info("located: %s", _by_region(boxes), extra=event("located", boxes=boxes))
 
 
 def detected(distortions: Distortions) -> None:
-    """Which distortions each region has."""
+    """The distortions of each region."""
     listed = {region: ", ".join(names) for region, names in distortions.items()}
     logger.info("detected: %s", _by_region(listed), extra=event("detected", distortions=distortions))
 
 
-def analysed(analysis: Mapping[str, Sequence[DistortionAnalysis]]) -> None:
-    """How bad each distortion is, and how one can tell."""
+def analyzed(analysis: Mapping[str, Sequence[DistortionAnalysis]]) -> None:
+    """The severity of each distortion, with its explanation."""
     worded = {region: ", ".join(f"{item.type} {item.severity}" for item in items) for region, items in analysis.items()}
     rows = {region: [item.model_dump() for item in items] for region, items in analysis.items()}
     logger.info("analysed: %s", _by_region(worded), extra=event("analysed", analysis=rows))
 
 
 def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
-    """Which tool measures which distortion."""
+    """The tool for each distortion."""
     worded = {
         region: ", ".join(f"{tool} for {subject}" for subject, tool in chosen.items())
         for region, chosen in tools.items()
@@ -82,11 +88,11 @@ def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def measured(call: ToolCall) -> None:
-    """What one tool gave, or why nothing."""
-    came = call.error or f"raw {call.raw:.4g}, calibrated {call.calibrated:.2f}"
+    """The score of one tool, or why it has none."""
+    outcome = call.error or f"raw {call.raw:.4g}, calibrated {call.calibrated:.2f}"
     logger.info(
         "measured: %s on %s for %s: %s, %.1f ms",
-        *(call.tool, call.region, call.distortion, came, call.ms),
+        *(call.tool, call.region, call.distortion, outcome, call.ms),
         extra=event("measured", **call.model_dump()),
     )
 
@@ -94,13 +100,13 @@ def measured(call: ToolCall) -> None:
 def summarizing(
     plan: PlannerOutput, kind: QueryType, evidence: ExecutorOutput, image: LoadedImage, reference: LoadedImage | None
 ) -> None:
-    """Of what the answer will be made, and in which mode."""
+    """The evidence that goes into the answer, and the mode of answering."""
     mode = "scoring" if kind is QueryType.SCORING else "explanation/QA"
     distortions, scores = sum(map(len, (evidence.distortion_analysis or {}).values())), len(evidence.scores)
-    against = reference.source if reference else None
+    name = reference.source if reference else None
     logger.info(
         "summarizer: query type %s, %s mode, %d analysed distortions, %d tool scores, image %s, reference %s",
-        *(plan.query_type, mode, distortions, scores, image.source, against),
+        *(plan.query_type, mode, distortions, scores, image.source, name),
         extra=event(
             "summarizing",
             query_type=kind.value,
@@ -108,15 +114,14 @@ def summarizing(
             distortions=distortions,
             tool_scores=scores,
             failures=evidence.failures,
-            reference=against,
+            reference=name,
         ),
     )
 
 
-def scored(score: float, evidence: ExecutorOutput, levels: dspy.Prediction, expectation: float) -> None:
-    """How the score came about: the mean of ``tools`` scores, the levels' probabilities and their expectation."""
+def scored(score: float, evidence: ExecutorOutput, levels: Scored, expectation: float) -> None:
+    """The fused score, the tools' mean, and the level probabilities with their expectation."""
     mean = evidence.overall_mean
-    p: Probabilities = levels.probabilities
     logger.info(
         "scored: %.2f (%s) of a tool mean of %s and a level expectation of %.2f from %s",
         *(score, level_name(score), "none" if mean is None else f"{mean:.2f}", expectation, levels.source),
@@ -127,9 +132,9 @@ def scored(score: float, evidence: ExecutorOutput, levels: dspy.Prediction, expe
             tool_mean=mean,
             tools=len(evidence.overall_scores),
             level_expectation=expectation,
-            probabilities={str(level): share for level, share in p.items()},
+            probabilities={str(level): share for level, share in levels.probabilities.items()},
             probability_source=levels.source,
-            probability_mass=levels.get("mass"),
+            probability_mass=levels.mass,
         ),
     )
 
@@ -140,39 +145,39 @@ def concluded(answer: float | str, reasoning: str) -> None:
 
 
 def stays(iteration: int, doubts: Sequence[str]) -> None:
-    """The evidence carries the answer, whatever doubts there are."""
-    told = event("replan", need_replan=False, reason=None, iteration=iteration, doubts=[*doubts])
-    logger.info("replan: not needed, iteration %d", iteration, extra=told)
+    """The evidence is sufficient; ``doubts`` remain."""
+    fields = event("replan", need_replan=False, reason=None, iteration=iteration, doubts=[*doubts])
+    logger.info("replan: not needed, iteration %d", iteration, extra=fields)
 
 
 def replans(reason: str, iteration: int, limit: int) -> None:
-    """The evidence does not carry the answer: it is planned again, unless the limit is reached."""
+    """The evidence is not sufficient: plan again, unless the limit is reached."""
     again = iteration < limit
-    told = event("replan", need_replan=again, reason=reason, iteration=iteration, doubts=[])
+    fields = event("replan", need_replan=again, reason=reason, iteration=iteration, doubts=[])
     if again:
-        logger.info("replan: need_replan=true, reason: %s, iteration %d", reason, iteration, extra=told)
+        logger.info("replan: need_replan=true, reason: %s, iteration %d", reason, iteration, extra=fields)
     else:
-        logger.warning("replan: the limit of %d iterations is reached, still: %s", limit, reason, extra=told)
+        logger.warning("replan: the limit of %d iterations is reached, still: %s", limit, reason, extra=fields)
 
 
 def asked(stage: str, attempt: int, attempts: int) -> None:
-    """A model is asked; what, is told at DEBUG."""
-    told = event("asked", stage=stage, attempt=attempt, attempts=attempts)
-    logger.info("%s: asked, attempt %d of %d", stage, attempt, attempts, extra=told)
+    """A model is asked. The prompt is logged separately, at level DEBUG."""
+    fields = event("asked", stage=stage, attempt=attempt, attempts=attempts)
+    logger.info("%s: asked, attempt %d of %d", stage, attempt, attempts, extra=fields)
 
 
 def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
-    """A model's answer was accepted: what it took."""
-    taken = {**spent.to_json(), "cached": bool(spent.cached), "seconds": round(seconds, 3)}
-    came = "from the cache" if spent.cached else f"{spent.input_tokens} + {spent.output_tokens} tokens"
+    """A model's answer was accepted: its calls, tokens and time."""
+    usage = {**spent.to_json(), "cached": bool(spent.cached), "seconds": round(seconds, 3)}
+    tokens = "from the cache" if spent.cached else f"{spent.input_tokens} + {spent.output_tokens} tokens"
     logger.info(
-        *("%s: answered in %.2f s, %s", stage, seconds, came),
-        extra=event("answered", stage=stage, attempt=attempt, **taken),
+        *("%s: answered in %.2f s, %s", stage, seconds, tokens),
+        extra=event("answered", stage=stage, attempt=attempt, **usage),
     )
 
 
 def done(result: dspy.Prediction, seconds: float) -> None:
-    """The answer stands, and what it all took."""
+    """The final answer, with the calls, tokens and time of all stages."""
     spent = total(result.usage_by_stage)
     logger.info(
         "done: %s in %.2f s, %d calls, %d + %d tokens",
@@ -188,5 +193,5 @@ def done(result: dspy.Prediction, seconds: float) -> None:
     )
 
 
-def _by_region(told: Mapping[str, Any]) -> str:
-    return "; ".join(f"{region}: {what or 'nothing'}" for region, what in told.items())
+def _by_region(found: Mapping[str, Any]) -> str:
+    return "; ".join(f"{region}: {what or 'nothing'}" for region, what in found.items())

@@ -1,9 +1,7 @@
-"""Whether to plan again: rules find the gaps, and a judge is asked only about doubts that rules cannot decide."""
+"""Whether to plan again: rules find gaps in the evidence; a judge is asked about doubts that rules cannot decide."""
 
 import logging
 from collections.abc import Sequence
-
-import dspy
 
 from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.errors import Unanswered
@@ -11,8 +9,9 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.evidence import contradictions, format_evidence, gaps, uncertainties
-from agenticiqa.programs.stages.flow import Call, Flow, Stage
-from agenticiqa.signatures.replan import DecideReplan
+from agenticiqa.programs.stages.flow import Computed, Flow, call
+from agenticiqa.programs.stages.protocols import Decided, Verdict
+from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, PlannerOutput, SummarizerOutput
 
 logger = logging.getLogger(__name__)
@@ -20,52 +19,44 @@ logger = logging.getLogger(__name__)
 HISTORY_LIMIT = 10
 
 
-class Replan(Stage):
-    """Decides after each answer. Without a judge (offline) doubts are told in the answer, but do not replan."""
+class Replan(Computed[Decided]):
+    """Decides after each answer. Without a judge (offline) doubts are mentioned in the answer, but do not replan."""
 
-    def __init__(self, judge: CheckedPredict | None = None) -> None:
+    def __init__(self, judge: CheckedPredict[Decision] | None = None) -> None:
         super().__init__()
         self.judge = judge
 
-    def steps(
+    def compute(
         self,
-        query: str,
         plan: PlannerOutput,
         evidence: ExecutorOutput,
         result: SummarizerOutput,
+        verdict: Verdict,
         iteration: int,
         max_iterations: int,
-        verdict: dspy.Prediction | None = None,
-    ) -> Flow[dspy.Prediction]:
-        """A prediction of ``result`` (with ``need_replan`` and ``replan_reason`` set) and ``retries``.
-
-        ``verdict`` is the judge's (``verdict`` below) where it was asked before; else it is asked here.
-        """
-        if result.quality_reasoning == PARSING_FAILED:  # a model that cannot answer would not answer better again
-            return dspy.Prediction(result=result, retries=verdict.retries if verdict else [])
-        if verdict is None:
-            verdict = yield from self.verdict(query, plan, evidence, iteration, max_iterations)
-        reasons = gaps(plan, evidence) or verdict.reasons
-        if not reasons:
+    ) -> Decided:
+        """See ``protocols.Replan``."""
+        if result.quality_reasoning == PARSING_FAILED:  # the model would not give a usable answer next time, either
+            return Decided(result, verdict.rejected_answers)
+        reason = "; ".join(gaps(plan, evidence) or verdict.reasons)
+        if not reason:
             progress.stays(iteration, doubts(evidence))
-            return dspy.Prediction(result=result, retries=verdict.retries)
-        reason = "; ".join(reasons)
+            return Decided(result, verdict.rejected_answers)
         progress.replans(reason, iteration, max_iterations)
-        if iteration >= max_iterations:
-            return dspy.Prediction(result=result, retries=verdict.retries)
-        again = result.model_copy(update={"need_replan": True, "replan_reason": reason})
-        return dspy.Prediction(result=again, retries=verdict.retries)
+        if iteration < max_iterations:
+            result = result.model_copy(update={"need_replan": True, "replan_reason": reason})
+        return Decided(result, verdict.rejected_answers)
 
     def verdict(
         self, query: str, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int
-    ) -> Flow[dspy.Prediction]:
-        """A prediction of ``reasons`` to plan again as the judge sees them, and ``retries``.
+    ) -> Flow[Verdict]:
+        """Asks the judge, but only about doubts without a gap, and only while planning again is still allowed.
 
-        It is asked only about doubts that are no gaps, and while planning again is still allowed.
+        A judge that gives no usable decision has no reasons to plan again.
         """
         doubtful = doubts(evidence)
         if self.judge is None or not doubtful or gaps(plan, evidence) or iteration >= max_iterations:
-            return dspy.Prediction(reasons=[], retries=[])
+            return Verdict()
         inputs = {
             "query": query,
             "plan": plan.model_dump_json(),
@@ -73,21 +64,21 @@ class Replan(Stage):
             "doubts": "\n".join(doubtful),
         }
         try:
-            reply = yield Call(self.judge, {"inputs": inputs})
+            reply = yield from call(self.judge, inputs=inputs)
         except Unanswered as gave_up:
-            told = event("fallback", stage="replan", reason="the judge gave no usable decision")
-            logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=told)
-            return dspy.Prediction(reasons=[], retries=gave_up.account)
+            fields = event("fallback", stage=gave_up.stage, reason="the judge gave no usable decision")
+            logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=fields)
+            return Verdict(rejected_answers={gave_up.stage: gave_up.account})
         reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
-        return dspy.Prediction(reasons=reasons, retries=reply.retries)
+        return Verdict(reasons, reply.rejected_answers)
 
 
 def doubts(evidence: ExecutorOutput) -> list[str]:
-    """What rules find doubtful in the evidence, but cannot decide about."""
+    """What rules find doubtful in the evidence, but cannot decide: contradictions and stated uncertainty."""
     return [*contradictions(evidence), *uncertainties(evidence)]
 
 
-def judge(*, backend: Backend | None = None, attempts: int = 3) -> CheckedPredict:
+def judge(*, backend: Backend | None = None, attempts: int = 3) -> CheckedPredict[Decision]:
     """The judge that asks a model."""
     return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts)
 

@@ -19,7 +19,7 @@ from agenticiqa.programs.tools.metrics.fr_fusion import consensus, consensus_dam
 from agenticiqa.programs.tools.metrics.gradient import fsim, fsim_damage, gmsd, gmsd_damage, mdsi, mdsi_damage
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi, haarpsi_damage
 from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST as LEARNED_SMALLEST
-from agenticiqa.programs.tools.metrics.learned_iqa import learned_damage, learned_quality, opinion_of
+from agenticiqa.programs.tools.metrics.learned_iqa import learned_damage, learned_quality, learned_quality_of
 from agenticiqa.programs.tools.metrics.naturalness import BRISQUE_SMALLEST, NIQE_SMALLEST, brisque, niqe, niqe_map
 from agenticiqa.programs.tools.metrics.piqe import SMALLEST as PIQE_SMALLEST
 from agenticiqa.programs.tools.metrics.piqe import piqe, piqe_map
@@ -199,7 +199,7 @@ NO_REFERENCE = (
         description="People's mean opinion as a linear reading of a recognition network's activations foretells it.",
         source="own, on EfficientNet-Lite0 (Tan and Le 2019, ICML); see quality_model.md",
         cost_ms=60,
-        measure=SharedMeasure(learned_quality, lambda image: opinion_of(image).score),
+        measure=SharedMeasure(learned_quality, learned_quality_of),
         map=learned_damage,
         map_start=1.6,
         map_end=3.2,

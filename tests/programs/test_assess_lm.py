@@ -184,7 +184,7 @@ def test_a_letter_that_was_not_offered_is_sent_back(photo: Path) -> None:
         result = program_for(server)(photo, OPTIONS)
     assert result.final_answer == "C"
     assert "A, B, C" in field_of(server.of("answer")[1], "correction")
-    assert list(result.retries) == ["summarize"]
+    assert list(result.retries) == ["answering"]
 
 
 def test_a_question_why_is_answered_in_words(photo: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_tool_that_only_the_model_made_up_is_sent_back(photo: Path) -> None:
     made_up = plan(required_tool=["MAGIQ"], flags={**ALL, "tool_selection": False})
     with fake_server(by_stage({**SCRIPT, "plan": [made_up, plan()]})) as server:
         result = program_for(server)(photo)
-    assert "MAGIQ" in result.retries["plan"][0]
+    assert "MAGIQ" in result.retries["planner"][0]
     assert result.plan.required_tool is None
 
 
@@ -322,7 +322,7 @@ def test_a_plan_against_the_rules_is_sent_back_and_mended(photo: Path) -> None:
     undecided = plan(reference_mode="Full-Reference")
     with fake_server(by_stage({**SCRIPT, "plan": [wrong, undecided, plan()]})) as server:
         result = program_for(server)(photo)
-    first, second = result.retries["plan"]
+    first, second = result.retries["planner"]
     assert "tool_execution" in first
     assert "No-Reference" in second
     assert [first.rstrip(".") in field_of(server.of("plan")[1], "correction")] == [True]
@@ -333,7 +333,7 @@ def test_after_the_last_attempt_the_rules_set_the_flags(photo: Path) -> None:
     with fake_server(by_stage({**SCRIPT, "plan": plan(flags=NONE)})) as server:
         result = program_for(server)(photo)
     assert len(server.of("plan")) == 3
-    assert len(result.retries["plan"]) == 3
+    assert len(result.retries["planner"]) == 3
     assert result.plan.plan.model_dump() == ALL
 
 
@@ -350,7 +350,7 @@ def test_without_any_plan_the_rules_may_plan(photo: Path) -> None:
     with fake_server(by_stage({**SCRIPT, "plan": bad_json()})) as server:
         result = program_for(server, planner={"on_failure": "rules"})(photo)
     assert result.plan.plan.model_dump() == ALL
-    assert len(result.retries["plan"]) == 3
+    assert len(result.retries["planner"]) == 3
     assert isinstance(result.final_answer, float)
 
 
@@ -365,7 +365,9 @@ def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
     assert (result.final_answer, result.quality_reasoning) == (UNABLE, PARSING_FAILED)
     assert (result.quality_score, result.iteration_count) == (None, 0)
     assert not result.summarizer_result.need_replan
-    assert len(result.retries["summarize"]) == 3
+    assert {stage: len(reasons) for stage, reasons in result.retries.items()} == {
+        "scoring" if query == RATE else "answering": 3
+    }
     assert len(server.of("plan")) == 1
     assert json.dumps(to_json(result), allow_nan=False)
 
@@ -385,7 +387,7 @@ def test_without_probabilities_the_level_in_the_reasoning_counts(photo: Path) ->
     assert len(server.of("assessment")) == 3
     assert result.summarizer_result.probability_source == "reasoning"
     assert result.summarizer_result.quality_probs["2"] == pytest.approx(0.7)
-    assert len(result.retries["summarize"]) == 3
+    assert len(result.retries["scoring"]) == 3
 
 
 def test_probabilities_in_place_of_their_logarithms_are_sent_back(photo: Path) -> None:
@@ -499,7 +501,7 @@ def test_async_gives_what_sync_gives(photo: Path, query: str) -> None:
     with fake_server(by_stage({**script, "analysis": [bad_json(), analyse("slight")]})) as server:
         again = asyncio.run(program_for(server).acall(photo, query))
     assert comparable(sync) == comparable(again)
-    assert len(sync.retries["distortion_analysis"]) == 1
+    assert len(sync.retries["distortion analysis"]) == 1
 
 
 @pytest.fixture
@@ -544,10 +546,10 @@ def test_usage_and_retries_are_those_of_the_whole_run(photo: Path) -> None:
     with fake_server(by_stage(script)) as server:
         result = program_for(server)(photo)
     assert {stage: len(reasons) for stage, reasons in result.retries.items()} == {
-        "plan": 1,
-        "distortion_detection": 1,
-        "tool_selection": 1,
-        "summarize": 1,
+        "planner": 1,
+        "distortion detection": 1,
+        "tool selection": 1,
+        "scoring": 1,
     }
     assert len(server.requests) == 9
     spent = result.usage["vllm/test"]

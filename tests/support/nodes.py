@@ -10,11 +10,16 @@ import yaml
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.graph import AgenticIQAState
-from agenticiqa.programs.stages.executor import Analyst, Detector, Executor, Selector
+from agenticiqa.programs.stages.analyst import Analyst
+from agenticiqa.programs.stages.answerer import Answerer
+from agenticiqa.programs.stages.detector import Detector
+from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.stages.replan import Replan, judge
-from agenticiqa.programs.stages.summarizer import Answerer, Scorer, Summarizer
+from agenticiqa.programs.stages.scorer import Scorer
+from agenticiqa.programs.stages.selector import Selector
+from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
 from support.engine import ScriptedEngine, scripted_backend
@@ -115,15 +120,12 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
 
 def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
     """The program whose every stage asks one model, around a toolbox of the test's own."""
+    executor = Executor(
+        Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools, Locator(backend=backend)
+    )
     return AgenticIQA(
-        planner=Planner(tools, backend=backend),
-        executor=Executor(
-            Detector(backend=backend),
-            Analyst(backend=backend),
-            Selector(backend=backend),
-            tools,
-            Locator(backend=backend),
-        ),
+        planner=Planner(tools, backend=backend, prefetch=executor.prefetch),
+        executor=executor,
         summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
         replan=Replan(judge(backend=backend)),
         max_replan_iterations=max_replan_iterations,

@@ -46,6 +46,11 @@ def opinion_of(image: "LoadedImage") -> Opinion:
     return image.memo.once("opinion", lambda: opinion(image.pixels))
 
 
+def learned_quality_of(image: "LoadedImage") -> float:
+    """As ``learned_quality``, computed once per loaded image."""
+    return opinion_of(image).score
+
+
 def learned_quality(image: RGB) -> float:
     """The score in [1, 5] alone, higher is better."""
     return opinion(image).score

@@ -317,7 +317,7 @@ def test_a_server_without_log_probabilities_gives_none() -> None:
 
 def test_the_wait_that_a_busy_server_asks_for_is_kept(waits: list[float]) -> None:
     with fake_server(in_turn(rate_limited(0.25), STAND)) as server:
-        assert ask(to(server, max_retries=1)).retries == []
+        assert ask(to(server, max_retries=1)).rejected_answers == {}
         assert len(server.requests) == 2
     assert waits == pytest.approx([0.28], rel=0.12)
 
@@ -325,7 +325,7 @@ def test_the_wait_that_a_busy_server_asks_for_is_kept(waits: list[float]) -> Non
 @pytest.mark.parametrize("fault", [rate_limited(), server_error(), cut_connection()])
 def test_a_passing_fault_is_retried_and_is_no_attempt_of_the_stage(fault: Reply, waits: list[float]) -> None:
     with fake_server(in_turn(fault, fault, STAND)) as server:
-        assert ask(to(server, max_retries=2)).retries == []
+        assert ask(to(server, max_retries=2)).rejected_answers == {}
         assert len(server.requests) == 3
     assert waits == pytest.approx([1.125, 2.25], rel=0.12)
 
@@ -364,8 +364,9 @@ def test_a_server_that_is_not_there_surfaces_as_an_outage() -> None:
 def test_a_bad_answer_is_told_to_the_model_and_never_taken_for_an_outage(bad: Reply) -> None:
     with fake_server(in_turn(bad, STAND)) as server:
         reply = ask(to(server), attempts=2)
-        assert (reply.answer, len(reply.retries)) == (Decision(**STAND), 1)
-        assert reply.retries[0] in str(server.requests[1])
+        ((reason,),) = reply.rejected_answers.values()
+        assert reply.answer == Decision(**STAND)
+        assert reason in str(server.requests[1])
     with fake_server(bad) as server, pytest.raises(Unanswered):
         ask(to(server), attempts=1)
 

@@ -24,8 +24,10 @@ from agenticiqa.programs.backends.connect import Backend, connect
 from agenticiqa.programs.backends.ledger import Spent, keeping
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import load
+from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.programs.stages.summarizer import Answerer, Scorer
+from agenticiqa.programs.stages.protocols import Scored
+from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, field_of, in_turn
@@ -147,7 +149,7 @@ def test_a_fault_that_passes_is_waited_for_and_costs_no_attempt(name: str, waits
     dialect, make, expected, _, _ = PASSING[name]
     with provider_server(dialect, in_turn(make(dialect), ANSWER), key=KEY) as server, spent() as took:
         reply = ask(asked_of(server))
-    assert (reply.answer, reply.retries) == (Decision(**STAND), [])
+    assert (reply.answer, reply.rejected_answers) == (Decision(**STAND), {})
     assert waits == expected[:1]
     assert (took.calls, took.retries) == (2, 1)
 
@@ -290,7 +292,7 @@ def test_an_unusable_answer_is_sent_back_with_the_reason(name: str, waits: list[
         reply = ask(asked_of(server), attempts=3)
     assert reply.answer == Decision(**STAND)
     assert len(server.seen) == 2
-    (reason,) = reply.retries
+    ((reason,),) = reply.rejected_answers.values()
     assert why in reason
     assert reason.rstrip(".") in field_of(server.seen[1].as_chat(), "correction")
     assert waits == [], "it is no fault of the server"
@@ -325,7 +327,7 @@ READ: dict[str, str] = {
 def test_what_stands_around_an_answer_costs_no_further_call(name: str, form: Any) -> None:
     with provider_server(VLLM, READ[name], key=KEY) as server:
         reply = ask(asked_of(server, structured_outputs=form), attempts=3)
-    assert (reply.answer, reply.retries, len(server.seen)) == (Decision(**STAND), [], 1)
+    assert (reply.answer, reply.rejected_answers, len(server.seen)) == (Decision(**STAND), {}, 1)
 
 
 @pytest.fixture(scope="module")
@@ -333,7 +335,7 @@ def photo(examples: Path) -> Path:
     return examples / "astronaut_blur.png"
 
 
-def score(server: ProviderServer, photo: Path, **changes: Any) -> dspy.Prediction:
+def score(server: ProviderServer, photo: Path, **changes: Any) -> Scored:
     scorer = Scorer(backend=connect(asked_of(server, **changes)))
     return scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
 
@@ -343,7 +345,7 @@ def test_a_number_that_is_none_is_sent_back(photo: Path, number: str) -> None:
     good = json.dumps({"assessment": ASSESSMENT})
     with provider_server(VLLM, in_turn(good.replace("-0.3", number), good), key=KEY) as server:
         reply = score(server, photo)
-    assert "finite" in reply.retries[0]
+    assert "finite" in reply.rejected_answers["scoring"][0]
     assert (len(server.seen), reply.source) == (2, "quality_probs")
 
 
@@ -354,7 +356,7 @@ def test_a_letter_that_was_not_offered_is_sent_back(photo: Path) -> None:
         given: dict[str, Any] = {"query": "Blurry?", "evidence": ExecutorOutput(), "reference": None}
         reply = answerer(image=load(photo), options={"A": "Yes", "B": "No"}, **given)
     assert reply.final_answer == "B"
-    assert "none of the letters offered (A, B)" in reply.retries[0]
+    assert "none of the letters offered (A, B)" in reply.rejected_answers["answering"][0]
     assert len(server.seen) == 2
 
 
@@ -380,7 +382,7 @@ def test_log_probabilities_are_read_where_they_cover_the_levels(photo: Path) -> 
 def test_without_log_probabilities_the_written_ones_count(photo: Path, dialect: Dialect, answer: Any) -> None:
     with provider_server(dialect, answer, key=KEY) as server:
         reply = score(server, photo, logprobs=True)
-    assert (reply.source, reply.retries, len(server.seen)) == ("quality_probs", [], 1)
+    assert (reply.source, reply.rejected_answers, len(server.seen)) == ("quality_probs", {}, 1)
     assert max(reply.probabilities, key=reply.probabilities.get) == 3
 
 

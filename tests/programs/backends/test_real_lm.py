@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import dspy
 import jsonschema  # type: ignore[import-untyped]
@@ -31,17 +31,21 @@ from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.backends.engine import AsyncEngine
 from agenticiqa.programs.backends.gguf import GgufEngine
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.offline.stages import RulePlanner
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.executor import Selector
 from agenticiqa.programs.stages.plan_rules import violations
 from agenticiqa.programs.stages.planner import Planner
+from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.programs.stages.replan import judge
+from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures import executor, summarizer
 from agenticiqa.signatures.replan import Decision
 from agenticiqa.signatures.types import Strict
 
 pytestmark = pytest.mark.real_lm
+
+R = TypeVar("R", bound=StageResult)
 
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 ATTEMPTS = 2
@@ -140,31 +144,35 @@ def asking(text: str, max_tokens: int = 16) -> lm15.Request:
     return lm15.Request(model="gguf/smollm2", messages=(lm15.Message.user(text),), config=config)
 
 
-def tried(ask: Callable[[], dspy.Prediction]) -> tuple[dspy.Prediction | None, list[str]]:
+def tried(ask: Callable[[], R]) -> tuple[R | None, list[str]]:
     """The reply, ``None`` when no attempt gave a usable one, and what was wrong with each rejected attempt."""
     try:
         reply = ask()
     except Unanswered as gave_up:
         return None, gave_up.reasons
-    return reply, reply.retries
+    return reply, [reason for reasons in reply.rejected_answers.values() for reason in reasons]
 
 
 def test_the_planner_ends_with_a_plan_by_the_rules(listening: Listening, toolbox_of_two: dict[str, Tool]) -> None:
     planner = Planner(
-        toolbox_of_two, backend=backend(listening, 200), attempts=ATTEMPTS, sees_images=False, on_failure="rules"
+        toolbox_of_two,
+        backend=backend(listening, 200),
+        attempts=ATTEMPTS,
+        sees_images=False,
+        fallback=RulePlanner(toolbox_of_two),
     )
-    planned = planner(image=None, query="Is the vehicle blurry?", reference=None, earlier="")
+    planned = planner(image=None, query="Is the vehicle blurry?", reference=None, feedback="")
     assert violations(planned.plan, reference_given=False, known_tools=toolbox_of_two) == []
     listening.assert_valid()
-    listening.assert_retries_are_real(planned.retries, ATTEMPTS)
+    listening.assert_retries_are_real(planned.rejected_answers.get("planner", []), ATTEMPTS)
 
 
 def test_the_selector_gives_a_known_tool_for_each_distortion_or_says_that_it_has_none(
     listening: Listening, toolbox_of_two: dict[str, Tool]
 ) -> None:
     select = Selector(backend=backend(listening, 160), attempts=ATTEMPTS)
-    cards = list(toolbox_of_two.values())
-    reply, retries = tried(lambda: select(distortion_set={"vehicle": ["Blurs"]}, cards=cards))
+    tools = list(toolbox_of_two.values())
+    reply, retries = tried(lambda: select(distortion_set={"vehicle": ["Blurs"]}, tools=tools))
     if reply is not None:
         assert list(reply.selected_tools) == ["vehicle"]
         assert reply.selected_tools["vehicle"].keys() == {"Blurs"}

@@ -23,7 +23,7 @@ from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.images import load, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.fusion import softmax
-from agenticiqa.programs.stages.summarizer import Scorer
+from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan
 from agenticiqa.signatures.replan import DecideReplan

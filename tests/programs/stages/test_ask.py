@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, Reply
 from support.engine import ScriptedEngine, scripted_backend, scripted_lm
 from support.fake_server import Body, field_of, images_of, text_of
 
@@ -45,7 +45,7 @@ def say(level: int, reason: str = "seen") -> str:
     return json.dumps({"verdict": {"level": level, "reason": reason}})
 
 
-def asked(backend: Backend | None, attempts: int = 3) -> CheckedPredict:
+def asked(backend: Backend | None, attempts: int = 3) -> CheckedPredict[Verdict]:
     return CheckedPredict(Judge, stage="judging", backend=backend, attempts=attempts)
 
 
@@ -61,7 +61,7 @@ def test_a_good_answer_is_typed_and_needs_no_retry() -> None:
     backend, engine = scripted_backend([say(4)])
     reply = asked(backend)(about())
     assert reply.answer == Verdict(level=4, reason="seen")
-    assert reply.retries == []
+    assert reply.rejected_answers == {}
     assert len(engine.requests) == 1
 
 
@@ -75,7 +75,7 @@ def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> Non
     assert "Return ONLY valid JSON" in told
     for field in ("level", "reason", "colour"):
         assert f"{field}:" in told
-        assert f"{field}:" in reply.retries[0]
+        assert f"{field}:" in reply.rejected_answers["judging"][0]
     assert "correction" not in text_of(engine.bodies[0])
 
 
@@ -95,7 +95,7 @@ def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> Non
 def test_every_kind_of_bad_answer_is_named_as_what_it_is(bad: str, why: str) -> None:
     backend, engine = scripted_backend([bad, say(3)])
     reply = asked(backend)(about())
-    assert why in reply.retries[0]
+    assert why in reply.rejected_answers["judging"][0]
     assert why in correction(engine.bodies[1])
 
 
@@ -162,7 +162,7 @@ def test_a_check_of_the_stage_rejects_with_its_own_words() -> None:
     backend, engine = scripted_backend([say(2), say(3)])
     reply = asked(backend)(about(), check=refuse_even)
     assert reply.answer.level == 3
-    assert reply.retries == ["level 2 is even, give an odd one"]
+    assert reply.rejected_answers == {"judging": ["level 2 is even, give an odd one"]}
     assert "level 2 is even, give an odd one. Return ONLY valid JSON." in correction(engine.bodies[1])
 
 
@@ -201,7 +201,7 @@ def test_the_fallback_answers_when_the_primary_stays_out_of_reach_and_that_is_lo
     backend, primary, fallback = both([outage("down")], [say(5)])
     with caplog.at_level(logging.WARNING):
         reply = asked(backend)(about())
-    assert (reply.answer.level, reply.retries) == (5, [])
+    assert (reply.answer.level, reply.rejected_answers) == (5, {})
     assert (len(primary.requests), len(fallback.requests)) == (1, 1)
     assert "test/primary is out of reach" in caplog.text
 
@@ -233,8 +233,8 @@ def test_the_whole_exchange_replays_from_the_cache_without_asking_again() -> Non
     first = asked(backend)(about())
     again = asked(backend)(about())
     assert len(engine.requests) == 3
-    assert (again.answer, again.retries) == (first.answer, first.retries)
-    assert len(first.retries) == 2
+    assert again == first
+    assert len(first.rejected_answers["judging"]) == 2
 
 
 def test_a_cached_bad_answer_is_not_replayed_for_ever() -> None:
@@ -255,7 +255,7 @@ def test_async_gives_what_sync_gives() -> None:
     async_backend, engine = scripted_backend(script)
     expected = asked(sync_backend)(about(), check=refuse_even)
     reply = asyncio.run(asked(async_backend).acall(about(), check=refuse_even))
-    assert (reply.answer, reply.retries) == (expected.answer, expected.retries)
+    assert reply == expected
     assert len(engine.requests) == 3
     failing, _ = scripted_backend([lm15.TimeoutError("slow")])
     with pytest.raises(dspy.LMTimeoutError):
@@ -276,7 +276,7 @@ def test_many_threads_share_one_module_without_mixing_their_exchanges() -> None:
         replies = list(pool.map(lambda number: module(about(str(number))), range(40)))
     for number, reply in enumerate(replies):
         assert reply.answer == Verdict(level=number % 5 + 1, reason=str(number))
-        assert len(reply.retries) == number % 2
+        assert len(reply.rejected_answers.get("judging", [])) == number % 2
     assert len(engine.requests) == 60
 
 
@@ -284,11 +284,11 @@ def test_many_tasks_share_one_module_without_mixing_their_exchanges() -> None:
     backend, _ = scripted_backend(by_query)
     module = asked(backend)
 
-    async def together() -> list[dspy.Prediction]:
+    async def together() -> list[Reply[Verdict]]:
         return await asyncio.gather(*(module.acall(about(str(number))) for number in range(40)))
 
     for number, reply in enumerate(asyncio.run(together())):
-        assert (reply.answer.reason, len(reply.retries)) == (str(number), number % 2)
+        assert (reply.answer.reason, len(reply.rejected_answers)) == (str(number), number % 2)
 
 
 def test_an_optimizer_finds_the_predictor_and_one_trace_entry_per_accepted_answer() -> None:

@@ -1,17 +1,21 @@
 """Flows: written once, run sync and async, with independent parts side by side."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 
 import dspy
 import pytest
 
-from agenticiqa.programs.stages.flow import Call, Flow, Stage, arun, run
+from agenticiqa.programs.stages import flow as flow_module
+from agenticiqa.programs.stages.flow import Flow, Stage, arun, call, call_under, run, together
 
 
 def in_loop(flow: Flow[Any]) -> Any:
@@ -30,15 +34,17 @@ def fail(message: str) -> None:
     raise LookupError(message)
 
 
-def doubled(number: int) -> Flow[int]:
-    return (yield Call(double, {"number": number}))
+def ready(number: int) -> Flow[int]:
+    """A flow that wants nothing done."""
+    return number
+    yield
 
 
 @both_ways
 def test_a_call_gives_its_result_to_the_flow_and_the_flow_its_own(drive: Drive) -> None:
     def flow() -> Flow[str]:
-        first = yield Call(double, {"number": 2})
-        second = yield from doubled(first)
+        first = yield from call(double, 2)
+        second = yield from call(double, number=first)
         return f"{first}, {second}"
 
     assert drive(flow()) == "4, 8"
@@ -46,59 +52,85 @@ def test_a_call_gives_its_result_to_the_flow_and_the_flow_its_own(drive: Drive) 
 
 @both_ways
 def test_a_flow_without_any_call_is_a_flow(drive: Drive) -> None:
-    def flow() -> Flow[int]:
-        return 7
-        yield
+    assert drive(ready(7)) == 7
 
-    assert drive(flow()) == 7
+
+@both_ways
+def test_settings_hold_for_one_call_only(drive: Drive) -> None:
+    def flow() -> Flow[list[int]]:
+        inside = yield from call_under({"max_errors": 17}, lambda: dspy.settings.max_errors)
+        after = yield from call(lambda: dspy.settings.max_errors)
+        return [inside, after]
+
+    assert drive(flow()) == [17, dspy.settings.max_errors]
 
 
 @both_ways
 def test_the_results_of_parts_come_in_the_order_of_the_parts(drive: Drive) -> None:
-    def flow() -> Flow[list[int]]:
-        return (yield [doubled(number) for number in range(5)])
+    first_may_end = threading.Event()
 
-    assert drive(flow()) == [0, 2, 4, 6, 8]
+    def slow() -> int:
+        first_may_end.wait(10)
+        return 1
 
-
-@both_ways
-def test_no_parts_give_no_results(drive: Drive) -> None:
-    def flow() -> Flow[list[int]]:
-        return (yield [])
-
-    assert drive(flow()) == []
+    assert drive(together(call(slow), call(first_may_end.set))) == (1, None)
 
 
 @both_ways
 def test_parts_run_side_by_side(drive: Drive) -> None:
     """Two parts that each wait for the other; one after the other, they would never end."""
     meeting = threading.Barrier(2, timeout=10)
-
-    def part() -> Flow[int]:
-        return (yield Call(meeting.wait, {}))
-
-    def flow() -> Flow[list[int]]:
-        return (yield [part(), part()])
-
-    assert sorted(drive(flow())) == [0, 1]
+    assert sorted(drive(together(call(meeting.wait), call(meeting.wait)))) == [0, 1]
 
 
 @both_ways
 def test_parts_may_have_parts(drive: Drive) -> None:
-    def inner(number: int) -> Flow[int]:
-        return sum((yield [doubled(number), doubled(number + 1)]))
+    inner = together(together(call(double, 1), call(double, 2)), together(call(double, 10), ready(5)))
+    assert drive(inner) == ((2, 4), (20, 5))
 
-    def flow() -> Flow[list[int]]:
-        return (yield [inner(1), inner(10)])
 
-    assert drive(flow()) == [6, 42]
+@both_ways
+def test_parts_that_want_nothing_done_have_their_results_too(drive: Drive) -> None:
+    assert drive(together(ready(1), ready(2))) == (1, 2)
+    assert drive(together(ready(1), call(double, 2))) == (1, 4)
+    assert drive(together(call(double, 2), ready(1))) == (4, 1)
+
+
+@pytest.mark.parametrize("other", [lambda: ready(1), lambda: failing_at_once()])
+def test_a_part_that_is_left_alone_runs_in_the_same_thread(
+    other: Callable[[], Flow[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline nothing is asked while an answer is made, so nothing should cost a thread."""
+
+    def none_of_these(workers: int) -> ThreadPoolExecutor:
+        raise AssertionError(f"{workers} threads for one part")
+
+    monkeypatch.setattr(flow_module, "ThreadPoolExecutor", none_of_these)
+    threads: list[int] = []
+
+    def note() -> None:
+        threads.append(threading.get_ident())
+
+    def part() -> Flow[None]:
+        yield from call(note)
+        yield from call(note)
+
+    for flow in (together(other(), part()), together(part(), other())):
+        with contextlib.suppress(LookupError):
+            run(flow)
+    assert threads == [threading.get_ident()] * 4
+
+
+def failing_at_once() -> Flow[int]:
+    raise LookupError("at once")
+    yield
 
 
 @both_ways
 def test_an_error_is_raised_where_the_flow_waits_and_may_be_handled_there(drive: Drive) -> None:
     def flow() -> Flow[str]:
         try:
-            yield Call(fail, {"message": "lost"})
+            yield from call(fail, "lost")
         except LookupError as error:
             return f"handled {error.args[0]}"
         return "not raised"
@@ -108,21 +140,20 @@ def test_an_error_is_raised_where_the_flow_waits_and_may_be_handled_there(drive:
 
 @both_ways
 def test_an_error_that_nobody_handles_reaches_the_caller(drive: Drive) -> None:
-    def flow() -> Flow[None]:
-        yield Call(fail, {"message": "lost"})
-
     with pytest.raises(LookupError, match="lost"):
-        drive(flow())
+        drive(call(fail, "lost"))
 
 
 @both_ways
 def test_an_error_that_the_flow_raises_itself_reaches_the_caller(drive: Drive) -> None:
     def flow() -> Flow[None]:
-        yield Call(double, {"number": 1})
+        yield from call(double, 1)
         raise LookupError("its own")
 
     with pytest.raises(LookupError, match="its own"):
         drive(flow())
+    with pytest.raises(LookupError, match="at once"):
+        drive(failing_at_once())
 
 
 @both_ways
@@ -132,43 +163,67 @@ def test_every_part_runs_to_its_end_before_an_error_of_one_is_raised(drive: Driv
 
     def failing() -> Flow[None]:
         failed.set()
-        yield Call(fail, {"message": "lost"})
+        yield from call(fail, "lost")
 
     def patient() -> Flow[None]:
-        yield Call(failed.wait, {"timeout": 10})
-        yield from doubled(1)
+        yield from call(failed.wait, timeout=10)
+        yield from call(double, 1)
         ended.set()
 
-    def flow() -> Flow[list[None]]:
-        return (yield [failing(), patient()])
-
     with pytest.raises(LookupError, match="lost"):
-        drive(flow())
+        drive(together(failing(), patient()))
     assert ended.is_set()
 
 
 @both_ways
+def test_a_part_runs_to_its_end_though_the_other_failed_at_once(drive: Drive) -> None:
+    ended: list[int] = []
+
+    def patient() -> Flow[None]:
+        ended.append((yield from call(double, 1)))
+
+    with pytest.raises(LookupError, match="at once"):
+        drive(together(failing_at_once(), patient()))
+    with pytest.raises(LookupError, match="at once"):
+        drive(together(patient(), failing_at_once()))
+    assert ended == [2, 2]
+
+
+@both_ways
 def test_the_first_parts_error_is_the_one_that_is_raised(drive: Drive) -> None:
-    def part(message: str) -> Flow[None]:
-        yield Call(fail, {"message": message})
-
-    def flow() -> Flow[list[None]]:
-        return (yield [part("first"), part("second")])
-
     with pytest.raises(LookupError, match="first"):
-        drive(flow())
+        drive(together(call(fail, "first"), call(fail, "second")))
+    with pytest.raises(LookupError, match="first"):
+        drive(together(call(fail, "first"), failing_at_once()))
 
 
 @both_ways
 def test_parts_see_dspys_settings_of_whoever_runs_the_flow(drive: Drive) -> None:
     def seen() -> Flow[int]:
-        return (yield Call(lambda: dspy.settings.max_errors, {}))
-
-    def flow() -> Flow[list[int]]:
-        return (yield [seen(), seen()])
+        return (yield from call(lambda: int(dspy.settings.max_errors)))
 
     with dspy.context(max_errors=41):
-        assert drive(flow()) == [41, 41]
+        assert drive(together(seen(), seen())) == (41, 41)
+
+
+@both_ways
+def test_what_a_part_sets_in_its_context_it_can_reset_after_a_call(drive: Drive) -> None:
+    """Begun in one thread and brought to its end in another, a part stays in one context."""
+    variable = ContextVar("variable", default=0)
+
+    @contextlib.contextmanager
+    def setting(number: int) -> Any:
+        token = variable.set(number)
+        yield
+        variable.reset(token)
+
+    def part(number: int) -> Flow[int]:
+        with setting(number):
+            return (yield from call(variable.get))
+
+    assert drive(together(part(1), part(2))) == (1, 2)
+    assert drive(together(part(1), ready(2))) == (1, 2)
+    assert variable.get() == 0
 
 
 @both_ways
@@ -177,49 +232,43 @@ def test_the_trace_and_the_usage_of_every_part_are_collected_in_one(drive: Drive
         dspy.settings.trace.append(number)
         dspy.settings.usage_tracker.add_usage("model", {"tokens": number})
 
-    def part(number: int) -> Flow[None]:
-        yield Call(note, {"number": number})
-
-    def flow() -> Flow[list[None]]:
-        return (yield [part(1), part(2)])
-
     with dspy.context(trace=[]), dspy.track_usage() as usage:
-        drive(flow())
+        drive(together(call(note, 1), call(note, 2)))
         assert sorted(dspy.settings.trace) == [1, 2]
     assert usage.get_total_tokens() == {"model": {"tokens": 3}}
 
 
-class Half(Stage):
+class Half(Stage[tuple[float, str]]):
     """A stage around another module."""
 
     def __init__(self, inner: dspy.Module) -> None:
         super().__init__()
         self.inner = inner
 
-    def steps(self, number: int) -> Flow[dspy.Prediction]:
-        reply = yield Call(self.inner, {"number": number})
-        return dspy.Prediction(half=reply.number / 2, how=reply.how)
+    def steps(self, number: int) -> Flow[tuple[float, str]]:
+        seen, how = yield from call(self.inner, number=number)
+        return seen / 2, how
 
 
-class RunRecord(dspy.Module):
+class HowCalled(dspy.Module):
     """A module that tells which of its two ways it was called."""
 
-    def forward(self, number: int) -> dspy.Prediction:
-        return dspy.Prediction(number=number, how="sync")
+    def forward(self, number: int) -> tuple[int, str]:
+        return number, "sync"
 
-    async def aforward(self, number: int) -> dspy.Prediction:
-        return dspy.Prediction(number=number, how="async")
+    async def aforward(self, number: int) -> tuple[int, str]:
+        return number, "async"
 
 
 def test_a_stage_calls_modules_the_way_that_it_is_called() -> None:
-    stage = Half(RunRecord())
-    assert stage(number=3).toDict() == {"half": 1.5, "how": "sync"}
-    assert asyncio.run(stage.acall(number=3)).toDict() == {"half": 1.5, "how": "async"}
+    stage = Half(HowCalled())
+    assert stage(number=3) == stage(3) == (1.5, "sync")
+    assert asyncio.run(stage.acall(number=3)) == (1.5, "async")
 
 
 def test_a_stage_refuses_what_its_steps_do_not_name() -> None:
     with pytest.raises(TypeError, match="nombre"):
-        Half(RunRecord())(nombre=3)
+        Half(HowCalled())(nombre=3)
 
 
 def test_in_an_event_loop_plain_functions_run_beside_it() -> None:
@@ -227,11 +276,7 @@ def test_in_an_event_loop_plain_functions_run_beside_it() -> None:
 
     async def both() -> bool:
         released = threading.Event()
-
-        def flow() -> Flow[bool]:
-            return (yield Call(released.wait, {"timeout": 10}))
-
-        task = asyncio.create_task(arun(flow()))
+        task = asyncio.create_task(arun(call(released.wait, timeout=10)))
         await asyncio.sleep(0)
         released.set()
         return await task
@@ -250,12 +295,6 @@ def test_ctrl_c_is_raised_once_the_parts_side_by_side_have_ended() -> None:
         time.sleep(0.2)
         ended.set()
 
-    def part(target: Callable[[], None]) -> Flow[None]:
-        yield Call(target, {})
-
-    def flow() -> Flow[None]:
-        yield [part(interrupted), part(lambda: None)]
-
     with pytest.raises(KeyboardInterrupt):
-        run(flow())
+        run(together(call(interrupted), call(double, 1)))
     assert ended.is_set()

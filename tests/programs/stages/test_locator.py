@@ -18,8 +18,10 @@ from agenticiqa.programs.cli.render import card
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.offline.stages import MeasuredAnalyst, MeasuredDetector, SaliencyLocator, TableSelector
 from agenticiqa.programs.result import to_json
+from agenticiqa.programs.stages.analyst import Analyst
+from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.evidence import format_evidence
-from agenticiqa.programs.stages.executor import Analyst, Detector, Executor
+from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.tools import TOOLS, Tool, toolbox
 from agenticiqa.signatures.types import UNABLE, PlannerOutput
@@ -164,7 +166,7 @@ def test_a_box_that_cannot_be_is_sent_back_with_the_reason(image: LoadedImage, w
     assert stages(engine) == ["location", "location", "analysis"]
     assert why in field_of(engine.bodies[1], "correction")
     assert result.evidence.boxes == {VEHICLE: pixels_of(BOX, image)}
-    assert len(result.retries["localisation"]) == 1
+    assert len(result.rejected_answers["localisation"]) == 1
 
 
 def test_a_region_that_the_model_does_not_find_is_said_so(image: LoadedImage) -> None:
@@ -185,7 +187,7 @@ def test_a_model_that_never_gives_a_box_is_a_failure_and_the_whole_image_is_meas
     result = execute(executor, image, planned)
     assert stages(engine) == ["location"] * 3 + ["analysis"]
     assert "left < right" in result.evidence.failures["localisation"]
-    assert len(result.retries["localisation"]) == 3
+    assert len(result.rejected_answers["localisation"]) == 3
     assert result.evidence.boxes == {VEHICLE: None}
     assert field_of(engine.bodies[-1], "boxes") == "none"
     assert "No box was found for vehicle: the whole image was measured." in result.evidence.notes

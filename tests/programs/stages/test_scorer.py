@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import dspy
 import pytest
 from pydantic import ValidationError
 
@@ -17,7 +16,8 @@ from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
-from agenticiqa.programs.stages.summarizer import Scorer
+from agenticiqa.programs.stages.protocols import Scored
+from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.summarizer import Assessment
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, Level
@@ -43,7 +43,7 @@ def token(text: str, shares: Mapping[str, float] | None = None) -> dict[str, Any
     return {"token": text, "logprob": top[0]["logprob"], "bytes": None, "top_logprobs": top}
 
 
-def score(server: Server, photo: Path, **changes: Any) -> dspy.Prediction:
+def score(server: Server, photo: Path, **changes: Any) -> Scored:
     stage = StageConfig(backend="vllm.test", api_base=server.url, max_retries=0, **{"logprobs": True, **changes})
     scorer = Scorer(backend=connect(stage), attempts=1)
     return scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
@@ -76,7 +76,7 @@ def test_a_cached_answer_gives_the_same_probabilities_as_the_live_one(photo: Pat
         live, cached = score(server, photo), score(server, photo)
     assert len(server.requests) == 1
     assert (ledger.stages["scoring"].calls, ledger.stages["scoring"].cached) == (1, 1)
-    assert cached.toDict() == live.toDict()
+    assert cached == live
     assert live.source == "logprobs"
 
 

@@ -1,0 +1,46 @@
+"""The Analyst: a model rates the severity of every distortion of every region (paper, Sec. 3.2)."""
+
+import json
+
+from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.images import LoadedImage, prompt_inputs
+from agenticiqa.programs.images.regions import told
+from agenticiqa.programs.stages.ask import CheckedPredict, require_same
+from agenticiqa.programs.stages.flow import Flow, Stage, call
+from agenticiqa.programs.stages.protocols import Analyzed
+from agenticiqa.signatures.executor import Analysis, AnalyzeDistortions
+from agenticiqa.signatures.types import Boxes, Distortions
+
+
+class Analyst(Stage[Analyzed]):
+    """Asks a model how severe each distortion is, and how one can tell. Without distortions nothing is asked."""
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+        super().__init__()
+        self.ask: CheckedPredict[Analysis] = CheckedPredict(
+            AnalyzeDistortions, stage="distortion analysis", backend=backend, attempts=attempts
+        )
+
+    def steps(
+        self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
+    ) -> Flow[Analyzed]:
+        """See ``protocols.Analyst``."""
+        present = {region: names for region, names in distortion_set.items() if names}
+        if not present:
+            return Analyzed({region: [] for region in distortion_set})
+        pairs = {(region, name) for region, names in present.items() for name in names}
+
+        def check(answer: Analysis) -> None:
+            analyzed = {(row.region, row.type) for row in answer.distortion_analysis}
+            require_same("pairs of region and distortion", analyzed, pairs)
+
+        inputs = {
+            **prompt_inputs(image, reference),
+            "query": query,
+            "distortion_set": json.dumps(present, ensure_ascii=False),
+            "boxes": told(boxes, image.size),
+        }
+        reply = yield from call(self.ask, inputs=inputs, check=check)
+        rows = reply.answer.by_region()
+        analysis = {region: rows.get(region, []) for region in distortion_set}
+        return Analyzed(analysis, rejected_answers=reply.rejected_answers)

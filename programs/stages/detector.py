@@ -1,0 +1,40 @@
+"""The Detector: a model finds the distortions of each region (paper, Sec. 3.2)."""
+
+import json
+
+from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.images import LoadedImage, prompt_inputs
+from agenticiqa.programs.images.regions import told
+from agenticiqa.programs.stages.ask import CheckedPredict, require_same
+from agenticiqa.programs.stages.flow import Flow, Stage, call
+from agenticiqa.programs.stages.protocols import Detected
+from agenticiqa.signatures.executor import DetectDistortions, Detection
+from agenticiqa.signatures.types import Boxes
+
+
+class Detector(Stage[Detected]):
+    """Asks a model which distortions each region has."""
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+        super().__init__()
+        self.ask: CheckedPredict[Detection] = CheckedPredict(
+            DetectDistortions, stage="distortion detection", backend=backend, attempts=attempts
+        )
+
+    def steps(
+        self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
+    ) -> Flow[Detected]:
+        """See ``protocols.Detector``."""
+
+        def check(answer: Detection) -> None:
+            require_same("regions", set(answer.by_region()), set(regions))
+
+        inputs = {
+            **prompt_inputs(image, reference),
+            "query": query,
+            "query_scope": json.dumps(regions, ensure_ascii=False),
+            "boxes": told(boxes, image.size),
+        }
+        reply = yield from call(self.ask, inputs=inputs, check=check)
+        found = reply.answer.by_region()
+        return Detected({region: found[region] for region in regions}, rejected_answers=reply.rejected_answers)

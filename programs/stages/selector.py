@@ -1,0 +1,43 @@
+"""The Selector: a model chooses, from their descriptions, the tools that measure distortions (paper, Sec. 3.2)."""
+
+import json
+
+from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, require_same
+from agenticiqa.programs.stages.flow import Flow, Stage, call
+from agenticiqa.programs.stages.protocols import Selected
+from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.signatures.executor import Selection, SelectTools
+from agenticiqa.signatures.types import Distortions
+
+
+class Selector(Stage[Selected]):
+    """Asks a model, by text only, which tool suits which distortion. Without distortions nothing is asked."""
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+        super().__init__()
+        self.ask: CheckedPredict[Selection] = CheckedPredict(
+            SelectTools, stage="tool selection", backend=backend, attempts=attempts
+        )
+
+    def steps(self, distortion_set: Distortions, tools: list[Tool]) -> Flow[Selected]:
+        """See ``protocols.Selector``."""
+        present = {region: names for region, names in distortion_set.items() if names}
+        if not present:
+            return Selected({})
+        pairs = {(region, name) for region, names in present.items() for name in names}
+        available = [tool.name for tool in tools]
+
+        def check(answer: Selection) -> None:
+            chosen = {(row.region, row.distortion) for row in answer.selected_tools}
+            require_same("pairs of region and distortion", chosen, pairs)
+            unknown = sorted({row.tool for row in answer.selected_tools} - set(available))
+            if unknown:
+                raise Rejected(f"there is no tool {', '.join(unknown)}; the available tools are {', '.join(available)}")
+
+        inputs = {
+            "available_tools": "\n".join(tool.line() for tool in tools),
+            "distortion_set": json.dumps(present, ensure_ascii=False),
+        }
+        reply = yield from call(self.ask, inputs=inputs, check=check)
+        return Selected(reply.answer.by_region(), reply.rejected_answers)

@@ -1,0 +1,71 @@
+"""The tools of one run: which apply, which measure what, and how one is run on the whole image or on a region."""
+
+from collections.abc import Mapping, Sequence
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.regions import SMALLEST, crop, grown
+from agenticiqa.programs.stages.protocols import ToolSelection
+from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool
+from agenticiqa.signatures.types import OVERALL, Box, Distortions, ToolCall
+
+
+def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
+    """The full-reference tools with a reference, else the no-reference ones; none that needs a larger image."""
+    kind, side = "FR" if reference is not None else "NR", min(image.size)
+    return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side]
+
+
+def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, Tool], reference: LoadedImage | None) -> None:
+    """Raises ToolError when a named tool is unknown, or is a full-reference one without a reference."""
+    for name in names:
+        if get_tool(name, toolbox).kind == "FR" and reference is None:
+            raise ToolError(f"{name} compares with a pristine reference, and none was given: give one with --reference")
+
+
+def named_tools(names: list[str], distortions: Distortions) -> ToolSelection:
+    """The tools that the question named, each for every distortion of each region, or for its quality overall.
+
+    The first tool stands under the distortion's own name, every further one under ``"<distortion> (<tool>)"``.
+    """
+    first, *more = names
+    selected: ToolSelection = {}
+    for region, found in distortions.items():
+        subjects: list[str] = [*found] or [OVERALL]
+        selected[region] = dict.fromkeys(subjects, first)
+        selected[region] |= {f"{subject} ({name})": name for name in more for subject in subjects}
+    return selected
+
+
+def with_overall(selected: ToolSelection, regions: list[str], tools: list[Tool]) -> ToolSelection:
+    """The selection with, for each region, the best tool for quality overall added."""
+    best = best_for(OVERALL, tools)
+    return {r: {**selected.get(r, {}), **({OVERALL: best.name} if best else {})} for r in regions}
+
+
+def run_in_box(
+    tool: Tool, image: LoadedImage, reference: LoadedImage | None, box: Box | None, *, region: str, distortion: str
+) -> ToolCall:
+    """Run one tool on the whole image, or on the crop of a box grown to the tool's smallest side.
+
+    The reference is cropped likewise. Raises nothing: a failure is recorded in the ToolCall.
+    """
+    if box is None:
+        return run_tool(tool, image, reference, region=region, distortion=distortion)
+    smallest = max(SMALLEST, tool.smallest)
+    part, pristine = crop(image, box, smallest), crop(reference, box, smallest) if reference else None
+    call = run_tool(tool, part, pristine, region=region, distortion=distortion)
+    return call.model_copy(update={"box": grown(box, image.size, smallest)})
+
+
+def scores(selected: ToolSelection, tool_log: Sequence[ToolCall]) -> dict[str, dict[str, tuple[str, float]]]:
+    """Region to distortion to the tool and its calibrated score, for every selected tool that gave one."""
+    measured = {(call.region, call.tool): call.calibrated for call in tool_log if call.calibrated is not None}
+    return {
+        region: {
+            distortion: (tool, measured[region, tool])
+            for distortion, tool in tools.items()
+            if (region, tool) in measured
+        }
+        for region, tools in selected.items()
+    }

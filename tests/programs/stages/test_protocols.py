@@ -1,0 +1,136 @@
+"""Every stage that asks a model, and every offline twin, has the signature of its Protocol."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, get_args, get_type_hints
+
+import pytest
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.offline import stages as offline
+from agenticiqa.programs.stages import protocols
+from agenticiqa.programs.stages.analyst import Analyst
+from agenticiqa.programs.stages.answerer import Answerer
+from agenticiqa.programs.stages.detector import Detector
+from agenticiqa.programs.stages.executor import Executor
+from agenticiqa.programs.stages.flow import Computed, Flow, Stage
+from agenticiqa.programs.stages.locator import Locator
+from agenticiqa.programs.stages.planner import Planner
+from agenticiqa.programs.stages.protocols import Planned
+from agenticiqa.programs.stages.replan import Replan
+from agenticiqa.programs.stages.scorer import Scorer
+from agenticiqa.programs.stages.selector import Selector
+from agenticiqa.programs.stages.summarizer import Summarizer
+
+IMPLEMENTED: dict[type, list[type]] = {
+    protocols.Planner: [Planner, offline.RulePlanner],
+    protocols.Executor: [Executor],
+    protocols.Locator: [Locator, offline.SaliencyLocator],
+    protocols.Detector: [Detector, offline.MeasuredDetector],
+    protocols.Analyst: [Analyst, offline.MeasuredAnalyst],
+    protocols.Selector: [Selector, offline.TableSelector],
+    protocols.Summarizer: [Summarizer],
+    protocols.Scorer: [Scorer, offline.MeasuredScorer],
+    protocols.Answerer: [Answerer, offline.EvidenceAnswerer],
+    protocols.Replan: [Replan],
+}
+PAIRS = [(protocol, stage) for protocol, stages in IMPLEMENTED.items() for stage in stages]
+
+
+def signature_of(function: Callable[..., Any], *, is_flow: bool) -> tuple[list[tuple[Any, ...]], Any]:
+    """Each parameter's name, kind, default and annotation, and what is returned, of a flow its result."""
+    hints = get_type_hints(function)
+    parameters = [
+        (name, parameter.kind, parameter.default, hints.get(name))
+        for name, parameter in inspect.signature(function).parameters.items()
+    ]
+    returned = hints["return"]
+    return parameters, get_args(returned)[2] if is_flow else returned
+
+
+def differs(protocol: type, stage: type) -> bool:
+    """Whether a stage's ``steps``, or a computed one's ``compute``, has another signature than the Protocol's call."""
+    is_flow = issubclass(stage, Stage)
+    here = signature_of(stage.steps if is_flow else stage.compute, is_flow=is_flow)  # type: ignore[attr-defined]
+    return here != signature_of(protocol.__call__, is_flow=False)
+
+
+@pytest.mark.parametrize(("protocol", "stage"), PAIRS)
+def test_a_stage_is_called_as_its_protocol_says(protocol: type, stage: type) -> None:
+    assert not differs(protocol, stage)
+
+
+def test_the_judge_is_asked_as_the_protocol_says() -> None:
+    expected = signature_of(protocols.Replan.verdict, is_flow=True)
+    assert signature_of(Replan.verdict, is_flow=True) == expected
+
+
+def other_name(self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, f: str) -> Any:
+    """A parameter of another name."""
+
+
+def other_type(
+    self: Any, image: offline.LoadedImage, query: bytes, reference: offline.LoadedImage | None, feedback: str
+) -> Planned:
+    """A parameter of another type."""
+    raise NotImplementedError
+
+
+def other_result(
+    self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, feedback: str
+) -> str:
+    """Another result."""
+    raise NotImplementedError
+
+
+def one_more(
+    self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, feedback: str, at: int = 0
+) -> Planned:
+    """One parameter more."""
+    raise NotImplementedError
+
+
+def as_flow(
+    self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, feedback: str
+) -> Flow[str]:
+    """A flow of another result."""
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("function", [other_name, other_type, other_result, one_more])
+def test_a_difference_is_seen(function: Callable[..., Any]) -> None:
+    assert differs(protocols.Planner, type("Other", (Computed,), {"compute": function}))
+
+
+def test_a_difference_in_what_a_flow_results_in_is_seen() -> None:
+    assert differs(protocols.Planner, type("Other", (Stage,), {"steps": as_flow}))
+
+
+def test_every_protocol_has_its_stages_here() -> None:
+    defined = {value for value in vars(protocols).values() if isinstance(value, type) and Protocol in value.__bases__}
+    assert defined == {*IMPLEMENTED, protocols.StageResult}
+    twins = {value for value in vars(offline).values() if isinstance(value, type) and issubclass(value, Computed)}
+    assert twins - {Computed} == {stage for _, stage in PAIRS if stage.__module__ == offline.__name__}
+
+
+@pytest.mark.parametrize("protocol", IMPLEMENTED)
+def test_every_result_is_a_frozen_dataclass_that_tells_of_rejected_answers(protocol: type) -> None:
+    result = get_type_hints(protocol.__call__)["return"]
+    assert dataclasses.is_dataclass(result)
+    assert result.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert get_type_hints(result)["rejected_answers"] == protocols.RejectedAnswers
+
+
+def test_no_stage_imports_its_offline_twin() -> None:
+    """The program is composed in one place; a stage is given whatever offline part it needs."""
+    stages = [stage for _, stage in PAIRS if ".stages." in stage.__module__ and "offline" not in stage.__module__]
+    assert len(stages) == 10
+    for stage in stages:
+        assert ".offline" not in inspect.getsource(inspect.getmodule(stage))  # type: ignore[arg-type]
+
+
+def test_the_shipped_program_is_composed_of_them() -> None:
+    parts = {type(part) for _, part in AgenticIQA.offline().named_sub_modules()} - {AgenticIQA}
+    assert parts <= {stage for _, stage in PAIRS}
+    assert len(parts) == 10
