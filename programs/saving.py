@@ -17,6 +17,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.programs.errors import StateError
+from agenticiqa.programs.images.files import write_atomically
 
 PROGRAM = "AgenticIQA"
 
@@ -26,9 +27,13 @@ def fingerprints(program: dspy.Module) -> dict[str, str]:
     return {name: _fingerprint(predictor.signature) for name, predictor in program.named_predictors()}
 
 
+def prompts_of(program: dspy.Module) -> dict[str, Any]:
+    """For each predictor what tuning may change, as plain JSON types: instructions, field descriptions and examples."""
+    return {name: _bare(predictor).dump_state() for name, predictor in program.named_predictors()}
+
+
 def save(program: dspy.Module, path: str | os.PathLike[str], created_with: Mapping[str, Any]) -> None:
     """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header."""
-    state = {name: _bare(predictor).dump_state() for name, predictor in program.named_predictors()}
     header = {
         "program": PROGRAM,
         "version": version("agenticiqa"),
@@ -37,11 +42,7 @@ def save(program: dspy.Module, path: str | os.PathLike[str], created_with: Mappi
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "created_with": dict(created_with),
     }
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f"{target.name}.part")
-    draft.write_text(json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False), encoding="utf-8")
-    draft.replace(target)  # a crash half-way leaves the older file whole
+    write_atomically(path, json.dumps({"header": header, "state": prompts_of(program)}, indent=2, ensure_ascii=False))
 
 
 def load(program: dspy.Module, path: str | os.PathLike[str]) -> None:

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.wire import place
+from agenticiqa.programs.images.files import write_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -92,10 +92,7 @@ def remember(stage: StageConfig, seen: Capabilities) -> None:
     file = _file(stage)
     text = json.dumps({"backend": name_of(stage), "capabilities": asdict(seen)}, indent=2)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, suffix=".new", delete=False, encoding="utf-8") as new:
-            new.write(text)
-        os.replace(new.name, file)
+        write_atomically(file, text, private=True)
     except OSError as error:
         logger.warning("what %s can do is not kept, and is asked again next time: %s", name_of(stage), error)
 

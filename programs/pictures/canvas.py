@@ -1,11 +1,14 @@
 """A drawing sheet measured in inches from its lower left corner, on which text and panels keep to their places."""
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+
+from agenticiqa.programs.images.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,9 +70,9 @@ class Canvas:
 
     def save(self, path: Path) -> None:
         """Write a PNG, whole or not at all. Raises OSError."""
-        part = path.with_name(f"{path.name}.part")
-        self.figure.savefig(part, format="png", metadata={"Software": MADE_BY})
-        part.replace(path)
+        drawn = io.BytesIO()
+        self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY})
+        write_atomically(path, drawn.getvalue())
 
 
 def is_sheet(path: Path) -> bool:

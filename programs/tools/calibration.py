@@ -20,6 +20,7 @@ import numpy as np
 import yaml
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.images.files import write_atomically
 
 Betas: TypeAlias = tuple[float, float, float, float, float]
 
@@ -87,10 +88,7 @@ def write_profile(path: str | os.PathLike[str], curves: Mapping[str, Calibration
         for tool, curve in curves.items()
     }
     text = yaml.safe_dump({"tools": entries}, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
-    path = Path(path)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(HEADER + text, encoding="utf-8")
-    part.replace(path)
+    write_atomically(path, HEADER + text)
 
 
 @lru_cache(maxsize=8)

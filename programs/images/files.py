@@ -1,0 +1,51 @@
+"""The one way to hash a file, to write one as a whole, and to write down its name."""
+
+import hashlib
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+
+def sha256_of(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes as 64 hex digits. Reads in blocks, so size does not matter. Raises OSError."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, private: bool = False) -> None:
+    """Write a file as a whole: a reader, or a crash half-way, sees the old content or the new, nothing between.
+
+    Text is written as UTF-8, its line ends unchanged. Missing folders are made. A symbolic link still points to the
+    same file afterwards. An existing file keeps its permissions; a new one that is ``private`` only its owner may read.
+    What is not a regular file (``/dev/null``) is written to, not replaced. Raises OSError, and then leaves no temporary
+    file behind.
+    """
+    target = Path(os.path.realpath(path))
+    data = content.encode() if isinstance(content, str) else content
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because a rename does not cross file systems. The name is short, because the target's may be
+    # as long as allowed, and random, because several threads or processes may write the same file.
+    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        mode = 0o600 if private else 0o666
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file.write(data)
+        with suppress(FileNotFoundError):
+            draft.chmod(target.stat().st_mode & 0o7777)
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def printable_path(path: str | os.PathLike[str]) -> str:
+    r"""A path as text that UTF-8 and JSON can hold: bytes that are not UTF-8 become ``\xff``, the rest stays.
+
+    >>> printable_path(b"caf\xe9.png".decode("utf-8", "surrogateescape"))
+    'caf\\xe9.png'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
