@@ -1,40 +1,108 @@
-"""Finished rows on disk: one JSON line each, appended as it is done, so that nothing finished is ever lost."""
+"""Results on disk, one JSON line each, and which of them a later run need not compute again.
+
+A row belongs to what its :class:`Identity` names: this image (path and bytes), this reference (path and bytes), this
+question, these settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps::
+
+    with ResultsFile(path) as results:                        # reads the rows, repairs a last line that was cut short
+        resumed = resume(results.rows, wanted, identify)      # wanted: {job: its Identity}; identify: row -> Identity
+        ...                                                   # judge what is not in resumed.finished
+        results.append(row)
+
+Rows are never deleted. Where a job has several, the last one counts: see :func:`latest_rows`.
+"""
 
 import json
 import logging
 import os
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path
 
 logger = logging.getLogger(__name__)
 
+Row: TypeAlias = dict[str, Any]
+K = TypeVar("K", bound=Hashable)
+
+JOB_KEYS = ("image", "reference", "query")  # a later row with the same values replaces an earlier one
+
+OTHER_SETTINGS = "of another configuration"
+OTHER_BYTES = "of an image or reference that has changed"
+NO_SETTINGS = "without a record of their configuration"
+
+
+class Identity(NamedTuple):
+    """What a result belongs to; a field that the caller does not compare by is the same in all of its identities.
+
+    ``image`` and ``reference`` are names as the caller compares them (absolute paths, or names in a labels file), the
+    hashes are SHA-256 in hex (``None`` where the file cannot be read), ``run_fingerprint`` is that of the settings
+    (``batch.fingerprint``), ``None`` in rows of versions that did not write it.
+    """
+
+    image: str
+    image_sha256: str | None
+    reference: str | None
+    reference_sha256: str | None
+    query: str
+    run_fingerprint: str | None
+
+
+@dataclass(frozen=True)
+class Resumed(Generic[K]):
+    """What a file already holds: by job the row that still holds, and how many jobs are judged again, by reason."""
+
+    finished: dict[K, Row]
+    again: Counter[str]
+
 
 class ResultsFile:
-    """An append-only file of JSON lines.
+    """An append-only file of JSON lines, made with its folders if need be.
 
-    Opening repairs the one thing that an interrupted run can leave behind, a last line cut short: it is dropped (the
-    row was not finished) and what follows starts on a line of its own. ``rows`` are those that were there on opening.
-    Raises UserError for a file that is no journal, and leaves it as it is.
+    Opening repairs what an interrupted run can leave behind: a last line that was cut short is dropped (that row was
+    not finished), and what is appended starts on a line of its own. ``rows`` are those that were there on opening.
+
+    Raises UserError, in one line, for a path that cannot be written and for a file that holds anything but JSON
+    objects, which is left as it is.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("a+b")
+        shown = printable_path(path)
         try:
-            self.rows = self._read()
-        except UserError:
+            if self.path.exists() and not self.path.is_file():
+                kind = "a folder" if self.path.is_dir() else "a device"
+                raise UserError(f"{shown}: expected a file to write results to, found {kind}; name another file")
+            if not self.path.parent.exists():
+                self.path.parent.mkdir(parents=True)
+            self._file = self.path.open("a+b", buffering=0)  # so that a write that fails leaves nothing to write later
+        except OSError as error:
+            raise UserError(
+                f"{shown}: results cannot be written there ({error.strerror}); name another file"
+            ) from error
+        try:
+            self.rows = self._read(shown)
+        except BaseException:
             self._file.close()
             raise
 
-    def append(self, row: dict[str, Any]) -> None:
-        """Write one finished row through to the operating system. Raises ValueError for NaN or infinity."""
-        line = json.dumps(row, ensure_ascii=False, allow_nan=False)
-        self._file.write(f"{line}\n".encode())
-        self._file.flush()
+    def append(self, row: Row) -> None:
+        """Write one finished row through to the operating system.
+
+        Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves part of a line behind.
+        """
+        data = f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n".encode()
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError:
+            self._file.truncate(end)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -44,26 +112,77 @@ class ResultsFile:
     ) -> None:
         self._file.close()
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self, shown: str) -> list[Row]:
         self._file.seek(0)
         lines = self._file.read().splitlines(keepends=True)
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         for number, line in enumerate(lines, 1):
             row = _row(line)
             if row is not None:
                 rows.append(row)
             elif number == len(lines) and not line.endswith(b"\n"):
-                logger.warning("%s: the last line was cut short by an interruption and is judged again", self.path)
+                logger.warning("%s: the last line was cut short by an interruption; that row is computed again", shown)
                 self._file.truncate(sum(map(len, lines[:-1])))
                 return rows
             else:
-                raise UserError(f"{self.path}: line {number} is not a JSON object; move the file away")
+                raise UserError(f"{shown}: line {number} is not a JSON object; move the file away")
         if lines and not lines[-1].endswith(b"\n"):
             self._file.write(b"\n")
         return rows
 
 
-def _row(line: bytes) -> dict[str, Any] | None:
+def resume(rows: Iterable[Row], wanted: Mapping[K, Identity], identify: Callable[[Row], Identity]) -> Resumed[K]:
+    """Match the rows of a file to the jobs that are wanted now.
+
+    A row whose identity equals a job's is that job's result; of several, the last. A job that only has rows of the same
+    image, reference and question, but of other bytes or settings, is to be judged again, and is counted under the
+    reason that the last of these rows gives. Rows with an ``error`` are not results.
+    """
+    results: dict[Identity, Row] = {}
+    last: dict[tuple[str, str | None, str], Identity] = {}
+    for row in rows:
+        if "error" not in row:
+            identity = identify(row)
+            results[identity] = row
+            last[_job(identity)] = identity
+    finished = {job: results[identity] for job, identity in wanted.items() if identity in results}
+    again = Counter(
+        _reason(last[_job(identity)], identity)
+        for job, identity in wanted.items()
+        if job not in finished and _job(identity) in last
+    )
+    return Resumed(finished, again)
+
+
+def latest_rows(rows: Sequence[Row], keys: Sequence[str] = JOB_KEYS) -> list[Row]:
+    """The rows without those that a later row of the same job replaces, in the order of the file.
+
+    The job is what ``keys`` name. A row with an ``error`` replaces no result. How many were replaced is logged as a
+    warning, so that nobody takes the number of lines for the number of images.
+    """
+    latest: dict[tuple[Any, ...], int] = {}
+    for number, row in enumerate(rows):
+        job = tuple(row.get(key) for key in keys)
+        if "error" not in row or job not in latest or "error" in rows[latest[job]]:
+            latest[job] = number
+    if replaced := len(rows) - len(latest):
+        logger.warning(
+            "%d of %d rows are left out: later rows of the same image and question count", replaced, len(rows)
+        )
+    return [rows[number] for number in sorted(latest.values())]
+
+
+def _job(identity: Identity) -> tuple[str, str | None, str]:
+    return identity.image, identity.reference, identity.query
+
+
+def _reason(kept: Identity, wanted: Identity) -> str:
+    if kept.run_fingerprint is None:
+        return NO_SETTINGS
+    return OTHER_SETTINGS if kept.run_fingerprint != wanted.run_fingerprint else OTHER_BYTES
+
+
+def _row(line: bytes) -> Row | None:
     try:
         row = json.loads(line)
     except ValueError:

@@ -2,11 +2,22 @@
 
 import json
 import logging
+import os
+import resource
 from pathlib import Path
 
 import pytest
 
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.results_file import (
+    NO_SETTINGS,
+    OTHER_BYTES,
+    OTHER_SETTINGS,
+    Identity,
+    ResultsFile,
+    Row,
+    latest_rows,
+    resume,
+)
 from agenticiqa.programs.errors import UserError
 
 
@@ -94,3 +105,117 @@ def test_a_number_that_json_has_not_is_refused_and_leaves_no_half_row(tmp_path: 
             journal.append({"score": bad})
         journal.append({"score": 1.0})
     assert rows_of(path) == [{"score": 1.0}]
+
+
+# --- where no results can be written --------------------------------------------------------------------------------
+
+
+def test_a_path_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    os.mkfifo(tmp_path / "pipe")
+    bad = {"": "found a folder", "file/run.jsonl": "Not a directory", "pipe": "found a device", "x" * 300: "too long"}
+    for name, reason in bad.items():
+        with pytest.raises(UserError, match=reason) as caught:
+            ResultsFile(tmp_path / name)
+        assert "\n" not in str(caught.value)
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+def test_a_path_that_cannot_be_written_has_a_printable_message(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    path.mkdir()
+    with pytest.raises(UserError, match=r"\\xff: expected a file"):
+        ResultsFile(path)
+
+
+def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
+    """A limit of the file's size ends a write as a full disk does: after a part of it."""
+    path = tmp_path / "run.jsonl"
+    row: dict[str, object] = {"text": "x" * 700}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with ResultsFile(path) as journal:
+        journal.append(row)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with pytest.raises(OSError, match="large"):
+                journal.append(row)
+            journal.append({"n": 1})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert rows_of(path) == [row, {"n": 1}]
+
+
+# --- which rows still hold ------------------------------------------------------------------------------------------
+
+A = Identity("/album/a.png", "a1", None, None, "Sharp?", "settings")
+
+
+def row_of(identity: Identity, **more: object) -> Row:
+    return {**identity._asdict(), **more}
+
+
+def identify(row: Row) -> Identity:
+    return Identity(*(row.get(name) for name in Identity._fields))
+
+
+def test_a_row_of_the_same_job_is_not_computed_again() -> None:
+    resumed = resume([row_of(A, score=3)], {"job": A}, identify)
+    assert resumed.finished == {"job": row_of(A, score=3)}
+    assert not resumed.again
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (A._replace(image="/album/b.png"), None),
+        (A._replace(query="Noisy?"), None),
+        (A._replace(reference="/album/r.png", reference_sha256="r1"), None),
+        (A._replace(image_sha256="a2"), OTHER_BYTES),
+        (A._replace(run_fingerprint="another"), OTHER_SETTINGS),
+        (A._replace(run_fingerprint=None), NO_SETTINGS),
+        (A._replace(run_fingerprint=None, image_sha256="a2"), NO_SETTINGS),
+    ],
+    ids=["image", "question", "reference", "bytes", "settings", "older version", "older version, bytes"],
+)
+def test_a_row_of_anything_else_is_no_result_of_this_job(other: Identity, reason: str | None) -> None:
+    resumed = resume([row_of(other)], {"job": A}, identify)
+    assert resumed.finished == {}
+    assert resumed.again == ({reason: 1} if reason else {})
+
+
+def test_other_bytes_of_the_reference_are_another_result() -> None:
+    compared = A._replace(reference="/r.png", reference_sha256="r1")
+    resumed = resume([row_of(compared)], {"job": compared._replace(reference_sha256="r2")}, identify)
+    assert (resumed.finished, resumed.again) == ({}, {OTHER_BYTES: 1})
+
+
+def test_two_images_of_the_same_bytes_are_two_jobs() -> None:
+    copy = A._replace(image="/album/copy.png")
+    resumed = resume([row_of(A)], {"first": A, "second": copy}, identify)
+    assert set(resumed.finished) == {"first"}
+
+
+def test_of_several_rows_of_a_job_the_last_one_counts() -> None:
+    rows = [row_of(A, score=1), row_of(A, score=2), row_of(A, error="broken")]
+    assert resume(rows, {"job": A}, identify).finished["job"]["score"] == 2
+
+
+def test_a_configuration_that_was_used_before_finds_its_rows_again() -> None:
+    rows = [row_of(A, score=1), row_of(A._replace(run_fingerprint="other"), score=2)]
+    assert resume(rows, {"job": A}, identify).finished["job"]["score"] == 1
+
+
+def test_readers_get_the_last_row_of_each_job_and_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    first, second, other = ({"image": name, "query": "?", "score": n} for n, name in enumerate("aab"))
+    with caplog.at_level(logging.WARNING):
+        assert latest_rows([first, other, second]) == [other, second]
+    assert "1 of 3 rows are left out" in caplog.text
+    caplog.clear()
+    assert latest_rows([second, other]) == [second, other]
+    assert not caplog.text
+
+
+def test_a_failure_replaces_no_result_but_a_result_a_failure() -> None:
+    failed, row, again = ({"image": "a", **more} for more in ({"error": "x"}, {"score": 1}, {"error": "y"}))
+    assert latest_rows([failed, row, again]) == [row]
+    assert latest_rows([failed, again]) == [again]

@@ -1,0 +1,60 @@
+"""What determines the results of a run beside its images and question, and one short digest of it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import dspy
+
+from agenticiqa.configs import STAGES, Config
+from agenticiqa.programs.saving import prompts_of
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.tools.calibration import load_profile
+
+# How a model is reached may change between two halves of a run; which model is asked, and what, may not.
+TRANSPORT = frozenset(
+    {
+        "api_base",
+        "fallback_api_base",
+        "api_key_env",
+        "fallback_api_key_env",
+        "timeout",
+        "max_retries",
+        "price",
+    }
+)
+HEX_DIGITS = 16
+
+
+def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
+    """What determines the results of ``program``, made from ``config``, as plain JSON types.
+
+    ``version`` of this package; ``config`` as its profile resolves it, without how a model is reached and without the
+    cache; ``calibration``, a digest of the curves themselves, whatever their file is called; ``prompts``, a digest of
+    instructions, field descriptions and worked examples, tuned or not; ``asked``, in which form each predictor's first
+    model is asked to answer, which a configuration may leave to a probe. No address of a server, no name of a key and
+    no path of a calibration is in it. Raises ToolError when the calibration cannot be read.
+    """
+    left_out = {**dict.fromkeys(STAGES, TRANSPORT), "cache": True, "profile": True, "calibration": True}
+    curves = {tool: [curve.betas, curve.raw_range] for tool, curve in load_profile(config.calibration).items()}
+    return {
+        "version": version("agenticiqa"),
+        "config": config.in_profile().model_dump(mode="json", exclude=left_out),
+        "calibration": digest(curves),
+        "prompts": digest(prompts_of(program)),
+        "asked": _asked(program),
+    }
+
+
+def digest(content: Any) -> str:
+    """The first 16 hex digits of the SHA-256 of plain JSON types; the order of keys does not count."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
+
+
+def _asked(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
+    asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
+    engines = {name: part.backend.lms[0].engine for name, part in asking.items() if part.backend.lms}
+    return {name: {"form": engine.form, "top_logprobs": engine.top_logprobs} for name, engine in engines.items()}
