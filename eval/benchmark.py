@@ -17,7 +17,8 @@ from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, within
 from agenticiqa.programs.backends.prepare import prepare
 from agenticiqa.programs.batch.cost import estimate
-from agenticiqa.programs.batch.judge_many import Failure, Job, judge_many
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import Failure, judge_many
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.cli import render
@@ -123,7 +124,7 @@ def judge_labels(
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
     outages = StopRule(workers)
-    for job, outcome in judge_many(program, jobs, workers, judged, outages.end_the_run):
+    for job, outcome in judge_many(program, jobs, workers, judged, outages.should_stop):
         if not isinstance(outcome, LimitReached):
             yield jobs[job], _row(jobs[job], query, outcome)
     if outages.ended_by:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agenticiqa.configs import load_config
     from agenticiqa.programs.assess import AgenticIQA
-    from agenticiqa.programs.batch.judge_many import Job, judge_many
+    from agenticiqa.programs.batch.job import Job
+    from agenticiqa.programs.batch.judge_many import judge_many
     from agenticiqa.programs.pictures.draw import draw_assessment
 
 _HOMES = {
     "AgenticIQA": "agenticiqa.programs.assess",
-    "Job": "agenticiqa.programs.batch.judge_many",
+    "Job": "agenticiqa.programs.batch.job",
     "draw_assessment": "agenticiqa.programs.pictures.draw",
     "judge_many": "agenticiqa.programs.batch.judge_many",
     "load_config": "agenticiqa.configs",

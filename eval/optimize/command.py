@@ -18,7 +18,8 @@ from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.backends.prepare import prepare
-from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.assess import WORKERS
 from agenticiqa.programs.cli.options import OK, add_backend_arguments, config_from, limits_from

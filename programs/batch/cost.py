@@ -21,7 +21,7 @@ from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
-from agenticiqa.programs.batch.judge_many import Job
+from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.text_tokens import frame_tokens, schema_tokens, text_tokens
 from agenticiqa.programs.batch.typical_calls import Asking, Shelf, typical_askings
 from agenticiqa.programs.errors import ToolError

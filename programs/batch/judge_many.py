@@ -1,8 +1,8 @@
-"""One program over many images, side by side, each result handed over as it comes.
+"""Judge many images with one program, several at a time, and yield each result as it is finished.
 
-A program that asks a model waits most of the time: threads. One that only computes is kept to one core by Python's
-lock, so it is copied into processes, once there is enough to do to be worth their start. The figures are the same to
-the last bit either way.
+A program that asks a model spends its time waiting, so its images are judged in threads. One that only computes is held
+to one core by Python's global lock, so it is copied into processes once there are enough images to be worth starting
+them. The results are the same to the last bit, whatever the number of workers and the order of the images.
 """
 
 import contextvars
@@ -14,17 +14,17 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from queue import LifoQueue, SimpleQueue
+from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
 import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import Halted, LimitReached, current, set_current
+from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 
@@ -36,26 +36,22 @@ Failure: TypeAlias = AgenticIQAError | dspy.LMError
 IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are judged while a process starts
 LONG_SECONDS = 5.0  # of processor time: when fewer images have taken as long, they are large ones
 
-SMALLER = "judge it again with fewer workers, or a smaller copy of it"
+ADVICE = "judge it again with fewer workers, or a smaller copy of it"
+
+WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again to abort"
+WAITING_FOR_MODEL = (
+    "interrupted: nothing more is sent to a model; waiting for its answers about the %d images under way; press Ctrl-C "
+    "again to abort"
+)
 
 
-@dataclass(frozen=True)
-class Job:
-    """One image to judge, with its question and, if there is one, its reference."""
-
-    image: Path
-    query: str
-    reference: Path | None = None
-    resize_reference: bool = False
-
-
-def itself(result: dspy.Prediction) -> dspy.Prediction:
-    """The result as it is."""
+def unchanged(result: dspy.Prediction) -> dspy.Prediction:
+    """The result itself: the default of ``postprocess``."""
     return result
 
 
 def never(outcome: object) -> bool:
-    """Judge them all."""
+    """False: the default of ``stop_when``."""
     return False
 
 
@@ -63,29 +59,31 @@ def judge_many(
     program: AgenticIQA,
     jobs: Iterable[Job],
     workers: int,
-    then: Callable[[dspy.Prediction], T] = itself,
-    enough: Callable[[T | Failure], bool] = never,
+    postprocess: Callable[[dspy.Prediction], T] = unchanged,
+    stop_when: Callable[[T | Failure], bool] = never,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
-    """Judge every job, ``workers`` at a time; yields each with its result, or with the error that it ended in.
+    """Judge every job, ``workers`` at a time; yields each job with its result, or with the error that it ended in.
 
-    ``then`` is applied to each result where the image was judged, so that no more has to be kept, or sent over from
-    another process, than what it returns: ``result.to_json``, say. An error of ours that it raises is that job's.
+    Results come in the order in which they are finished. ``postprocess`` is applied to each where it was made, so that
+    only what it returns (``result.to_json``, say) is kept, or sent from another process. An error of ours that it
+    raises is the job's outcome.
 
-    A program of which every stage computes is run in processes, at most one for every 8 images, or right here when
-    that makes one. (Images so large that fewer have taken 5 s of processor time get processes, too.) ``then`` and its
-    result must be picklable for that, and not be defined in the running script. Otherwise there are threads.
+    A program of which every stage only computes runs in processes, at most one for every 8 images, or in this thread if
+    that makes one. (Images so large that fewer took 5 s of processor time get processes, too.) ``postprocess`` and what
+    it returns must be picklable for that, and not be defined in the running script; otherwise threads are used.
 
-    An outcome for which ``enough`` is true ends the run: no more is begun, nothing more is sent to a model, what comes
-    to its end without is yielded. Outcomes that only tell of the end itself (Halted, a second LimitReached) are not.
+    When ``stop_when`` is true of an outcome (it is called in one thread at a time), no further job begins, nothing more
+    is sent to a model, and jobs under way that finish without are still yielded. Outcomes that only report the stop
+    itself (Halted, a second LimitReached) are not yielded.
 
-    Begun or waiting are at most two jobs for each worker, so memory does not grow with their number. At Ctrl-C nothing
-    more is sent to a model; jobs that have not begun, or would have to ask again, are dropped, those that come to their
-    end without are waited for and yielded, and then KeyboardInterrupt is raised.
+    At most two jobs per worker are begun or waiting, so memory does not grow with their number. At Ctrl-C jobs that
+    have not begun, or would have to ask a model again, are dropped; the others are finished and yielded, and then
+    KeyboardInterrupt is raised.
     """
-    judge = partial(_judge, program, then)
+    judge = partial(_judge, program, postprocess)
     upcoming = iter(jobs)
     if not _only_computes(program):
-        yield from _side_by_side(judge, upcoming, workers, enough)
+        yield from _side_by_side(judge, upcoming, workers, stop_when, WAITING_FOR_MODEL)
         return
     ahead, spent = deque(islice(upcoming, IMAGES_PER_PROCESS * workers)), 0.0
     while ahead and (processes := _worthwhile(workers, len(ahead), spent)) < 2:
@@ -93,44 +91,66 @@ def judge_many(
         outcome = judge(ahead[0])
         spent += time.process_time() - begun
         yield ahead.popleft(), outcome
-        if enough(outcome):
+        if stop_when(outcome):
             return
         ahead.extend(islice(upcoming, 1))
     if not ahead:
         return
     upcoming = chain(ahead, upcoming)
     if function := _movable(judge):
-        with _processes(function, processes) as judge_apart:
-            yield from _side_by_side(judge_apart, upcoming, processes, enough)
+        with _processes(function, processes) as judge_elsewhere:
+            yield from _side_by_side(judge_elsewhere, upcoming, processes, stop_when, WAITING)
     else:
-        yield from _side_by_side(judge, upcoming, workers, enough)
+        yield from _side_by_side(judge, upcoming, workers, stop_when, WAITING)
 
 
 def _worthwhile(workers: int, images: int, spent: float) -> int:
-    """How many processes are worth their start for the images ahead, after so many seconds without."""
+    """How many processes are worth starting for the images ahead, after ``spent`` seconds without any."""
     return min(workers, images if spent >= LONG_SECONDS else images // IMAGES_PER_PROCESS)
 
 
 def _side_by_side(
-    judge: Callable[[Job], T | Failure], upcoming: Iterator[Job], workers: int, enough: Callable[[T | Failure], bool]
+    judge: Callable[[Job], T | Failure],
+    upcoming: Iterator[Job],
+    workers: int,
+    stop_when: Callable[[T | Failure], bool],
+    waiting_message: str,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
+    """Judge in threads. ``stop_when`` is asked where a job ends, so that the same thread does not begin another one."""
     waiting: dict[Future[T | Failure], Job] = {}
     finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would look at each every time
     pool = ThreadPoolExecutor(workers)
     limits, context = current(), contextvars.copy_context()
     context.run(set_current, limits)
 
-    def the_rest() -> Iterator[tuple[Job, T | Failure]]:
-        """What is under way, sending nothing more."""
+    lock = Lock()
+    stopped_by: list[T | Failure] = []  # the one outcome that ended the run
+
+    def judge_unless_stopped(job: Job) -> T | Failure:
+        if stopped_by:
+            return Halted("the run was stopped")
+        outcome = judge(job)
+        with lock:
+            if not stopped_by and stop_when(outcome):
+                stopped_by.append(outcome)
+                limits.halt()
+        return outcome
+
+    def remaining() -> Iterator[tuple[Job, T | Failure]]:
+        """The outcomes of the jobs under way, which send nothing more."""
         limits.halt()
         pool.shutdown(wait=True, cancel_futures=True)
         ended = ((job, future.result()) for future, job in waiting.items() if not future.cancelled())
-        return ((job, outcome) for job, outcome in ended if not isinstance(outcome, Halted | LimitReached))
+        return (
+            (job, outcome)
+            for job, outcome in ended
+            if any(outcome is end for end in stopped_by) or not isinstance(outcome, Halted | LimitReached)
+        )
 
     try:
         while True:
             while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
-                future = pool.submit(context.copy().run, judge, job)
+                future = pool.submit(context.copy().run, judge_unless_stopped, job)
                 waiting[future] = job
                 future.add_done_callback(finished.put)
             if not waiting:
@@ -138,39 +158,37 @@ def _side_by_side(
             future = finished.get()
             outcome = future.result()
             yield waiting.pop(future), outcome
-            if enough(outcome):
-                yield from the_rest()
+            if stopped_by:
+                yield from remaining()
                 return
     except KeyboardInterrupt:
         if under_way := sum(future.running() for future in waiting):
-            logger.warning(
-                "interrupted: waiting for what was already sent about %d images; Ctrl-C again leaves at once", under_way
-            )
-        yield from the_rest()
+            logger.warning(waiting_message, under_way)
+        yield from remaining()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _judge(program: AgenticIQA, then: Callable[[dspy.Prediction], T], job: Job) -> T | Failure:
+def _judge(program: AgenticIQA, postprocess: Callable[[dspy.Prediction], T], job: Job) -> T | Failure:
     try:
         # DSPy would otherwise keep every image of the run in its history and trace.
         with dspy.context(disable_history=True, trace=None):
             result = program(
                 image=job.image, query=job.query, reference=job.reference, resize_reference=job.resize_reference
             )
-            return then(result)
+            return postprocess(result)
     except (AgenticIQAError, dspy.LMError) as error:
         return error
     except MemoryError:
-        return ImageError(f"{job.image}: memory ran out; {SMALLER}")
+        return ImageError(f"{job.name}: out of memory; {ADVICE}")
 
 
 @contextmanager
 def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
-    """A ``_judge`` of one argument, pickled, as one that hands each job to a process that is free."""
+    """``_judge`` of one argument, pickled, as a function that sends each job to a process that is free."""
     processes = [Worker(function) for _ in range(count)]
-    free: LifoQueue[Worker] = LifoQueue()  # the last one used is surely running
+    free: LifoQueue[Worker] = LifoQueue()  # the last one used has surely been started
     for process in processes:
         free.put(process)
 
@@ -179,7 +197,7 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
         try:
             return process(job)
         except Died as end:
-            return ImageError(f"{job.image}: the process that judged it {end}; {SMALLER}")
+            return ImageError(f"{job.name}: the process that judged it {end}; {ADVICE}")
         except NotStarted as reason:
             return UserError(f"no process could be started to judge in ({reason}); judge with one worker")
         finally:
@@ -203,7 +221,7 @@ def _movable(judge: Callable[[Job], Any]) -> bytes | None:
     if getattr(sys, "frozen", False) or not sys.executable:
         reason = "this Python cannot start another"
     elif dspy.settings.callbacks:
-        reason = "DSPy's callbacks would not hear of what is judged elsewhere"
+        reason = "DSPy's callbacks would not see what is judged in another process"
     else:
         try:
             function = pickle.dumps(judge)
@@ -212,6 +230,6 @@ def _movable(judge: Callable[[Job], Any]) -> bytes | None:
         else:
             if b"__main__" not in function:
                 return function
-            reason = "what the running script defines cannot be imported elsewhere"
+            reason = "what the running script defines cannot be imported in another process"
     logger.info("judging in threads, not processes: %s", reason)
     return None

@@ -18,7 +18,8 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import LimitReached, within
 from agenticiqa.programs.backends.prepare import prepare
 from agenticiqa.programs.batch.cost import estimate
-from agenticiqa.programs.batch.judge_many import Failure, Job, judge_many
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import Failure, judge_many
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.cli import render
@@ -130,7 +131,7 @@ def run(args: Namespace) -> int:
         outages = StopRule(workers)
         try:
             for job, outcome in render.progress(
-                judge_many(program, todo, workers, then, outages.end_the_run), len(todo)
+                judge_many(program, todo, workers, then, outages.should_stop), len(todo)
             ):
                 if isinstance(outcome, LimitReached):
                     print(f"agenticiqa: {one_line(outcome)}", file=sys.stderr)

@@ -117,7 +117,8 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
     """Seconds, processor seconds, growth and peak of memory in MB of the program over so many images."""
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
-    from agenticiqa.programs.batch.judge_many import Job, judge_many
+    from agenticiqa.programs.batch.job import Job
+    from agenticiqa.programs.batch.judge_many import judge_many
     from agenticiqa.programs.result import to_json
 
     model = StageConfig(backend="vllm.m", api_base=address, max_retries=0)

@@ -16,7 +16,8 @@ from PIL import Image
 from agenticiqa.configs import FusionConfig, PlannerConfig, StageConfig, load_config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
 from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.fusion import ScoreFusion, softmax

@@ -14,7 +14,7 @@ from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
 from agenticiqa.programs.batch.cost import SECTIONS, Estimate, StageEstimate, estimate
-from agenticiqa.programs.batch.judge_many import Job
+from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.text_tokens import text_tokens
 from agenticiqa.programs.batch.typical_calls import EXPLANATION, FOUND, REASON
 from agenticiqa.programs.tools import toolbox

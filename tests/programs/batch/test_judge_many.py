@@ -11,7 +11,8 @@ import pytest
 
 from agenticiqa.programs.backends.limits import Halted, LimitReached, current
 from agenticiqa.programs.batch import judge_many as judging
-from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, UserError
 
 
@@ -175,7 +176,7 @@ def test_an_outcome_that_is_enough_ends_the_run_with_all_that_comes_to_its_end()
             ended.set()
         return image.stem
 
-    outcomes = list(judge_many(Pretend(judge), jobs(50), 2, enough=lambda outcome: says(outcome) == "enough"))
+    outcomes = list(judge_many(Pretend(judge), jobs(50), 2, stop_when=lambda outcome: says(outcome) == "enough"))
     assert ended.is_set()
     assert [says(outcome) for _, outcome in outcomes][:1] == ["enough"]
     assert "1" in {says(outcome) for _, outcome in outcomes}
@@ -192,7 +193,7 @@ def test_outcomes_that_only_tell_of_the_end_are_not_handed_over() -> None:
         current().halted.wait(10)
         raise Halted("interrupted")
 
-    outcomes = list(judge_many(Pretend(judge), jobs(2), 2, enough=lambda outcome: isinstance(outcome, LimitReached)))
+    outcomes = list(judge_many(Pretend(judge), jobs(2), 2, stop_when=lambda outcome: isinstance(outcome, LimitReached)))
     assert [(job.image.stem, str(outcome)) for job, outcome in outcomes] == [("0", "no more")]
 
 

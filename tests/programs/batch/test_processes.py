@@ -13,7 +13,8 @@ from PIL import Image
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch import judge_many as judging
-from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.worker import Died, NotStarted
 from agenticiqa.programs.errors import ImageError, ImageNotFound, UserError
 from agenticiqa.programs.result import to_json

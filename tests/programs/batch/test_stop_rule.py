@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.backends.limits import LimitReached
-from agenticiqa.programs.batch.stop_rule import IN_A_ROW, StopRule
+from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError
 from support.fake_server import (
@@ -63,8 +63,8 @@ ANSWERS = by_stage(
 )
 def test_what_would_fail_for_every_image_ends_a_run_at_once(outcome: Exception) -> None:
     outages = StopRule(workers=4)
-    assert not outages.end_the_run({"final_answer": 3.0})
-    assert outages.end_the_run(outcome)
+    assert not outages.should_stop({"final_answer": 3.0})
+    assert outages.should_stop(outcome)
     assert outages.ended_by is outcome
 
 
@@ -73,17 +73,17 @@ def test_what_would_fail_for_every_image_ends_a_run_at_once(outcome: Exception) 
 )
 def test_what_is_about_one_image_never_ends_a_run(outcome: object) -> None:
     outages = StopRule(workers=1)
-    assert not any(outages.end_the_run(outcome) for _ in range(100))
+    assert not any(outages.should_stop(outcome) for _ in range(100))
     assert outages.ended_by is None
 
 
 def test_a_model_counts_as_gone_after_failures_in_a_row() -> None:
     outages, down = StopRule(workers=2), dspy.LMServerError("down")
-    longest = IN_A_ROW + 2 * 2 - 1
+    longest = FAILURES_IN_A_ROW + 2 * 2 - 1
     for _ in range(3):  # an answer in between shows that it is there
-        assert not any(outages.end_the_run(down) for _ in range(longest))
-        assert not outages.end_the_run({"row": 1})
-    assert [outages.end_the_run(down) for _ in range(longest + 1)] == [False] * longest + [True]
+        assert not any(outages.should_stop(down) for _ in range(longest))
+        assert not outages.should_stop({"row": 1})
+    assert [outages.should_stop(down) for _ in range(longest + 1)] == [False] * longest + [True]
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
         told = capsys.readouterr().err
         kept = rows(file)
         assert len(kept) == 3
-        failed = IN_A_ROW + 2
+        failed = FAILURES_IN_A_ROW + 2
         assert told.count("something broke\n") == failed
         assert "3 judged, kept in" in told
         assert f"stopped; {IMAGES - 3 - failed} images were not judged; the same command with --resume goes on" in told
@@ -253,7 +253,7 @@ def test_a_second_ctrl_c_leaves_at_once_with_what_is_finished(album: Path, tmp_p
         until(lambda: len(server.requests) >= 14 and file.exists() and len(rows(file)) >= 2)
         kept = rows(file)
         os.killpg(run.pid, signal.SIGINT)
-        assert any("Ctrl-C again leaves at once" in line for line in run.stderr)
+        assert any("press Ctrl-C again to abort" in line for line in run.stderr)
         os.killpg(run.pid, signal.SIGINT)
         run.wait(timeout=10)
         stopping.set()

@@ -14,7 +14,8 @@ import pytest
 from agenticiqa.configs import load_config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch import judge_many as judging
-from agenticiqa.programs.batch.judge_many import Job, judge_many
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli.live_rows import shortened
 from agenticiqa.programs.cli.logs import LOGGER, STANDARD, told
 from agenticiqa.programs.cli.main import main
