@@ -52,5 +52,6 @@ def obey(order: str) -> Any:
 def row(result: dspy.Prediction) -> dict[str, Any]:
     """A result's JSON; the process is killed for an image whose name says so."""
     if Path(result.image.source).stem == "fatal":
+        assert "pytest" not in sys.modules, "this runs in the test's own process"
         os.kill(os.getpid(), 9)
     return to_json(result)
