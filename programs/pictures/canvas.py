@@ -1,4 +1,4 @@
-"""A drawing sheet measured in inches from its lower left corner, on which text and panels keep to their places."""
+"""A figure on which text and image panels are placed in inches from the lower left corner."""
 
 import io
 from pathlib import Path
@@ -13,14 +13,14 @@ from agenticiqa.programs.images.files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Place: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height
+Place: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height in inches
 
 MADE_BY = "AgenticIQA"
 INK, FAINT, EDGE = "#222222", "#666666", "#bbbbbb"
 
 
 class Canvas:
-    """A white sheet of ``width`` x ``height`` inches, drawn at ``dpi`` pixels per inch."""
+    """A white figure of ``width`` x ``height`` inches, drawn at ``dpi`` pixels per inch."""
 
     def __init__(self, width: float, height: float, dpi: float) -> None:
         from matplotlib.figure import Figure
@@ -35,24 +35,24 @@ class Canvas:
         text: str,
         *,
         size: float = 9.5,
-        colour: str = INK,
+        color: str = INK,
         weight: str = "normal",
         align: Literal["left", "right"] = "left",
     ) -> None:
-        """One line of text that begins or ends at (x, y), its base line there; ``size`` in points."""
+        """Write one line of text, its left or right end at (x, y) inches on the base line; ``size`` in points."""
         self.figure.text(
             x / self.width,
             y / self.height,
             text,
             fontsize=size,
-            color=colour,
+            color=color,
             fontweight=weight,
             horizontalalignment=align,
             parse_math=False,
         )
 
     def panel(self, place: Place) -> "Axes":
-        """An empty panel with a thin frame."""
+        """Add an empty panel with a thin frame; ``place`` is (left, bottom, width, height) in inches."""
         left, bottom, width, height = place
         share = (left / self.width, bottom / self.height, width / self.width, height / self.height)
         axes = self.figure.add_axes(share, xticks=[], yticks=[])
@@ -61,7 +61,10 @@ class Canvas:
         return axes
 
     def image(self, place: Place, pixels: NDArray[np.uint8], size: tuple[int, int] | None = None) -> "Axes":
-        """Pixels (h, w, 3), pixel for pixel; the panel's coordinates are those of an image of ``size``."""
+        """Add a panel that shows ``pixels`` (h, w, 3), uint8, not interpolated.
+
+        The panel's coordinates are the pixels of an image of ``size`` (width, height), or those of ``pixels``.
+        """
         height, width = pixels.shape[:2]
         width, height = size or (width, height)
         axes = self.panel(place)
@@ -69,14 +72,14 @@ class Canvas:
         return axes
 
     def save(self, path: Path) -> None:
-        """Write a PNG, whole or not at all. Raises OSError."""
+        """Write the figure as a PNG, complete or not at all. Raises OSError when the file cannot be written."""
         drawn = io.BytesIO()
         self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY})
         write_atomically(path, drawn.getvalue())
 
 
-def is_sheet(path: Path) -> bool:
-    """Whether a file is a sheet that was saved here."""
+def is_canvas(path: Path) -> bool:
+    """Whether a file is a PNG that ``Canvas.save`` wrote."""
     try:
         with Image.open(path) as image:
             return image.info.get("Software") == MADE_BY

@@ -1,4 +1,4 @@
-"""An assessment as a picture: the image, where it is bad, the regions that were measured, and a card of the scores."""
+"""Draw an assessment: the image, maps of its local damage, the measured regions, and a card of the scores."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -13,10 +13,11 @@ import numpy as np
 from PIL import Image
 
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, is_sheet
+from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, is_canvas
 from agenticiqa.programs.pictures.card import ROW, draw_card, rows_of
-from agenticiqa.programs.pictures.heatmap import Heat, blend, heats, paint
+from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
 from agenticiqa.programs.result import to_json
+from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, ExecutorOutput
 
 if TYPE_CHECKING:
@@ -25,71 +26,67 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SMALLEST, LARGEST = 800, 1200  # pixels of a drawn image's longer side
-LONGER_SIDE = 7.0  # the same in inches: text keeps its size beside the image, whatever the image's pixels
-LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # inches: of the sheet, for the card's columns, and under an image, for its caption
-MARGIN, GAP, TITLE, CAPTION = 0.35, 0.45, 0.6, 1.2
-BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13
-TINY = 3  # scaled up by more than this, pixels are drawn as squares
-MIDDLE_GREY = 150.0
-LABEL = 0.24  # the height of a region's name
-BOX_COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # Okabe and Ito's, without those near the map's
+LONGER_SIDE = 7.0  # the same in inches, so that text keeps its size beside the image, whatever the image's pixels
+LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # inches: of the canvas, for the card's columns; of a panel, for its caption
+MARGIN, GAP, TITLE, CAPTION = 0.35, 0.45, 0.6, 1.2  # inches
+BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13  # inches
+TINY = 3  # images enlarged by more than this are drawn with square pixels
+MIDDLE_GRAY = 150.0
+LABEL = 0.24  # the height of a region's name in inches
+BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # Okabe and Ito's, without those like the map's
 
 
 def draw_assessment(result: dspy.Prediction, path: str | PathLike[str]) -> None:
-    """Draw what the program found, as a PNG: the image at the left, one map of its damage or two beside it, the scores.
+    """Write a PNG with the image, one or two maps of its local damage, and the scores.
 
     ``result`` is what ``AgenticIQA`` returns::
 
         draw_assessment(program("photo.jpg"), "photo_map.png")
 
-    The maps are those of the tool that rated the quality overall and of the one for the main distortion; where a tool
-    has no map, the best one that has. Images are drawn with a longer side of 800 to 1200 pixels; damage is measured at
-    the image's own resolution, against a reference at no more than 1600 pixels. Named regions are framed. Raises
-    OSError when the file cannot be written.
+    The maps are those of the tool that rated the overall quality and of the one for the main distortion; if a tool has
+    no map, the best one that has. Images are drawn with a longer side of 800 to 1200 pixels. Damage is measured at the
+    image's own resolution; against a reference, at no more than 1600 pixels. Named regions are framed. Raises OSError
+    when the file cannot be written.
     """
-    image, maps = result.image, heats(result)
+    image, maps = result.image, heatmaps(result)
     drawn = _drawn_size(image.size)
-    wide, high = (LONGER_SIDE * side / max(drawn) for side in drawn)
-    slot, panels = max(wide, LEAST_SLOT), 1 + max(len(maps), 1)
-    taken = panels * slot + (panels - 1) * GAP
-    rows = rows_of(result)
-    card_height = ROW * (rows + 1)
-    width, height = max(2 * MARGIN + taken, LEAST_WIDTH), TITLE + high + CAPTION + card_height + MARGIN
-    sheet = Canvas(width, height, dpi=max(drawn) / LONGER_SIDE)
-    bottom = height - TITLE - high
-    places = [((width - taken) / 2 + number * (slot + GAP), bottom, wide, high) for number in range(panels)]
+    panel_width, panel_height = (LONGER_SIDE * side / max(drawn) for side in drawn)
+    slot, panels = max(panel_width, LEAST_SLOT), 1 + max(len(maps), 1)
+    panels_width = panels * slot + (panels - 1) * GAP
+    card_height = ROW * (rows_of(result) + 1)
+    width = max(2 * MARGIN + panels_width, LEAST_WIDTH)
+    height = TITLE + panel_height + CAPTION + card_height + MARGIN
+    bottom, left = height - TITLE - panel_height, (width - panels_width) / 2
+    places = [(left + number * (slot + GAP), bottom, panel_width, panel_height) for number in range(panels)]
     boxes = _boxes(result.executor_evidence)
-    sheet.write(MARGIN, height - 0.4, _title(result), size=13, weight="bold")
-    squares = drawn[0] > TINY * image.width
-    scaled = Image.fromarray(image.pixels).resize(
-        drawn, Image.Resampling.NEAREST if squares else Image.Resampling.LANCZOS
-    )
-    _frame(sheet.image(places[0], np.asarray(scaled), image.size), places[0], boxes, image.size)
-    sheet.write(places[0][0], bottom - 0.25, _size_told(image.size, drawn), colour=FAINT)
-    for heat, place in zip(maps, places[1:], strict=False):
-        _frame(sheet.image(place, paint(image.pixels, heat, drawn), image.size), place, boxes, image.size)
-        _caption(sheet, place, heat, image.size)
+    canvas = Canvas(width, height, dpi=max(drawn) / LONGER_SIDE)
+    canvas.write(MARGIN, height - 0.4, _title(result), size=13, weight="bold")
+    _frame(canvas.image(places[0], _scaled(image.pixels, drawn), image.size), places[0], boxes, image.size)
+    canvas.write(places[0][0], bottom - 0.25, _size_caption(image.size, drawn), color=FAINT)
+    for heatmap, place in zip(maps, places[1:], strict=False):
+        _frame(canvas.image(place, paint(image.pixels, heatmap, drawn), image.size), place, boxes, image.size)
+        _caption(canvas, place, heatmap, image.size)
     if not maps:
-        told = "no tool has a map\nof such an image"
-        sheet.panel(places[1]).text(0.5, 0.5, told, ha="center", va="center", color=FAINT)
-    draw_card(sheet, result, (MARGIN, MARGIN, width - 2 * MARGIN, card_height))
-    sheet.save(Path(path))
+        reason = "no tool has a map\nof such an image"
+        canvas.panel(places[1]).text(0.5, 0.5, reason, ha="center", va="center", color=FAINT)
+    draw_card(canvas, result, (MARGIN, MARGIN, width - 2 * MARGIN, card_height))
+    canvas.save(Path(path))
 
 
 def picture_paths(folder: Path, images: Iterable[Path]) -> dict[str, Path]:
-    """Where each image's picture goes: its stem, and where images share one, b.png, b-2.png in the order given.
+    """The file in ``folder`` for each image's picture: its stem, or b.png, b-2.png, ... where images share a stem.
 
-    Raises UserError where a file would be replaced that is no such picture: one of the images, say.
+    Raises UserError when a file that is no such picture (one of the images, say) would be overwritten.
     """
     paths: dict[str, Path] = {}
     taken: set[str] = set()
     for image in dict.fromkeys(images):
         names = chain([image.stem], (f"{image.stem}-{number}" for number in count(2)))
-        name = next(name for name in names if name.lower() not in taken)  # file systems may not tell cases apart
+        name = next(name for name in names if name.lower() not in taken)  # file systems may ignore case
         taken.add(name.lower())
         paths[str(image)] = path = folder / f"{name}.png"
-        if path.exists() and not is_sheet(path):
-            raise UserError(f"{path} is there already and is no picture of an assessment: name another folder")
+        if path.exists() and not is_canvas(path):
+            raise UserError(f"{path} already exists and is no picture of an assessment: name another folder")
     return paths
 
 
@@ -111,32 +108,39 @@ def _drawn_size(size: tuple[int, int]) -> tuple[int, int]:
     return width, height
 
 
+def _scaled(pixels: RGB, size: tuple[int, int]) -> RGB:
+    """Pixels (h, w, 3) at ``size`` (width, height), as squares if they are much enlarged."""
+    squares = size[0] > TINY * pixels.shape[1]
+    resampling = Image.Resampling.NEAREST if squares else Image.Resampling.LANCZOS
+    return np.asarray(Image.fromarray(pixels).resize(size, resampling))
+
+
 def _title(result: dspy.Prediction) -> str:
     name = Path(result.image.source).name
     return shorten(f"{name} vs {Path(result.reference.source).name}" if result.reference else name, 90)
 
 
-def _size_told(size: tuple[int, int], drawn: tuple[int, int]) -> str:
-    told = f"the image, {size[0]} x {size[1]} pixels"
-    return told if size == drawn else f"{told}, drawn at {drawn[0]} x {drawn[1]}"
+def _size_caption(size: tuple[int, int], drawn: tuple[int, int]) -> str:
+    caption = f"the image, {size[0]} x {size[1]} pixels"
+    return caption if size == drawn else f"{caption}, drawn at {drawn[0]} x {drawn[1]}"
 
 
 def _boxes(evidence: ExecutorOutput) -> dict[str, Box]:
-    """Each named region with where it was found, or else with the crop of it that was measured."""
+    """The box of each named region: where it was found, or else the crop that was measured."""
     measured = {call.region: call.box for call in evidence.tool_log}
     return {region: box for region, box in {**measured, **(evidence.boxes or {})}.items() if box and region != GLOBAL}
 
 
 def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int, int]) -> None:
-    """Frame and name the regions; a name that would cover another one moves down."""
+    """Frame the regions and write their names; a name that would cover another one moves down."""
     from matplotlib.patches import Rectangle
 
     width, height = size
     step = LABEL * height / place[3]
     named: list[tuple[float, float]] = []
     for number, (region, (left, top, right, bottom)) in enumerate(boxes.items()):
-        colour = BOX_COLOURS[number % len(BOX_COLOURS)]
-        for edge, thickness in (("white", 4.0), (colour, 2.2)):
+        color = BOX_COLORS[number % len(BOX_COLORS)]
+        for edge, thickness in (("white", 4.0), (color, 2.2)):
             sides = Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=edge, linewidth=thickness)
             sides.set_clip_on(False)  # the outer half of a frame at the image's border
             axes.add_patch(sides)
@@ -153,22 +157,22 @@ def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int
             color="white",
             fontsize=9,
             parse_math=False,
-            bbox={"facecolor": colour, "edgecolor": "white", "linewidth": 0.8, "pad": 2},
+            bbox={"facecolor": color, "edgecolor": "white", "linewidth": 0.8, "pad": 2},
         )
     axes.set(xlim=(0, width), ylim=(height, 0))
 
 
-def _caption(sheet: Canvas, place: Place, heat: Heat, size: tuple[int, int]) -> None:
-    """What a map is of, and its scale as a bar with both ends in words."""
+def _caption(canvas: Canvas, place: Place, heatmap: Heatmap, size: tuple[int, int]) -> None:
+    """Below a map: its subject and tool, its color scale, and what a reader has to know of it."""
     left, bottom, _, _ = place
-    subject = "quality overall" if heat.subject == OVERALL else heat.subject
-    sheet.write(left, bottom - 0.25, f"where it is bad: {subject}, by {heat.tool}")
+    subject = "overall quality" if heatmap.subject == OVERALL else heatmap.subject
+    canvas.write(left, bottom - 0.25, f"local damage: {subject}, by {heatmap.tool}")
     shares = np.tile(np.linspace(0, 1, 256), (2, 1))
-    sheet.image((left, bottom - 0.5, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GREY), shares))
-    start = f"{heat.start:.2g}: usual" if heat.start else "0: nothing wrong"
-    sheet.write(left, bottom - 0.68, start, size=8, colour=FAINT)
-    end = "extreme distortion" if heat.absolute else "worst place here"
-    sheet.write(left + BAR_WIDTH, bottom - 0.68, f"{heat.end:.2g}: {end}", size=8, colour=FAINT, align="right")
-    notes = [] if heat.size == size else [f"measured at {heat.size[0]} x {heat.size[1]}"]
-    notes += [] if heat.chosen else [f"{heat.tool} has no part in the rating"]
-    sheet.write(left, bottom - 0.88, "; ".join(notes), size=8, colour=FAINT)
+    canvas.image((left, bottom - 0.5, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GRAY), shares))
+    start = f"{heatmap.start:.2g}: usual for good photos" if heatmap.start else "0: no damage"
+    canvas.write(left, bottom - 0.68, start, size=8, color=FAINT)
+    end = "extreme distortion" if heatmap.absolute else "the worst place of this image"
+    canvas.write(left + BAR_WIDTH, bottom - 0.68, f"{heatmap.end:.2g}: {end}", size=8, color=FAINT, align="right")
+    notes = [] if heatmap.size == size else [f"measured at {heatmap.size[0]} x {heatmap.size[1]}"]
+    notes += [] if heatmap.chosen else [f"{heatmap.tool} was not used for the answer"]
+    canvas.write(left, bottom - 0.88, "; ".join(notes), size=8, color=FAINT)

@@ -1,4 +1,4 @@
-"""Where an image is bad, as colours over it: which tool's map to show, on what scale, and how it is painted."""
+"""Damage maps as colors over the gray image: which tool's map to show, on what scale, and how it is painted."""
 
 import logging
 from dataclasses import dataclass
@@ -18,19 +18,20 @@ from agenticiqa.signatures.vocabulary import SEVERITIES
 
 logger = logging.getLogger(__name__)
 
-# ColorBrewer's YlOrRd: brightness falls all the way, so it also reads without colour vision.
+# ColorBrewer's YlOrRd: brightness falls monotonically, so that it can be read without color vision.
 STOPS = np.array([(255, 255, 204), (254, 217, 118), (253, 141, 60), (227, 26, 28), (128, 0, 38)], dtype=float)
-DENSEST = 0.9  # how much of the grey image the colour covers at the scale's end; at no damage nothing
-WORKING = 1600  # pixels of the longer side at which a pair is compared; noise and blocking alone need every pixel
-AVERAGED = 80  # local damage is averaged over about this part of the longer side: where it is bad, not each pixel of it
+DENSEST = 0.9  # opacity of the color over the gray image at the scale's end; 0 where there is no damage
+WORKING = 1600  # pixels of the longer side at which a pair is compared; without a reference every pixel is used
+AVERAGED = 80  # the map is smoothed with a Gaussian of 1/80 of the longer side, to show areas, not pixels
 
 
 @dataclass(frozen=True)
-class Heat:
-    """One map: whose it is, what it is about, local damage of shape (h, w), and the damage at both ends of the colours.
+class Heatmap:
+    """One map: the tool, its subject (a distortion or "Overall"), local damage (h, w) >= 0, and its color scale.
 
-    ``size`` (width, height) is that of the image as it was measured. ``chosen``: whether the assessment itself used the
-    tool. ``absolute``: whether ``end`` is the same for every image; else it is the largest damage of this one.
+    ``size`` (width, height) is that of the image as it was measured. Colors run from damage ``start`` to ``end``.
+    ``chosen`` is whether the assessment itself used the tool. ``absolute`` is whether ``end`` is the same for every
+    image; otherwise it is the largest damage in this one.
     """
 
     tool: str
@@ -43,53 +44,56 @@ class Heat:
     absolute: bool
 
 
-def heats(result: dspy.Prediction) -> list[Heat]:
-    """The maps of a finished assessment: of quality overall, then of the main distortion, if another tool shows that.
+def heatmaps(result: dspy.Prediction) -> list[Heatmap]:
+    """At most two maps of an assessment: of the overall quality, and of the main distortion if another tool shows it.
 
-    The tool that the assessment chose for it, or where that has no map the best that has one; without a reference one
-    made for the distortion, where the same tool was chosen for both. Empty when none can be drawn of this image.
+    Each is of the tool that the assessment chose, or, if that has no map, of the best tool that has one. If the same
+    tool was chosen for both and there is no reference, the second is of a tool made for the distortion. The list is
+    empty when no tool has a map of such an image.
     """
     evidence: ExecutorOutput = result.executor_evidence
     image, reference = result.image, result.reference
     kind = "FR" if reference is not None else "NR"
-    with_map = {name: card for name, card in toolbox().items() if card.map and _fits(card, image, kind)}
-    found: dict[str, Heat] = {}
+    with_map = {name: tool for name, tool in toolbox().items() if tool.map and _fits(tool, image, kind)}
+    found: dict[str, Heatmap] = {}
     for subject in filter(None, (OVERALL, main_distortion(evidence))):
         used = _chosen(evidence, subject)
-        card = with_map.get(used or "") or best_for(subject, [*with_map.values()])
-        if card is not None and card.name in found:
-            card = _more_specific(subject, [other for name, other in with_map.items() if name not in found], kind)
-        if card and (heat := _heat(card, subject, image, reference, chosen=card.name == used)):
-            found[card.name] = heat
+        tool = with_map.get(used or "") or best_for(subject, [*with_map.values()])
+        if tool is not None and tool.name in found:
+            tool = _more_specific(subject, [other for name, other in with_map.items() if name not in found], kind)
+        if tool and (heatmap := _heatmap(tool, subject, image, reference, chosen=tool.name == used)):
+            found[tool.name] = heatmap
     return [*found.values()]
 
 
 def main_distortion(evidence: ExecutorOutput) -> str | None:
-    """The distortion of the highest severity, the first of several; ``None`` if none is there."""
+    """The distortion of the highest severity, the first of several; ``None`` if there is none."""
     seen = [item for items in (evidence.distortion_analysis or {}).values() for item in items]
     worst = max(seen, key=lambda item: SEVERITIES.index(item.severity), default=None)
     return None if worst is None or worst.severity == SEVERITIES[0] else worst.type
 
 
-def paint(pixels: RGB, heat: Heat, size: tuple[int, int]) -> RGB:
-    """The image in grey under the colours of its damage, at ``size`` (width, height), uint8."""
-    grey = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR).convert("L"), float)
-    return blend(grey, (drawn_damage(heat.damage, heat.size, size) - heat.start) / (heat.end - heat.start))
+def paint(pixels: RGB, heatmap: Heatmap, size: tuple[int, int]) -> RGB:
+    """The gray image under the colors of its damage: uint8 (h, w, 3) at ``size`` (width, height)."""
+    gray = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR).convert("L"), float)
+    damage = drawn_damage(heatmap.damage, heatmap.size, size)
+    return blend(gray, (damage - heatmap.start) / (heatmap.end - heatmap.start))
 
 
-def blend(grey: Plane, share: Plane) -> RGB:
-    """Grey levels (h, w) in 0..255 under the colours of a share of the scale: (h, w, 3), uint8."""
+def blend(gray: Plane, share: Plane) -> RGB:
+    """Gray levels (h, w) in 0..255 under the colors of ``share`` (h, w), clipped to 0..1: uint8 (h, w, 3)."""
     share = np.clip(share, 0, 1)
     cover = DENSEST * share[..., None] ** 0.6
     at = np.linspace(0, 1, len(STOPS))
-    colours = np.stack([np.interp(share, at, channel) for channel in STOPS.T], axis=-1)
-    return np.rint((1 - cover) * grey[..., None] + cover * colours).astype(np.uint8)
+    colors = np.stack([np.interp(share, at, channel) for channel in STOPS.T], axis=-1)
+    return np.rint((1 - cover) * gray[..., None] + cover * colors).astype(np.uint8)
 
 
 def drawn_damage(damage: Plane, measured: tuple[int, int], size: tuple[int, int]) -> Plane:
-    """A map (h, w) of square cells from the top left of an image, averaged and drawn; sizes are (width, height).
+    """A map (h, w) of square cells that start at the image's top left, smoothed and scaled to ``size``.
 
-    The last cells may reach beyond the image: the cell's side is found by what divides both sides of the image so.
+    ``measured`` and ``size`` are (width, height). The last cells may reach beyond the image, so the side of a cell is
+    the one with which both sides of the image give the map's shape.
     """
     (width, height), (rows, columns) = measured, damage.shape
     sides = [s for s in range(1, max(height, width) + 1) if -(-height // s) == rows and -(-width // s) == columns]
@@ -99,40 +103,43 @@ def drawn_damage(damage: Plane, measured: tuple[int, int], size: tuple[int, int]
     return scipy.ndimage.gaussian_filter(np.asarray(plane, float), max(size) / AVERAGED, mode="nearest")
 
 
-def _fits(card: Tool, image: LoadedImage, kind: str) -> bool:
-    return card.kind == kind and card.smallest <= min(image.size)
+def _fits(tool: Tool, image: LoadedImage, kind: str) -> bool:
+    return tool.kind == kind and tool.smallest <= min(image.size)
 
 
 def _chosen(evidence: ExecutorOutput, subject: str) -> str | None:
-    """The tool that measured a distortion or the quality overall: of the whole image, if that was measured."""
+    """The tool that measured a distortion or the overall quality, of the whole image if that was measured."""
     scores = evidence.quality_scores or {}
     for by_subject in (scores.get(GLOBAL, {}), *scores.values()):
-        for key, (tool, _) in by_subject.items():
+        for key, (name, _) in by_subject.items():
             if key.startswith(subject):
-                return tool
+                return name
     return None
 
 
-def _more_specific(subject: str, cards: list[Tool], kind: str) -> Tool | None:
-    """A tool made for the distortion that shows where it is. A full-reference map shows every distortion already."""
-    made_for = [card for card in cards if subject in card.good_at]
+def _more_specific(subject: str, tools: list[Tool], kind: str) -> Tool | None:
+    """The best no-reference tool made for the distortion; a full-reference map already shows every distortion."""
+    made_for = [tool for tool in tools if subject in tool.good_at]
     return best_for(subject, made_for) if kind == "NR" else None
 
 
-def _heat(card: Tool, subject: str, image: LoadedImage, reference: LoadedImage | None, *, chosen: bool) -> Heat | None:
-    assert card.map
+def _heatmap(
+    tool: Tool, subject: str, image: LoadedImage, reference: LoadedImage | None, *, chosen: bool
+) -> Heatmap | None:
+    """The map of one tool, or ``None`` if the tool cannot measure this image."""
+    assert tool.map
     pair = [image.pixels, *([reference.pixels] if reference else [])]
     if reference and max(image.size) > WORKING:
         pair = [_reduced(pixels) for pixels in pair]
     try:
-        damage = card.map(*pair)
+        damage = tool.map(*pair)
     except ToolError as error:
-        logger.info("no map of %s: %s", card.name, error)
+        logger.info("no map of %s: %s", tool.name, error)
         return None
-    end, largest = card.map_end, float(damage.max(initial=0))
+    end, largest = tool.map_end, float(damage.max(initial=0))
     absolute = end is not None or largest == 0
-    size, start = (pair[0].shape[1], pair[0].shape[0]), card.map_start
-    return Heat(card.name, subject, damage, size, start, end or largest or 1.0, chosen, absolute)
+    size, start = (pair[0].shape[1], pair[0].shape[0]), tool.map_start
+    return Heatmap(tool.name, subject, damage, size, start, end or largest or 1.0, chosen, absolute)
 
 
 def _reduced(pixels: RGB) -> RGB:

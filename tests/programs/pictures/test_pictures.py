@@ -13,7 +13,7 @@ from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.pictures import draw, heatmap
 from agenticiqa.programs.pictures.draw import draw_assessment, picture_paths
-from agenticiqa.programs.pictures.heatmap import blend, drawn_damage, heats
+from agenticiqa.programs.pictures.heatmap import blend, drawn_damage, heatmaps
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import ToolCall
@@ -45,7 +45,7 @@ def quadrant_damaged(photo, kind):
 
 
 def redness(pixels):
-    """How much redder than blue, in grey levels: 0 for grey."""
+    """How much redder than blue, in gray levels: 0 for gray."""
     return float(np.mean(pixels[..., 0].astype(float) - pixels[..., 2]))
 
 
@@ -57,7 +57,7 @@ def quarters(pixels):
 @pytest.mark.parametrize(("kind", "compared"), [("jpeg", True), ("gaussian_blur", True), ("white_noise", False)])
 def test_the_damaged_quarter_is_the_reddest(program, photo, kind, compared, tmp_path):
     result = program(image(quadrant_damaged(photo, kind)), reference=image(photo) if compared else None)
-    drawn = heats(result)[-1]
+    drawn = heatmaps(result)[-1]
     damaged, rest = quarters(heatmap.paint(result.image.pixels, drawn, (320, 320)))
     assert redness(damaged) > 2 * max(map(redness, rest)) + 5, drawn.tool
     draw_assessment(result, tmp_path / "drawn.png")
@@ -69,15 +69,15 @@ def test_the_damaged_quarter_is_the_reddest(program, photo, kind, compared, tmp_
         assert redness(right) > 0
 
 
-def test_an_undistorted_image_stays_grey_beside_its_reference(program, photo):
-    (drawn,) = heats(program(image(photo), reference=image(photo)))
+def test_an_undistorted_image_stays_gray_beside_its_reference(program, photo):
+    (drawn,) = heatmaps(program(image(photo), reference=image(photo)))
     assert redness(heatmap.paint(photo, drawn, (SIDE, SIDE))) < 3
     assert drawn.absolute, "nothing is not scaled up to something"
 
 
 def test_maps_are_of_the_tools_that_were_chosen_overall_first(program, photo):
     result = program(image(distort(photo, "white_noise", 5)))
-    overall, noise = heats(result)
+    overall, noise = heatmaps(result)
     chosen = {call.tool for call in result.executor_evidence.tool_log}
     assert overall.subject == "Overall"
     assert (noise.subject, noise.tool) == ("Noise", "NOISE-SIGMA")
@@ -90,9 +90,9 @@ def test_where_the_chosen_tool_has_no_map_the_best_that_has_one_steps_in_and_it_
     result = program(image(distort(photo, "jpeg", 5)))
     without = {name: card for name, card in heatmap.toolbox().items() if name != "BLOCKINESS"}
     monkeypatch.setattr(heatmap, "toolbox", lambda: without)
-    assert "BLOCKINESS" not in [drawn.tool for drawn in heats(result)]
+    assert "BLOCKINESS" not in [drawn.tool for drawn in heatmaps(result)]
     monkeypatch.setattr(heatmap, "toolbox", lambda: {})
-    assert heats(result) == []
+    assert heatmaps(result) == []
 
 
 def test_a_picture_without_a_map_says_so_and_is_drawn(program, tmp_path, monkeypatch):
@@ -113,12 +113,12 @@ def test_images_of_any_size_are_drawn_at_most_1200_pixels_long(program, size, tm
 
 def test_a_large_pair_is_compared_at_a_stated_size(program, photo):
     large = image(photo).resize((2000, 2000))
-    (drawn,) = heats(program(large, reference=large))
+    (drawn,) = heatmaps(program(large, reference=large))
     assert drawn.size == (1600, 1600)
     assert heatmap.paint(np.asarray(large), drawn, (300, 300)).shape == (300, 300, 3)
 
 
-def test_regions_are_framed_and_named_in_colours_of_their_own(program, photo, tmp_path):
+def test_regions_are_framed_and_named_in_colors_of_their_own(program, photo, tmp_path):
     result = program(image(photo), query="How sharp is the left half, and how sharp the bottom right corner?")
     evidence = result.executor_evidence
     call = ToolCall(tool="X", region="a very long name of a region, longer than fits", distortion="Noise", ms=1)
@@ -128,9 +128,9 @@ def test_regions_are_framed_and_named_in_colours_of_their_own(program, photo, tm
     assert len(boxes) == 3
     draw_assessment(result, tmp_path / "drawn.png")
     pixels = np.asarray(Image.open(tmp_path / "drawn.png").convert("RGB")).reshape(-1, 3)
-    for colour in draw.BOX_COLOURS[: len(boxes)]:
-        wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-        assert (np.abs(pixels.astype(int) - wanted).max(axis=1) < 8).sum() > 200, colour
+    for color in draw.BOX_COLORS[: len(boxes)]:
+        wanted = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+        assert (np.abs(pixels.astype(int) - wanted).max(axis=1) < 8).sum() > 200, color
 
 
 def test_text_with_signs_of_formulas_and_odd_letters_is_drawn_as_it_is(program, photo, tmp_path):
@@ -154,13 +154,13 @@ def test_a_map_of_cells_lies_where_its_cells_are(side, shape):
     assert abs(halfway - edge) <= max(2, side / 8)
 
 
-def test_the_colours_redden_and_darken_from_the_grey_of_the_image_on():
+def test_the_colors_redden_and_darken_from_the_gray_of_the_image_on():
     shares = np.linspace(0, 1, 50)[None]
-    colours = blend(np.full(shares.shape, 130.0), shares)[0].astype(float)
-    assert (colours[0] == 130).all()
-    assert (np.diff(heatmap.STOPS @ [0.299, 0.587, 0.114]) < 0).all(), "told apart without colour vision, too"
-    assert (np.diff(colours[:, 0] - colours[:, 2])[:30] > -1).all()
-    assert colours[-1, 0] > 2 * colours[-1, 1]
+    colors = blend(np.full(shares.shape, 130.0), shares)[0].astype(float)
+    assert (colors[0] == 130).all()
+    assert (np.diff(heatmap.STOPS @ [0.299, 0.587, 0.114]) < 0).all(), "told apart without color vision, too"
+    assert (np.diff(colors[:, 0] - colors[:, 2])[:30] > -1).all()
+    assert colors[-1, 0] > 2 * colors[-1, 1]
 
 
 WITH_MAP = [name for name, card in TOOLS.items() if card.map]
@@ -180,9 +180,7 @@ def test_the_scale_ends_about_where_extreme_distortions_do(name, photo):
 
 
 def test_every_map_has_a_scale_of_its_own():
-    assert all(TOOLS[name].map_end for name in WITH_MAP), (
-        "without, a map's colours end at the worst place of each image"
-    )
+    assert all(TOOLS[name].map_end for name in WITH_MAP), "without, a map's colors end at the worst place of each image"
 
 
 def test_images_of_one_stem_get_pictures_of_their_own(tmp_path):
@@ -193,7 +191,7 @@ def test_images_of_one_stem_get_pictures_of_their_own(tmp_path):
 
 def test_no_file_is_replaced_that_is_no_picture_of_ours(tmp_path):
     image(scene(40, 60)).save(tmp_path / "b.png")
-    with pytest.raises(UserError, match=r"b\.png is there already and is no picture"):
+    with pytest.raises(UserError, match=r"b\.png already exists and is no picture"):
         picture_paths(tmp_path, [tmp_path / "b.png"])
 
 
