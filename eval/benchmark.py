@@ -15,7 +15,6 @@ from agenticiqa.eval.datasets import Labelled, read_labels
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, within
-from agenticiqa.programs.backends.prepare import prepare
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import Failure, judge_many
@@ -32,6 +31,7 @@ from agenticiqa.programs.cli.options import (
     limits_from,
     one_line,
 )
+from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.question import detect_query_type

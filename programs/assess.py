@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.connect import connect, without_place
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import judging, next_round
-from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair, name_of
+from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
@@ -254,7 +254,7 @@ class AgenticIQA(dspy.Module):
 @contextmanager
 def bookkeeping(image: ImageSource) -> Iterator[Callable[[dspy.Prediction], dspy.Prediction]]:
     """Count what is used inside, and log under this image; the function given adds the usage to the result."""
-    with judging(name_of(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
+    with judging(named(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
 
         def finish(result: dspy.Prediction) -> dspy.Prediction:
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
@@ -272,6 +272,13 @@ def checked(query: str) -> str:
     if len(query) > MAX_QUERY_LENGTH:
         raise UserError(f"the question has {len(query)} characters: shorten it to {MAX_QUERY_LENGTH}")
     return query
+
+
+def named(image: ImageSource) -> str:
+    """The name in logs of an image that is not loaded yet."""
+    if isinstance(image, LoadedImage):
+        return image.source
+    return str(os.fspath(image)) if isinstance(image, str | os.PathLike) else f"<{type(image).__name__}>"
 
 
 def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

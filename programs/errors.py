@@ -1,9 +1,9 @@
-"""Every error of ours, and what it means for whoever sees it.
+"""Every error that this package raises on purpose, and the one hint that several of their messages share.
 
 ::
 
     AgenticIQAError
-    ├── UserError (ValueError)      the caller can mend it: one line, exit status 2, no traceback
+    ├── UserError (ValueError)      the caller can fix it: one line, exit status 2, no traceback
     │   ├── ImageError              the file is there but cannot be judged
     │   │   └── ImageNotFound       (also a FileNotFoundError)
     │   ├── ToolError               no such metric, not applicable, or not installed
@@ -13,11 +13,19 @@
     └── NoScore                     neither tools nor a model gave anything that a score could be made of
 
 Two more come from elsewhere and pass through unchanged: ``agenticiqa.configs.ConfigError`` (a bad configuration
-file, the caller can mend it) and ``dspy.LMError`` (the model could not be reached: an outage, never an answer).
+file, the caller can fix it) and ``dspy.LMError`` (the model could not be reached: an outage, never an answer).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return ``, did you mean X?`` with the name most similar to ``given``, or an empty text; case is ignored."""
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(given.lower(), by_lower, n=1)
+    return f", did you mean {by_lower[close[0]]}?" if close else ""
 
 
 class AgenticIQAError(Exception):
@@ -44,7 +52,7 @@ class ToolError(UserError):
 
 
 class BackendError(UserError):
-    """A backend's name is not understood, or what it needs (a key) is missing."""
+    """A backend's name is unknown, or what it needs (a key) is missing."""
 
 
 class StateError(UserError):

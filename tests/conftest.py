@@ -51,17 +51,17 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     from agenticiqa.programs.backends import retries
 
     noted: list[float] = []
-    telling = retries.telling
+    log_retry = retries.log_retry
 
     def without_waiting(name: str) -> "Callable[[tenacity.RetryCallState], None]":
-        tell = telling(name)
+        log = log_retry(name)
 
         def note(state: "tenacity.RetryCallState") -> None:
-            tell(state)
+            log(state)
             noted.append(state.upcoming_sleep)
             state.upcoming_sleep = 0.0
 
         return note
 
-    monkeypatch.setattr(retries, "telling", without_waiting)
+    monkeypatch.setattr(retries, "log_retry", without_waiting)
     return noted

@@ -17,12 +17,12 @@ from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
-from agenticiqa.programs.backends.prepare import prepare
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.assess import WORKERS
 from agenticiqa.programs.cli.options import OK, add_backend_arguments, config_from, limits_from
+from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 
 LEAST_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images

@@ -1,7 +1,7 @@
-"""DSPy's JSON adapter, with what is the same for every question of a signature made once.
+"""DSPy's JSON adapter with its work per signature cached.
 
-DSPy describes the fields and builds the JSON schema anew for each call, some 5 ms of processor time: more than all the
-rest of a call without an image. The text is DSPy's own; the schema is asked for in the form that the engine names.
+DSPy describes the fields and builds the JSON schema anew for each call: about 5 ms of processor time, more than the
+rest of a call without an image. The text is DSPy's own; JSON is requested in the form that the engine names.
 """
 
 from functools import lru_cache
@@ -14,12 +14,12 @@ from dspy.utils.exceptions import AdapterParseError
 from agenticiqa.programs.backends.cleaning import cut_short, the_answer
 from agenticiqa.programs.backends.engine import Model
 
-CORRECTION = "correction"  # the input that says what was wrong with the last answer
-SIGNATURES = 64  # more than the program has, with some to spare for those that carry a correction
+CORRECTION = "correction"  # the input that says why the last answer was rejected
+SIGNATURES = 64  # cached; more than the program has, with room for those that carry a correction
 
 
 class SteadyAdapter(dspy.JSONAdapter):
-    """As ``dspy.JSONAdapter``; an engine of ours is asked for JSON in its ``form``."""
+    """``dspy.JSONAdapter`` that requests JSON in the ``form`` of a ``Model`` engine."""
 
     def __call__(
         self,
@@ -29,7 +29,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """As DSPy calls it."""
+        """Called by DSPy; see ``dspy.JSONAdapter``."""
         return super().__call__(lm, lm_kwargs | response_format(lm, signature), signature, demos, inputs)
 
     async def acall(
@@ -40,19 +40,22 @@ class SteadyAdapter(dspy.JSONAdapter):
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """As DSPy calls it."""
+        """Called by DSPy; see ``dspy.JSONAdapter``."""
         return await super().acall(lm, lm_kwargs | response_format(lm, signature), signature, demos, inputs)
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
-        """The fields, their form, and the instructions; a correction, which comes last, leaves them as they were.
+        """The fields, their format and the instructions, the same with and without a correction.
 
-        So a server that keeps prefixes has read all but the correction before, the images among it.
+        The correction is the last input, so a server that caches prefixes reuses everything before it, images too.
         """
         described: Any = signature.delete(CORRECTION) if CORRECTION in signature.input_fields else signature
         return _system_message(described)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The fields of the answer, whatever stands around it. DSPy mends what is no JSON, but not what is cut off."""
+        """The fields of the answer, whatever text is around it.
+
+        DSPy repairs malformed JSON. Raises AdapterParseError, also for an answer that was cut off: no guess is made.
+        """
         answer = the_answer(completion, signature.output_fields.keys())
         if answer is None and cut_short(completion):
             raise AdapterParseError(type(self).__name__, signature, completion, "the answer is cut short")
@@ -61,7 +64,7 @@ class SteadyAdapter(dspy.JSONAdapter):
 
 
 def response_format(lm: dspy.LM, signature: Any) -> dict[str, Any]:
-    """The request's ``response_format`` for an engine of ours, in OpenAI's spelling; nothing for any other engine."""
+    """The ``response_format`` of a request to a ``Model`` engine, as OpenAI spells it; ``{}`` for any other engine."""
     form = lm.engine.form if isinstance(lm.engine, Model) else "off"
     if form == "json_schema":
         wanted = {"name": "answer", "schema": answer_schema(signature), "strict": True}
@@ -71,7 +74,7 @@ def response_format(lm: dspy.LM, signature: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=SIGNATURES)
 def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
-    """The strict JSON schema of a signature's outputs: pydantic's, as every type of ours is closed and all required."""
+    """The strict JSON schema of a signature's outputs. Pydantic's own is strict: our types are closed, all required."""
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     model = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
     return model.model_json_schema()

@@ -1,8 +1,8 @@
-"""What each backend was seen to be able to do, kept from one start to the next.
+"""What a probe found each backend to support, saved in the user's cache folder between runs.
 
-One small JSON file for each backend in ``$AGENTICIQA_CACHE``, else ``$XDG_CACHE_HOME/agenticiqa``, else
-``~/.cache/agenticiqa``, under ``capabilities``. A backend is known by provider, server and model; no key or password
-is in its name, so none is in its file.
+One small JSON file per backend under ``capabilities`` in ``$AGENTICIQA_CACHE``, else in the user's cache folder of the
+system (Linux: ``$XDG_CACHE_HOME/agenticiqa`` or ``~/.cache/agenticiqa``). Provider, server and model make its name;
+keys and passwords are in neither its name nor its content.
 """
 
 import hashlib
@@ -14,27 +14,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from platformdirs import user_cache_path
 from pydantic import TypeAdapter, ValidationError
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.wire import place
+from agenticiqa.programs.backends.wire import public_address
 from agenticiqa.programs.images.files import write_atomically
 
 logger = logging.getLogger(__name__)
 
-VARIABLE = "AGENTICIQA_CACHE"
+CACHE_VARIABLE = "AGENTICIQA_CACHE"
 LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend takes.
+    """What a backend supports.
 
-    ``logprobs`` is how many alternatives to each token of an answer about an image it gives, 0 for no
-    log-probabilities. ``schema`` is what it does with a strict JSON schema: its answers obey it (``enforced``), it
-    takes the schema and does not keep to it (``accepted``), or it refuses the request. ``json_object`` is only asked
-    for where the schema is refused. ``seed``: it takes one, which does not prove that it heeds it. ``model`` is the
-    name that the server gives its model, ``when`` the day that it was asked (ISO, UTC).
+    ``logprobs`` is the number of alternatives per token in an answer about an image, 0 for no log-probabilities.
+    ``schema`` is what happens to a strict JSON schema: answers obey it (``enforced``), it is taken and ignored
+    (``accepted``), or the request is refused (``refused``). ``json_object`` is only probed where the schema is refused.
+    ``seed``: a seed is taken, which does not prove that it has an effect. ``model`` is the server's own name for its
+    model, ``when`` the day of the probe (ISO, UTC).
     """
 
     images: bool
@@ -48,7 +49,7 @@ class Capabilities:
 
     @property
     def structure(self) -> str:
-        """How it can be asked for JSON, in words."""
+        """How the backend can be asked for JSON, in words."""
         if self.schema == "refused":
             return "JSON objects" if self.json_object else "none"
         return "strict JSON schema" if self.schema == "enforced" else "JSON schema, not enforced"
@@ -66,46 +67,45 @@ class Capabilities:
         return "; ".join(filter(None, (has, lacks)))
 
 
-_KEPT: TypeAdapter[Capabilities] = TypeAdapter(Capabilities)
+_SAVED: TypeAdapter[Capabilities] = TypeAdapter(Capabilities)
 
 
 def name_of(stage: StageConfig) -> str:
-    """The first backend of a stage as it is known here: ``provider@host:port/path//model``, without any secret."""
+    """The name of a stage's own backend, without any secret: ``provider@host:port/path//model``."""
     kind, _, model = stage.backend.partition(".")
     if kind == "gguf":
         files = (model, stage.projector)
         return "gguf/" + " with ".join(str(Path(file).expanduser().resolve()) for file in files if file)
-    return f"{kind}@{place(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
+    return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
 
 
-def known(stage: StageConfig) -> Capabilities | None:
-    """What was seen of a stage's first backend; ``None`` where nothing was, or the file cannot be read."""
+def saved_capabilities(stage: StageConfig) -> Capabilities | None:
+    """What is saved of a stage's own backend; ``None`` where nothing is, or the file cannot be read."""
     try:
-        kept = json.loads(_file(stage).read_bytes())
-        return _KEPT.validate_python(kept["capabilities"]) if kept["backend"] == name_of(stage) else None
+        saved = json.loads(_file(stage).read_bytes())
+        return _SAVED.validate_python(saved["capabilities"]) if saved["backend"] == name_of(stage) else None
     except (OSError, ValueError, TypeError, KeyError, ValidationError):
         return None
 
 
-def remember(stage: StageConfig, seen: Capabilities) -> None:
-    """Keep what was seen; a cache that cannot be written is only worth a warning."""
+def save_capabilities(stage: StageConfig, found: Capabilities) -> None:
+    """Save what a probe found; logs a warning when the cache cannot be written."""
     file = _file(stage)
-    text = json.dumps({"backend": name_of(stage), "capabilities": asdict(seen)}, indent=2)
+    text = json.dumps({"backend": name_of(stage), "capabilities": asdict(found)}, indent=2)
     try:
         write_atomically(file, text, private=True)
     except OSError as error:
-        logger.warning("what %s can do is not kept, and is asked again next time: %s", name_of(stage), error)
+        logger.warning("what %s supports is not saved, so it is probed again next time: %s", name_of(stage), error)
 
 
-def folder() -> Path:
-    """Where the files are."""
-    if own := os.environ.get(VARIABLE):
-        return Path(own).expanduser() / "capabilities"
-    shared = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(shared).expanduser() / "agenticiqa" / "capabilities"
+def cache_folder() -> Path:
+    """The folder of the files, which may not exist yet."""
+    own = os.environ.get(CACHE_VARIABLE)
+    shared = Path(own).expanduser() if own else user_cache_path("agenticiqa", appauthor=False)
+    return shared / "capabilities"
 
 
 def _file(stage: StageConfig) -> Path:
     name = name_of(stage)
     readable = re.sub(r"[^\w.]+", "-", name)[-LONGEST_NAME:].strip("-")
-    return folder() / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.json"
+    return cache_folder() / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.json"

@@ -1,6 +1,6 @@
-"""The JSON object in an answer, where a model wrote more than that: its thoughts, a fence, a draft before the answer.
+"""Find the JSON object in an answer that has more in it: reasoning, a code fence, a draft before the answer.
 
-Nothing inside the object is changed. What is unclear stays as it is, for the parser or for the model itself to mend.
+The object itself is not changed. An unclear answer is left to the parser, or to the model's next attempt.
 """
 
 import json
@@ -14,13 +14,13 @@ _THINKING = re.compile(rf"\s*<{_TAG}", re.IGNORECASE)
 _ONLY_KEY = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*(?=\{)')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
-_DECODER = json.JSONDecoder(strict=False)  # a line break inside of a text is a common slip, and clear
+_DECODER = json.JSONDecoder(strict=False)  # a line break inside a string is a common and harmless mistake
 
 
 def the_answer(text: str, fields: Set[str]) -> str | None:
-    """The last complete JSON object in the text that has these fields, out of a wrapper of one key if it is in one.
+    """The last complete JSON object in the text that has these fields; a wrapper object of one key is removed.
 
-    ``None`` without such an object, and where the text breaks off while the model is still thinking.
+    ``None`` without such an object, and where the text breaks off inside the reasoning.
     """
     text = without_thoughts(text)
     objects = list(complete_objects(text))
@@ -31,13 +31,13 @@ def the_answer(text: str, fields: Set[str]) -> str | None:
 
 
 def without_thoughts(text: str) -> str:
-    """The text without the thoughts that it begins with, in tags of which the first may be part of the prompt."""
+    """The text without leading reasoning in tags; the opening tag may be missing because the prompt ends with it."""
     thoughts = _THOUGHTS.match(text) or _THOUGHTS_BEGUN_BY_THE_PROMPT.match(text)
     return text[thoughts.end() :] if thoughts else text
 
 
 def complete_objects(text: str) -> Iterator[str]:
-    """The JSON objects in a text, in their order, but for those inside of others and of one that is never closed."""
+    """The outermost complete JSON objects of a text, in their order; nothing after one that is never closed."""
     at = text.find("{")
     while at >= 0:
         try:
@@ -52,15 +52,15 @@ def complete_objects(text: str) -> Iterator[str]:
 
 
 def cut_short(text: str) -> bool:
-    """Whether an answer breaks off: in its thoughts, or in a JSON object, with a value that may not be whole.
+    """Whether an answer breaks off: inside its reasoning, or in a JSON object with a value that may be incomplete.
 
-    Where nothing but closing braces is missing, all was said.
+    An answer that lacks nothing but closing braces is complete.
     """
     text = without_thoughts(text)
     if _THINKING.match(text):
         return True
     outside = _STRING.sub('""', text[text.find("{") :] if "{" in text else "")
-    if '"' in outside.replace('""', ""):  # a string that is not closed, or a stray mark in one that is
+    if '"' in outside.replace('""', ""):  # a string that is not closed, or a stray quotation mark in one
         return not outside.rstrip("` \n").endswith("}")
     braces, brackets = (outside.count(opening) - outside.count(closing) for opening, closing in ("{}", "[]"))
     return brackets > 0 or (braces > 0 and not _WHOLE_VALUE_LAST.search(outside))

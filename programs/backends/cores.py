@@ -1,4 +1,4 @@
-"""How many processor cores this process may keep busy."""
+"""The number of processor cores that this process may use."""
 
 import math
 import os
@@ -8,9 +8,9 @@ CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 
 
 def available_cores() -> int:
-    """The cores that the system lets us run on, at least 1: all of them, less what affinity or a container leaves out.
+    """The number of usable cores, at least 1, within the process's CPU affinity and its container's limit.
 
-    A container's share of processor time (cgroup v2, ``cpu.max``: microseconds in each period) is rounded up.
+    The limit of a container (cgroup v2, ``cpu.max``: microseconds per period) is rounded up to whole cores.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:

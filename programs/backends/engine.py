@@ -1,6 +1,6 @@
-"""What DSPy asks: one server's model, with retries, the ledger and the limits of the run around every request.
+"""DSPy's engine for one model: retries, usage and the limits of the run around every request.
 
-In which form it answers is for the adapter to ask (``models.adapter``), not for DSPy, which would go by the name.
+The adapter (``backends.adapter``) requests the form of the answer; DSPy would infer it from the model's name.
 """
 
 import asyncio
@@ -15,36 +15,36 @@ from dspy import lm15
 
 from agenticiqa.configs import Price
 from agenticiqa.programs.backends import retries
-from agenticiqa.programs.backends.failures import understood
+from agenticiqa.programs.backends.failures import classified
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.ledger import Spent, spend
 from agenticiqa.programs.backends.limits import Limits, current
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
 
-CHARACTERS_PER_TOKEN = 2  # for the highest price that a request may have: text has seldom fewer
+CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 
 
 class Wire(Protocol):
-    """What reaches a model: ``prepared`` makes a request ready, ``complete`` sends it."""
+    """A connection to a model: ``prepared`` makes a request ready, ``complete`` sends it."""
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """The request as ``complete`` takes it, with the images that are held."""
+        """The request as ``complete`` takes it, with the held images."""
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """One request, one answer."""
+        """Send one request and return its answer. Raises lm15's errors."""
 
     async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """The same, async."""
+        """``complete``, async."""
 
 
 @dataclass
 class Model:
-    """One model behind a wire, as DSPy's engine (``complete``); ``AsyncEngine`` is the same for its async calls.
+    """A model behind a wire, as DSPy's engine (``complete``); ``AsyncEngine`` wraps it for async calls.
 
-    ``name`` is for people and logs, ``wire_model`` what the server knows the model by. ``form`` is how it is asked for
-    JSON: ``json_schema``, ``json_object`` or ``off``; ``top_logprobs`` how many alternatives to each token a question
-    that reads them asks for; ``formats`` the media types that it decodes; ``image_tokens`` what an image of a size
-    (width, height) is in tokens. ``timeout`` is in seconds. ``secrets`` get into no error.
+    ``name`` is for people and logs, ``wire_model`` the server's name for the model. ``form`` is how JSON is requested:
+    ``json_schema``, ``json_object`` or ``off``. ``top_logprobs`` is the number of alternatives per token where they are
+    read, ``formats`` the media types that the model decodes, ``image_tokens`` the tokens of an image of a size
+    (width, height). ``timeout`` is in seconds. ``secrets`` are removed from errors.
     """
 
     name: str
@@ -58,20 +58,20 @@ class Model:
     formats: frozenset[str] = OF_LLAMA_CPP
     price: Price | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    most_input: int = 0  # tokens; the largest request so far
+    most_input: int = 0  # tokens of the largest request so far
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Ask, and ask again as ``retries`` says. Raises lm15's errors, LimitReached or Halted."""
+        """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted."""
         ready, limits = self._ready(request), current()
         for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
             with attempt:
                 limits.admit(highest := self._highest_usd(ready))
                 with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
-                    return self._noted(spent, self.wire.complete(ready))
+                    return self._recorded(spent, self.wire.complete(ready))
         raise AssertionError("tenacity either answers or raises")
 
     async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """As ``complete``, async."""
+        """``complete``, async."""
         ready, limits = self._ready(request), current()
         async for attempt in tenacity.AsyncRetrying(sleep=asyncio.sleep, **self._policy()):
             with attempt:
@@ -81,7 +81,7 @@ class Model:
                 else:
                     await asyncio.to_thread(limits.admit, highest)  # it may have to wait
                 with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
-                    return self._noted(spent, await self.wire.acomplete(ready))
+                    return self._recorded(spent, await self.wire.acomplete(ready))
         raise AssertionError("tenacity either answers or raises")
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class Model:
             "retry": tenacity.retry_if_exception(retries.worth_another),
             "wait": retries.wait,
             "stop": retries.stop_after(self.max_retries),
-            "before_sleep": retries.telling(self.name),
+            "before_sleep": retries.log_retry(self.name),
             "reraise": True,
         }
 
@@ -105,16 +105,16 @@ class Model:
         try:
             yield spent
         except lm15.LM15Error as error:
-            told = understood(error, self.timeout, self.secrets)
-            if told is error:
+            real = classified(error, self.timeout, self.secrets)
+            if real is error:
                 raise
-            raise told from error
+            raise real from error
         finally:
             spent.seconds = time.perf_counter() - began
             limits.settle(highest, spent.usd)
             spend(spent)
 
-    def _noted(self, spent: Spent, response: lm15.Response) -> lm15.Response:
+    def _recorded(self, spent: Spent, response: lm15.Response) -> lm15.Response:
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
         self.most_input = max(self.most_input, spent.input_tokens)

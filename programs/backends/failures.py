@@ -1,15 +1,15 @@
-"""What a server's refusal means: servers say the same thing with different statuses, lm15 goes by the status.
+"""Classify server errors by status and words, since servers use different statuses for the same failure.
 
-Also: an error as a person should read it, of one line and without a secret.
+The message becomes one line without secrets.
 """
 
 import re
 
 from dspy import lm15
 
-# Status and words of real replies. What none of them fits stays as lm15 read it.
+# Status and words of real replies. An error that matches none keeps the class that lm15 gave it by its status.
 _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
-    (200, r"is not json", lm15.ServerError),  # a proxy's page
+    (200, r"is not json", lm15.ServerError),  # the HTML page of a proxy
     (
         400,
         r"context (length|size|window)|maximum context|too many (input )?tokens|prompt is too long|n_ctx",
@@ -27,43 +27,43 @@ NO_SUCH_ADDRESS = "; the server knows no such address: is api_base right, with i
 NOT_THERE = "; is the server running, and its address right?"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-# lm15's advice to whoever programs with it: it is not for those who only wrote a configuration.
+# lm15's advice for programmers, which does not help users who wrote a configuration.
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
-_SHORTEST = 6  # characters of the beginning of a secret that are hidden, too: a server may quote it cut off
+_SHORTEST = 6  # characters: the beginning of a secret is removed, too, since a server may quote it cut off
 
 
-def understood(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
-    """The error with its real meaning, told in one line; ``timeout`` in seconds is what was waited at most.
+def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
+    """The error as one of the class that fits it, with a message of one line; ``timeout`` is in seconds.
 
-    The given error loses the secrets, too, since it stays in view as the cause of the other one.
+    Secrets are removed from the given error, too, since it stays visible as the cause.
     """
     if ran_out_of_time(error):
         return lm15.TimeoutError(f"no answer within {timeout:g} s")
-    text = hidden(" ".join(_ADVICE.sub("", str(error.message or error)).split()), secrets)
+    text = redacted(" ".join(_ADVICE.sub("", str(error.message or error)).split()), secrets)
     wait = error.retry_after
     if isinstance(error, lm15.RateLimitError):
         wait = asked_to_wait(text) if wait is None else wait
         if wait:
             text += f" (it asks to wait {wait:g} s)"
-    meant, kind = error, _meaning(error, text, wait)
+    real, kind = error, _error_class(error, text, wait)
     if isinstance(error, lm15.TransportError) and "connect to" in text:
         text += NOT_THERE
     if error.status in (404, 405) and "model" not in text.lower():
         text += NO_SUCH_ADDRESS
     if kind is not None:
-        meant = kind(
+        real = kind(
             provider=error.provider,
             provider_code=error.provider_code,
             status=error.status,
             request_id=error.request_id,
         )
-    for each in (error, meant):  # lm15's constructors add their advice, so the text is set here
+    for each in (error, real):  # lm15's constructors add their advice, so the text is set here
         each.message, each.retry_after, each.args = text, wait, (text,)
-    return meant
+    return real
 
 
-def hidden(text: str, secrets: tuple[str, ...]) -> str:
-    """The text without the secrets, and without beginnings of them that are long enough to tell."""
+def redacted(text: str, secrets: tuple[str, ...]) -> str:
+    """The text with ``***`` for each secret, and for each beginning of one of at least 6 characters."""
     for secret in filter(None, secrets):
         for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
             text = text.replace(secret[:length], "***")
@@ -71,7 +71,7 @@ def hidden(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def asked_to_wait(text: str) -> float | None:
-    """The seconds that a server's words ask to wait: "Please retry in 7.5s", "try again in 1m2s"."""
+    """The wait in seconds that a message asks for: "retry in 7.5s", "try again in 1m2s"; ``None`` without one."""
     asked = _ASKED_TO_WAIT.search(text)
     if asked is None:
         return None
@@ -81,12 +81,12 @@ def asked_to_wait(text: str) -> float | None:
 
 
 def ran_out_of_time(error: BaseException) -> bool:
-    """Whether a request ended because nothing came in time."""
+    """Whether a request ended because no answer came in time."""
     return isinstance(error, lm15.TransportError) and any(isinstance(e, TimeoutError) for e in causes(error))
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """The error and what it came from, outermost first."""
+    """The error and its causes, outermost first."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in chain:
@@ -95,11 +95,11 @@ def causes(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _meaning(error: lm15.LM15Error, text: str, wait: float | None) -> type[lm15.ProviderError] | None:
+def _error_class(error: lm15.LM15Error, text: str, wait: float | None) -> type[lm15.ProviderError] | None:
     if isinstance(error, lm15.RateLimitError) and wait:
-        return None  # who says when to come again is not short of money, whatever the words
-    said = f"{error.provider_code or ''} {text}".lower()
+        return None  # a server that says when to retry reports no billing error, whatever its words
+    message = f"{error.provider_code or ''} {text}".lower()
     for status, words, kind in _MEANINGS:
-        if error.status == status and not isinstance(error, kind) and re.search(words, said):
+        if error.status == status and not isinstance(error, kind) and re.search(words, message):
             return kind
     return None

@@ -1,8 +1,11 @@
-"""A model from a GGUF file, run inside this process by llama.cpp (the package xllamacpp), as an engine of ``dspy.LM``.
+"""Run a model from a GGUF file inside this process by llama.cpp (the package xllamacpp), as an engine of ``dspy.LM``.
 
-xllamacpp always opens a port of the loopback interface for llama.cpp's server. Requests go through that port and not by
-its Python call, because llama.cpp gives up a request only when its connection closes: so a deadline or Ctrl-C ends what
-may take minutes for an image on a CPU. A random key, which never leaves the process, keeps everybody else out.
+xllamacpp always opens a loopback port for llama.cpp's server. Requests go through that port and not through its Python
+call, because llama.cpp stops a request only when its connection closes: so a deadline or Ctrl-C ends what may take
+minutes for an image on a CPU. A random key, which never leaves the process, keeps other users of the machine out.
+
+Not through ``wire.Server``: lm15's transport obeys HTTP_PROXY, so that a local image would be sent to the proxy, and it
+cannot stop a request from another thread. The body and the answer are lm15's, as they are there.
 """
 
 import asyncio
@@ -30,7 +33,7 @@ from agenticiqa.programs.errors import BackendError
 
 logger = logging.getLogger(__name__)
 
-BATCH = 512  # tokens of a prompt that are read at a time; a request can be stopped only between two batches
+BATCH = 512  # tokens of a prompt per step; a request can be stopped only between two steps
 MOST_ITEMS = 64
 MOST_CHARACTERS = 1000
 
@@ -38,12 +41,12 @@ MOST_CHARACTERS = 1000
 class GgufEngine:
     """A GGUF model as DSPy's engine; engines of the same files and settings share one copy in memory. Thread-safe.
 
-    ``projector`` is the file (mmproj) by which the model sees images. ``threads`` is half the cores unless said: where
-    another program wants one of its cores, llama.cpp nearly comes to a halt. ``context`` is in tokens, for prompt,
-    images and answer of one request. ``parallel`` requests run at once, the others wait their turn. ``timeout`` is in
-    seconds for one request from its turn on; the model is loaded before, at the first one.
+    ``projector`` is the file (mmproj) that the model needs for images. ``threads`` is half the cores by default:
+    llama.cpp nearly stops when another program uses one of its cores. ``context`` is in tokens, for prompt, images and
+    answer of one request. ``parallel`` requests run at once, others wait. ``timeout`` is in seconds for one request,
+    without its wait; the model is loaded before, at the first request.
 
-    Raises BackendError when a file is missing or no GGUF file, or when xllamacpp is not installed.
+    Raises BackendError when a file is missing or is no GGUF file, or when xllamacpp is not installed.
     """
 
     supports_response_schema = True
@@ -75,11 +78,11 @@ class GgufEngine:
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="gguf")
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """With the bytes of each held image in it."""
+        """The request with the bytes of each held image."""
         return filled(request)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """One request, one answer.
+        """Send one request and return its answer.
 
         Raises lm15's errors: UnsupportedFeatureError for an image without a projector, ContextLengthError,
         InvalidRequestError, TimeoutError, ConfigurationError when the model cannot be loaded, and TransportError or
@@ -88,7 +91,7 @@ class GgufEngine:
         return _Exchange(self, request).run()
 
     async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """The same, async; when it is cancelled, the model stops."""
+        """``complete``, async; cancelling it stops the model."""
         exchange = _Exchange(self, request)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, exchange.run)
@@ -103,13 +106,13 @@ class GgufEngine:
         return self._model
 
     def close(self) -> None:
-        """Let go of the model; its memory is free when no other engine and no request under way holds it."""
+        """Release the model; its memory is freed once no other engine and no running request uses it."""
         self._model = None
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is loaded, and how: see GgufEngine."""
+    """The files and settings of a loaded model: see GgufEngine."""
 
     model: Path
     projector: Path | None
@@ -119,19 +122,18 @@ class Setup:
 
 
 class Loaded:
-    """A model in memory, with llama.cpp's server at ``port``, which asks for ``key``. When it goes, so do they.
+    """A model in memory with llama.cpp's server at ``port``, which requires ``key``; freed when this object is.
 
-    Whoever sends a request has one of its ``turns`` while that runs. Raises lm15.ConfigurationError when the model
-    cannot be loaded.
+    A request holds one of ``turns`` while it runs. Raises lm15.ConfigurationError when the model cannot be loaded.
     """
 
     def __init__(self, setup: Setup) -> None:
         self.key = secrets.token_urlsafe(32)
         self.turns = BoundedSemaphore(setup.parallel)
         try:
-            # In a thread, which Ctrl-C leaves alone: a server that is dropped before its loop runs would never end.
-            with ThreadPoolExecutor(1) as apart:
-                self._server = apart.submit(_running, setup, self.key).result()
+            # In a thread, which Ctrl-C does not interrupt: a server dropped before its loop runs would never end.
+            with ThreadPoolExecutor(1) as pool:
+                self._server = pool.submit(_running, setup, self.key).result()
         except RuntimeError as error:
             files = " with ".join(str(file) for file in (setup.model, setup.projector) if file is not None)
             raise lm15.ConfigurationError(
@@ -142,7 +144,7 @@ class Loaded:
 
 
 def _running(setup: Setup, key: str) -> Any:
-    """A server whose loop runs."""
+    """A server with its loop running."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -153,7 +155,7 @@ def _running(setup: Setup, key: str) -> Any:
     params.n_ctx = setup.context * setup.parallel
     params.n_batch = BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = setup.threads
-    params.cache_ram_mib = 0  # it would keep prompts that have been answered, up to 8 GB of them
+    params.cache_ram_mib = 0  # it would cache the state of answered prompts, up to 8 GB
     params.api_keys = [key]
     params.ui = params.endpoint_slots = False
     params.endpoint_metrics = True
@@ -168,7 +170,7 @@ _in_memory: "WeakValueDictionary[Setup, Loaded]" = WeakValueDictionary()
 
 
 def loaded(setup: Setup) -> Loaded:
-    """The model in memory, loaded if it is not there: once, however many engines and threads ask for it."""
+    """The model in memory, loaded at the first call for these settings, whichever engine or thread calls."""
     with _loading:
         model = _in_memory.get(setup)
         if model is None:
@@ -177,7 +179,7 @@ def loaded(setup: Setup) -> Loaded:
 
 
 class _Exchange:
-    """One request over a connection of its own, which another thread may stop."""
+    """One request over its own connection, which another thread can stop."""
 
     def __init__(self, engine: GgufEngine, request: lm15.Request) -> None:
         self.engine, self.request = engine, request
@@ -205,25 +207,25 @@ class _Exchange:
         self.stopped = True
         opened = self.connection.sock if self.connection else None
         if opened is not None:
-            with suppress(OSError):  # the answer came at the same moment
+            with suppress(OSError):  # the answer has just arrived
                 opened.shutdown(socket.SHUT_RDWR)
 
 
 def chat_body(request: lm15.Request, *, sees_images: bool) -> bytes:
-    """The request as llama.cpp's server takes it (OpenAI chat), its schema bounded.
+    """The body for llama.cpp's server (OpenAI chat format), its schema bounded.
 
-    Raises UnsupportedFeatureError when it has an image and the model sees none.
+    Raises UnsupportedFeatureError for an image when the model has no projector.
     """
     parts = [part for message in request.messages for part in message.parts]
     if not sees_images and any(isinstance(part, lm15.ImagePart) for part in parts):
         raise lm15.UnsupportedFeatureError(
-            "a GGUF model sees images only with its projector: set projector to its mmproj file", feature="images"
+            "a GGUF model needs its projector for images: set projector to its mmproj file", feature="images"
         )
     form = request.config.response_format
     if form and "schema" in form:
         form = {**form, "schema": bounded(form["schema"])}
         request = replace(request, config=replace(request.config, response_format=form))
-    # llama.cpp's server has the form of vLLM's: "max_tokens" and the role "system" go by these names.
+    # llama.cpp's server takes vLLM's dialect: "max_tokens" and the role "system".
     chat = lm15.OpenAIChatLM(api_key="none", base_url="http://127.0.0.1/v1", compat="vllm")
     body: bytes = chat.build_request(request, stream=False).body
     return body
@@ -232,8 +234,7 @@ def chat_body(request: lm15.Request, *, sees_images: bool) -> bytes:
 def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON schema with a limit for each list (64 items) and each free text (1,000 characters) that has none.
 
-    A small model repeats itself for ever where a grammar lets it, until it is cut off in mid-answer; a limit makes it
-    come to an end. Whitespace and digits have limits in llama.cpp.
+    Without a limit, a small model repeats itself until its answer is cut off. llama.cpp limits whitespace and digits.
     """
     limited = dict(schema)
     kind = limited.get("type")
@@ -253,25 +254,25 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parsed(status: int, body: bytes, request: lm15.Request) -> lm15.Response:
-    """What the server answered, under the name that the request has for the model. Raises lm15's errors."""
+    """The server's answer, with the model's name of the request. Raises lm15's errors."""
     try:
         answer = json.loads(body)
-    except ValueError as error:
-        raise lm15.ServerError(f"llama.cpp answered no JSON (status {status})") from error
+    except ValueError as invalid:
+        raise lm15.ServerError(f"llama.cpp answered no JSON (status {status})") from invalid
     if status == 200:
         return lm15.response_from_openai_chat({**answer, "model": request.model})
-    told = answer.get("error", {})
-    if told.get("type") == "exceed_context_size_error":
+    error = answer.get("error", {})
+    if error.get("type") == "exceed_context_size_error":
         too_long = lm15.ContextLengthError()
-        # In place of lm15's advice of five lines, which is about hosted models.
+        # Replaces lm15's advice of five lines about hosted models.
         too_long.message = (
-            f"the request has {told['n_prompt_tokens']} tokens, more than the model's context of {told['n_ctx']}: "
+            f"the request has {error['n_prompt_tokens']} tokens, more than the model's context of {error['n_ctx']}: "
             "give it a larger context, or smaller images"
         )
         too_long.args = (too_long.message,)
         raise too_long
     kind = lm15.InvalidRequestError if status < 500 else lm15.ServerError
-    raise kind(f"llama.cpp refuses the request: {told.get('message', f'status {status}')}")
+    raise kind(f"llama.cpp refuses the request: {error.get('message', f'status {status}')}")
 
 
 def _checked(file: Path, what: str) -> Path:

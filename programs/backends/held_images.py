@@ -1,12 +1,12 @@
-"""The bytes of images travel beside the prompt, not through it.
+"""Keep the bytes of images out of the prompt until the request is sent.
 
 DSPy 3.4 writes an image into the text of the prompt as base64, searches that text with regular expressions, encodes and
-decodes it as JSON and hashes it for its cache: some 40 ms of processor time for a call with 1.5 MB, so that one core is
-full at 25 calls a second. Here each of these steps sees a short address that tells the image by its content; the bytes
-are put into the finished body of the request.
+decodes it as JSON and hashes it for its cache: about 40 ms of processor time for a call with 1.5 MB, so one core is
+busy at 25 calls a second. Here each of these steps sees a short address made from the image's hash; the bytes are put
+into the finished body of the request.
 
 Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``, the ``transport`` of lm15's providers.
-``test_held_images.py`` tells when DSPy no longer needs this; then this file and the places that import it can go.
+``test_held_images.py`` fails when DSPy no longer needs this; then this file and its uses can be removed.
 """
 
 import base64
@@ -20,12 +20,12 @@ from typing import Any, Protocol
 import dspy
 from dspy import lm15
 
-HOST = "https://held.invalid/"  # ".invalid" belongs to nobody (RFC 2606), should an address ever get out
+HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding
 
 
 class Held(Protocol):
-    """An image whose bytes wait to be sent: ``base64`` is their text, ``sent_sha256`` the hex digest of the bytes."""
+    """An image whose bytes are inserted when the request is sent."""
 
     @property
     def mime(self) -> str:
@@ -48,13 +48,13 @@ _held: ContextVar[Mapping[str, Held]] = ContextVar("agenticiqa_held_images")
 
 
 def address(image: Held) -> str:
-    """What stands for an image in the prompt: the same for the same bytes, so that it serves as a key of a cache."""
+    """The address of an image in the prompt: the same for the same bytes, so that cache keys stay valid."""
     return f"{HOST}{image.sent_sha256}.{image.mime.rpartition('/')[2]}"
 
 
 @contextmanager
 def holding(images: Mapping[str, Held]) -> Iterator[dict[str, dspy.Image]]:
-    """Hold these images (by the name of their input); gives what to put into the prompt in their place."""
+    """Hold these images, by the name of their input, and yield the addresses to put into the prompt instead."""
     token = _held.set({address(image): image for image in images.values()})
     try:
         yield {name: dspy.Image(address(image)) for name, image in images.items()}
@@ -63,17 +63,17 @@ def holding(images: Mapping[str, Held]) -> Iterator[dict[str, dspy.Image]]:
 
 
 def held_sizes() -> list[tuple[int, int]]:
-    """Width and height of the images that are held."""
+    """Width and height in pixels of the images that are held."""
     return [image.size for image in _held.get({}).values()]
 
 
 def marked(request: lm15.Request) -> lm15.Request:
-    """The request with a short mark in place of each held image's bytes; a ``Splicing`` transport puts them in."""
+    """The request with a short mark in place of each held image; a ``Splicing`` transport inserts the bytes."""
     return _with_images(request, lambda place, image: _mark(place).decode())
 
 
 def filled(request: lm15.Request) -> lm15.Request:
-    """The request with the bytes of each held image in it."""
+    """The request with the bytes of each held image."""
     return _with_images(request, lambda place, image: image.base64.decode())
 
 
@@ -100,17 +100,17 @@ class Transport(Protocol):
     """What lm15 sends requests with: ``stream`` takes a request whose ``body`` is bytes."""
 
     def stream(self, request: Any) -> Any:
-        """Send it."""
+        """Send the request."""
 
 
 class Splicing:
-    """A transport that puts the bytes of held images where ``marked`` left marks, and has another one send it."""
+    """A transport that replaces the marks of ``marked`` by the bytes of held images, and sends through another one."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
 
     def stream(self, request: Any) -> Any:
-        """Send the request, sync or async, whichever the other one is."""
+        """Send the request, sync or async as the inner transport is."""
         for place, image in _held.get({}).items():
             request.body = request.body.replace(_mark(place), image.base64)
         return self.inner.stream(request)

@@ -1,12 +1,12 @@
-"""How many tokens an image is to each provider, by the rules that they publish. Sizes are (width, height) in pixels.
+"""Input tokens per image and provider, by their published rules. Sizes are (width, height) in pixels.
 
-- OpenAI: tiles of 512 pixels, or for newer models patches of 32, as of "auto" detail, which is what is sent.
+- OpenAI: tiles of 512 pixels, or for newer models patches of 32, at "auto" detail, which requests use.
   https://developers.openai.com/api/docs/guides/images-vision#calculating-costs
 - Anthropic: patches of 28 pixels. Its earlier rule, w * h / 750, is within 5 % of it for whole patches.
   https://platform.claude.com/docs/en/build-with-claude/vision-coordinates#how-claude-resizes-and-pads-images
-- Google: tiles, by Google's own words a rough formula; Gemini 3 a fixed budget, of which it may use a little less.
+- Google: tiles, a formula that Google calls rough; Gemini 3 a fixed budget, of which it may use a little less.
   https://ai.google.dev/gemini-api/docs/image-understanding and .../gemini-api/docs/media-resolution
-- A server of one's own (vLLM, Ollama, llama.cpp, ...): as Qwen2.5-VL has it, patches of 28 pixels. Models differ much.
+- A server of the user's own (vLLM, Ollama, llama.cpp, ...): Qwen2.5-VL's patches of 28 pixels. Models differ widely.
   https://huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct and https://github.com/ggml-org/llama.cpp/pull/17020
 """
 
@@ -21,7 +21,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class Tiles:
-    """OpenAI's older rule: so many tokens for an image and for each of its tiles."""
+    """OpenAI's older rule: ``base`` tokens for an image and ``each`` for each of its tiles."""
 
     base: int
     each: int
@@ -35,7 +35,7 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Patches:
-    """OpenAI's newer rule: so many tokens for each patch; ``budget`` patches at most (``None``: any number)."""
+    """OpenAI's newer rule: ``each`` tokens per patch, at most ``budget`` patches (``None``: any number)."""
 
     each: float
     budget: int | None
@@ -52,7 +52,7 @@ class Patches:
         return math.ceil(round(_cells((width, height), 32) * self.each, 6))
 
 
-# By the beginning of the model's name, the longest that fits; a model that is not listed counts as the newest.
+# By the longest matching prefix of the model's name; a model that is not listed counts as the newest.
 NEWEST = Patches(1.2, None, 65535)
 OPENAI: dict[str, Tiles | Patches] = {
     "gpt-4": Tiles(85, 170),
@@ -72,7 +72,7 @@ OPENAI: dict[str, Tiles | Patches] = {
 }
 GEMINI_3 = 1120  # its default for an image
 QWEN = 16384  # patches at most, as the model's own files say
-LLAMA_CPP = 4096  # what llama.cpp lets through of them
+LLAMA_CPP = 4096  # llama.cpp's own limit
 
 
 def image_tokens(backend: str, size: Size) -> int:

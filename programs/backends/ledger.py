@@ -1,4 +1,4 @@
-"""What the questions to models took, by stage: calls, answers from the cache, tokens, money, time."""
+"""Usage of models by stage: calls, cached answers, tokens, money, time."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
 
 @dataclass
 class Spent:
-    """What one stage took.
+    """The usage of one stage.
 
-    ``calls`` are requests that were sent, ``cached`` answers that needed none, ``retries`` requests sent again after a
-    failure of the server or network (counted in ``calls``). ``usd`` is ``None`` where the configuration has no price.
-    ``seconds`` are those of requests. ``cut_off``: the last answer ended at the limit of tokens.
+    ``calls`` counts requests sent, ``cached`` answers from the cache, ``retries`` requests sent again after a server or
+    network failure (also counted in ``calls``). ``usd`` is ``None`` where the configuration has no price.
+    ``seconds`` is the time of the requests. ``cut_off``: the last answer ended at the token limit.
     """
 
     calls: int = 0
@@ -29,7 +29,7 @@ class Spent:
     cut_off: bool = False
 
     def add(self, more: "Spent") -> None:
-        """Sum up."""
+        """Add other usage to this one."""
         self.calls += more.calls
         self.cached += more.cached
         self.retries += more.retries
@@ -41,7 +41,7 @@ class Spent:
             self.usd = (self.usd or 0.0) + more.usd
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a result."""
+        """As in a result's JSON."""
         return {
             "calls": self.calls,
             "cached": self.cached,
@@ -55,23 +55,23 @@ class Spent:
 
 @dataclass
 class Ledger:
-    """The sums of one assessment, by stage; stages that run side by side may write at once."""
+    """The usage of one assessment, by stage. Thread-safe."""
 
     stages: dict[str, Spent] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, stage: str, spent: Spent) -> None:
-        """Add to a stage."""
+        """Add usage to a stage."""
         with self._lock:
             self.stages.setdefault(stage, Spent()).add(spent)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """As it stands in a result."""
+        """As in a result's JSON."""
         return {stage: spent.to_json() for stage, spent in self.stages.items()}
 
 
 def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The stages of a result's ``usage_by_stage`` together, but for the seconds, which overlap."""
+    """The sum over a result's ``usage_by_stage``, without seconds, since stages overlap."""
     summed = {count: sum(stage[count] for stage in stages.values()) for count in COUNTS}
     prices = [stage["usd"] for stage in stages.values() if stage["usd"] is not None]
     return {**summed, "usd": sum(prices) if prices else None}
@@ -83,7 +83,7 @@ _asking: ContextVar[tuple[str, Spent] | None] = ContextVar("agenticiqa_asking", 
 
 @contextmanager
 def keeping() -> Iterator[Ledger]:
-    """Whatever is asked inside is written into this ledger."""
+    """Record the usage of all calls inside in a new ledger."""
     ledger = Ledger()
     token = _ledger.set(ledger)
     try:
@@ -94,9 +94,9 @@ def keeping() -> Iterator[Ledger]:
 
 @contextmanager
 def asking(stage: str) -> Iterator[Spent]:
-    """One question of a stage: ``spend`` inside it adds to what is given, and it is entered at the end.
+    """One question of a stage: ``spend`` inside adds to the usage that is yielded, which is recorded at the end.
 
-    A question that ends well without anything sent was answered from the cache.
+    A question that succeeds without a request was answered from the cache.
     """
     spent = Spent()
     token = _asking.set((stage, spent))
@@ -111,6 +111,6 @@ def asking(stage: str) -> Iterator[Spent]:
 
 
 def spend(more: Spent) -> None:
-    """Enter what a request took under the question that is being asked."""
+    """Record the usage of a request under the question that is being asked."""
     if asked := _asking.get():
         asked[1].add(more)

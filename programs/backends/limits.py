@@ -1,4 +1,4 @@
-"""How much a run may send and spend, and the switch that ends its waiting."""
+"""Limits on calls and USD of a run, and the switch that stops further requests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import dspy
 
 
 class LimitReached(dspy.LMError):
-    """The next request would pass a limit that the user set; nothing was sent. Ends a run, with everything kept."""
+    """The next request would exceed a limit of the user's and was not sent. Ends a run; finished results are kept."""
 
 
 class Halted(dspy.LMError):
@@ -19,12 +19,11 @@ class Halted(dspy.LMError):
 
 @dataclass
 class Limits:
-    """The limits of one run, shared by all its threads; the sums go on while it lasts.
+    """The limits and sums of one run, shared by all its threads.
 
-    ``max_calls`` counts requests sent, failed ones among them; ``max_usd`` needs a price in the configuration. A
-    request is admitted only if its highest possible price still fits, together with all that are under way; its real
-    price is entered when it is known. Where a request does not fit now, but those under way may turn out cheaper, it
-    waits for them.
+    ``max_calls`` counts requests sent, failed ones included; ``max_usd`` needs a price in the configuration. A request
+    is admitted only if its highest possible price still fits beside those of all requests in flight; its real price is
+    recorded when it is known. A request that does not fit yet waits while requests in flight may turn out cheaper.
     """
 
     max_calls: int | None = None
@@ -52,7 +51,7 @@ class Limits:
                     break
                 if not self._under_way:
                     raise LimitReached(
-                        f"the next call may take {highest_usd:.4f} USD and would pass the limit of "
+                        f"the next call may take {highest_usd:.4f} USD and would exceed the limit of "
                         f"{self.max_usd:g} USD{self._spent()}"
                     )
                 self._changed.wait(1.0)
@@ -61,7 +60,7 @@ class Limits:
             self._reserved += highest_usd or 0.0
 
     def settle(self, highest_usd: float | None, usd: float | None) -> None:
-        """A request of that highest price is over, and was this much."""
+        """Record that an admitted request has ended, with its real price."""
         with self._changed:
             self._under_way -= 1
             self._reserved -= highest_usd or 0.0
@@ -69,11 +68,11 @@ class Limits:
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until the run is halted."""
+        """Wait for so many seconds, or until the run is halted."""
         self.halted.wait(seconds)
 
     def halt(self) -> None:
-        """Send nothing more and end every wait; requests under way come to their end."""
+        """Admit no further request and end every wait; requests in flight are finished."""
         self.halted.set()
         with self._changed:
             self._changed.notify_all()
@@ -87,7 +86,7 @@ _limits: ContextVar[Limits | None] = ContextVar("agenticiqa_limits", default=Non
 
 @contextmanager
 def within(limits: Limits) -> Iterator[Limits]:
-    """What is asked inside counts towards these limits."""
+    """Requests inside count towards these limits."""
     token = _limits.set(limits)
     try:
         yield limits
@@ -96,10 +95,10 @@ def within(limits: Limits) -> Iterator[Limits]:
 
 
 def set_current(limits: Limits) -> None:
-    """Let these limits hold from here on in this context, such as one that is about to be handed to a thread."""
+    """Apply these limits from here on in this context, such as one that is about to be run in a thread."""
     _limits.set(limits)
 
 
 def current() -> Limits:
-    """The limits of the run; without any, ones that nothing reaches."""
+    """The limits of the run; unlimited ones where none were set."""
     return _limits.get() or Limits()

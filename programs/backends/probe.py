@@ -1,8 +1,7 @@
-"""What a backend can do, found out with a few tiny requests over the same wire as every other.
+"""Probe what a backend supports with a few small requests over its usual wire.
 
-The first request goes alone: a server that is out of reach, refuses the key or has no such model shows itself there,
-once, and is told as it is. The others go side by side. Only a request that the server refuses for what is in it means
-that it cannot do that.
+The first request is sent alone: an unreachable server, a refused key or an unknown model fails there, once. The others
+are sent in parallel. Only a request that the server rejects for its content means that something is not supported.
 """
 
 import base64
@@ -27,14 +26,14 @@ from agenticiqa.programs.backends.ledger import asking
 STAGE = "probe"  # in the ledger
 THREADS = 3
 SIDE = 32  # pixels
-MOST_TOKENS = 256  # a model that thinks first needs some; the answers are a word long
-MOST_TOKENS_HERE = 32  # of a model in this process
-MOST_LOGPROBS, FEWER_LOGPROBS = 20, 5  # some servers are set to give only as many as there are levels
+MOST_TOKENS = 256  # a reasoning model needs some before its answer, which is one word
+MOST_TOKENS_IN_PROCESS = 32
+MOST_LOGPROBS, FEWER_LOGPROBS = 20, 5  # some servers are configured to give no more than five
 
 OPENING = "This is a test of the connection."
 ONE_WORD = f"{OPENING} Reply with the single word yes, in lower case, without anything around it."
 AN_OBJECT = f'{OPENING} Reply with a JSON object that has one field, "answer", with the value "yes".'
-# Nothing in the prompt leads to this answer: only a server that keeps to the schema gives it.
+# Nothing in the prompt leads to this answer: only a server that enforces the schema gives it.
 OBEYED = {"answer": "granite"}
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -47,16 +46,20 @@ REFUSED = (dspy.LMInvalidRequestError, dspy.LMUnsupportedFeatureError)
 
 
 def probe(stage: StageConfig) -> Capabilities:
-    """Ask the first backend of a stage what it can do, in four requests or a few more.
+    """Probe what a stage's own backend supports, in four requests or a few more.
 
-    Each is entered in the ledger under "probe". Raises BackendError as ``connect`` does, and ``dspy.LMError`` when the
-    server cannot be reached, refuses the key, has no such model, or refuses every request.
+    The ledger has them under the stage "probe". Raises BackendError as ``connect`` does, and ``dspy.LMError`` when the
+    server cannot be reached, refuses the key, does not know the model, or rejects every request.
     """
     provider = provider_of(stage)
     takes_seed = provider is None or provider.seed
     most = MOST_LOGPROBS if provider is None else provider.most_logprobs * provider.logprobs
-    questions = Questions(stage, MOST_TOKENS if provider else MOST_TOKENS_HERE)
-    with dspy.context(disable_history=True, trace=None), _no_word_of_length(), ThreadPoolExecutor(THREADS) as pool:
+    questions = Questions(stage, MOST_TOKENS if provider else MOST_TOKENS_IN_PROCESS)
+    with (
+        dspy.context(disable_history=True, trace=None),
+        _without_truncation_warning(),
+        ThreadPoolExecutor(THREADS) as pool,
+    ):
 
         def side_by_side(question: Any, *given: Any) -> Future[Any]:
             return pool.submit(contextvars.copy_context().run, question, *given)
@@ -82,13 +85,13 @@ def probe(stage: StageConfig) -> Capabilities:
 
 
 class Questions:
-    """The requests of one probe; ``refusals`` are the answers to those that the server did not take.
+    """The requests of one probe; ``refusals`` are the errors of those that the server rejected.
 
-    ``model`` is what the server calls its model, empty until it took a request.
+    ``model`` is the server's name for its model, empty until a request was accepted.
     """
 
     def __init__(self, stage: StageConfig, max_tokens: int) -> None:
-        # What a stage sends besides is not in question here, and some models refuse it.
+        # Other settings of the stage are not probed, and some models reject them.
         plain = {"temperature": None, "top_p": None, "seed": None, "logprobs": False, "fallback_backend": None}
         backend = connect(stage.model_copy(update=plain), cache=False)
         if backend is None:
@@ -98,7 +101,7 @@ class Questions:
         self.refusals: list[dspy.LMError] = []
 
     def ask(self, text: str, images: int = 0, **config: Any) -> lm15.Response | None:
-        """The answer to a text after so many images; ``None`` where the server refuses to take that."""
+        """The answer to a text after so many images; ``None`` where the server rejects the request."""
         image = lm15.ImagePart(media_type="image/png", data=base64.b64encode(small_png()).decode())
         message = lm15.Message.user([*[image] * images, lm15.TextPart(text)])
         request = lm15.Request(
@@ -116,7 +119,7 @@ class Questions:
         return response
 
     def schema(self) -> Literal["enforced", "accepted", "refused"]:
-        """What the server does with a schema that contradicts the prompt."""
+        """What the server does with a JSON schema that contradicts the prompt."""
         wanted = {"type": "json_schema", "name": "answer", "schema": SCHEMA, "strict": True}
         response = self.ask(ONE_WORD, response_format=wanted)
         if response is None:
@@ -124,11 +127,11 @@ class Questions:
         return "enforced" if response.data == OBEYED else "accepted"
 
     def json_object(self) -> bool:
-        """Whether the server takes the mode of any JSON object."""
+        """Whether the server accepts the mode "any JSON object"."""
         return self.ask(AN_OBJECT, response_format={"type": "json_object"}) is not None
 
     def image_and_logprobs(self, most: int) -> tuple[bool, int]:
-        """Whether an image is taken, and how many alternatives to a token come with the answer about it."""
+        """Whether an image is accepted, and the number of alternatives per token in the answer about it."""
         for logprobs in dict.fromkeys((most, min(most, FEWER_LOGPROBS))) if most else ():
             response = self.ask(ONE_WORD, 1, logprobs=logprobs)
             if response is not None:
@@ -137,8 +140,8 @@ class Questions:
 
 
 @contextmanager
-def _no_word_of_length() -> Iterator[None]:
-    """DSPy warns of an answer that was cut off, and advises to raise a limit that is set here."""
+def _without_truncation_warning() -> Iterator[None]:
+    """Suppress DSPy's warning about truncated answers, which advises to raise a limit that is set here."""
 
     def unlike(record: logging.LogRecord) -> bool:
         return "truncated" not in record.getMessage()
@@ -152,7 +155,7 @@ def _no_word_of_length() -> Iterator[None]:
 
 
 def small_png() -> bytes:
-    """A grey square."""
+    """A gray square as PNG bytes."""
     file = io.BytesIO()
     Image.new("RGB", (SIDE, SIDE), "grey").save(file, "PNG")
     return file.getvalue()

@@ -1,10 +1,12 @@
-"""The providers that can be named in a configuration: how each is reached and what its interface takes."""
+"""The providers that a configuration can name: how each is reached and what its interface supports."""
 
 from dataclasses import dataclass
 
 from dspy import lm15
 
-OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # the images that llama.cpp decodes, as a server or in process
+OF_LLAMA_CPP = frozenset(
+    {"image/jpeg", "image/png"}
+)  # the image types that llama.cpp decodes, as a server or in process
 
 
 @dataclass(frozen=True)
@@ -12,9 +14,9 @@ class Provider:
     """One provider.
 
     ``route`` is lm15's name for its interface, ``key_env`` the environment variable of its key (``None``: a server of
-    one's own, whose address has to be given), ``preset`` the lm15 dialect of a server that lm15 has no route for,
-    ``schema_bounds`` whether a schema may have the likes of ``maxItems``, ``formats`` the images that it decodes. The
-    rest is what the interface has at all; a model or server may still lack it, which is what a probe finds out.
+    the user's own, whose address has to be given), ``preset`` the lm15 dialect of a server that lm15 has no route for,
+    ``schema_bounds`` whether a schema may contain keywords such as ``maxItems``, ``formats`` the media types that it
+    decodes. The other fields say what the interface supports; a single model or server may lack it: see ``probe``.
     """
 
     route: str

@@ -1,14 +1,14 @@
-"""Which failures of a server are worth another try, after what wait, and how that is told.
+"""Which failed requests are retried, after what wait, and how that is logged.
 
 =========================  ===========================================================================================
-failure                    what is done
+failure                    action
 =========================  ===========================================================================================
-429, 5xx, 408, connection  again after the time that the server asks for (``retry-after``, at most a minute), else
-                           after 1, 2, 4, ... seconds (at most 30); and up to a quarter more, so that calls which
-                           failed together do not come back together
-no answer in time          once more
-a longer ``retry-after``   not at all: whoever waits is told for how long
-everything else            not at all: the same request would fail the same (a key, a model, a schema, a certificate)
+429, 5xx, 408, connection  retry after the time that the server asks for (``retry-after``, at most a minute), else
+                           after 1, 2, 4, ... seconds (at most 30), plus up to a quarter at random, so that calls
+                           that failed together are not retried together
+no answer in time          retry once
+a longer ``retry-after``   fail: the error says how long the server asks to wait
+everything else            fail: the same request would fail again (key, model, schema, certificate)
 =========================  ===========================================================================================
 """
 
@@ -24,13 +24,13 @@ from agenticiqa.programs.backends.failures import causes
 
 logger = logging.getLogger(__name__)
 
-LONGEST_HINT = 60.0  # seconds; a server that asks for more is out of reach
+LONGEST_HINT = 60.0  # seconds; a server that asks for more counts as out of reach
 LONGEST_WAIT = 30.0
-TIMEOUTS = 2  # attempts that may run out of time: a server that hung twice hangs
+TIMEOUTS = 2  # attempts that may time out
 
 
 def worth_another(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment."""
+    """Whether the same request may succeed later."""
     if isinstance(error, lm15.TransportError):
         return not any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes(error))
     hint = getattr(error, "retry_after", None)
@@ -45,7 +45,7 @@ def wait(state: tenacity.RetryCallState) -> float:
 
 
 def stop_after(retries: int) -> Callable[[tenacity.RetryCallState], bool]:
-    """Stop after so many further attempts, or the second that ran out of time."""
+    """Stop after so many retries, or after the second attempt that timed out."""
 
     def stop(state: tenacity.RetryCallState) -> bool:
         hung = isinstance(_failure(state), lm15.TimeoutError)
@@ -54,10 +54,10 @@ def stop_after(retries: int) -> Callable[[tenacity.RetryCallState], bool]:
     return stop
 
 
-def telling(name: str) -> Callable[[tenacity.RetryCallState], None]:
-    """Logs each wait: which server, what failed, how long until the next attempt."""
+def log_retry(name: str) -> Callable[[tenacity.RetryCallState], None]:
+    """A callback that logs each wait: the server, the failure, the seconds until the next attempt."""
 
-    def tell(state: tenacity.RetryCallState) -> None:
+    def log(state: tenacity.RetryCallState) -> None:
         logger.warning(
             "%s: %s; attempt %d follows in %.1f s",
             name,
@@ -67,7 +67,7 @@ def telling(name: str) -> Callable[[tenacity.RetryCallState], None]:
             extra={"event": "retry", "server": name, "wait_s": round(state.upcoming_sleep, 2)},
         )
 
-    return tell
+    return log
 
 
 def brief(error: BaseException | None) -> str:

@@ -1,4 +1,4 @@
-"""A model behind HTTP, in the provider's own form, by lm15's public provider classes."""
+"""Requests over HTTP in each provider's own format, by lm15's public provider classes."""
 
 import asyncio
 import base64
@@ -20,15 +20,15 @@ BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Le
     "exclusiveMinimum",
     "exclusiveMaximum",
 }
-NAMED = {"properties", "$defs"}  # what is in these has names of ours for keys
+NAMED = {"properties", "$defs"}  # the keys inside of these are our names, not keywords
 
 
 @dataclass
 class Server:
     """A provider's interface at an address (``None``: its own), with a key; connections are kept and shared.
 
-    A name and password in the address go along as basic authentication, in place of a key in the same header.
-    ``timeout`` is in seconds, for the connection to be made (at most 10), and for each wait for bytes.
+    A name and password in the address are sent as basic authentication, in place of a key in the same header.
+    ``timeout`` is in seconds, for connecting (at most 10) and for each wait for bytes.
     """
 
     provider: Provider
@@ -41,7 +41,7 @@ class Server:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """With a mark in place of each held image, whose bytes are put into the finished body."""
+        """The request with a placeholder for each held image, whose bytes are put into the finished body."""
         asked = request.config.response_format
         if asked and "schema" in asked and not self.provider.schema_bounds:
             config = replace(request.config, response_format={**asked, "schema": without_bounds(asked["schema"])})
@@ -49,7 +49,7 @@ class Server:
         return marked(request)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """One request, one answer. Raises lm15's errors."""
+        """Send one request and return its answer. Raises lm15's errors."""
         with self._lock:
             if self._sync is None:
                 self._sync = self._connected(lm15.LMRouter)
@@ -57,7 +57,7 @@ class Server:
         return response
 
     async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """The same, async; connections belong to an event loop."""
+        """``complete``, async; each event loop has its own connections."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if loop not in self._by_loop:
@@ -68,7 +68,7 @@ class Server:
     def _connected(self, router: Any) -> Any:
         route = self.provider.route
         config = lm15.RouterConfig(
-            env={},  # nothing that happens to be in the environment goes anywhere
+            env={},  # no key is read from the environment
             api_keys={route: self.key},
             base_urls={route: without_login(self.address)} if self.address else None,
             timeouts=lm15.Timeouts(
@@ -85,20 +85,20 @@ class Server:
 
 
 class Authorized:
-    """A transport that has another one send requests with this ``Authorization``."""
+    """A transport that sends requests through another one with this ``Authorization`` header."""
 
     def __init__(self, inner: Transport, authorization: str) -> None:
         self.inner, self._authorization = inner, authorization
 
     def stream(self, request: Any) -> Any:
-        """Send the request, sync or async, whichever the other one is."""
+        """Send the request, sync or async as the inner transport is."""
         others = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
         request.headers = [*others, ("Authorization", self._authorization)]
         return self.inner.stream(request)
 
 
 def without_bounds(schema: Any) -> Any:
-    """A JSON schema without bounds on numbers and lengths, for a server that refuses them; answers are checked here."""
+    """A JSON schema without bounds on numbers and lengths, for servers that reject them; answers are validated here."""
     if isinstance(schema, list):
         return [without_bounds(item) for item in schema]
     if not isinstance(schema, dict):
@@ -112,31 +112,31 @@ def without_bounds(schema: Any) -> Any:
     }
 
 
-def place(address: str) -> str:
-    """An address as it may be shown and kept, right or wrong: host, port and path, without a name or password in it."""
+def public_address(address: str) -> str:
+    """Host, port and path of an address, valid or not: without a name, password or query, fit to be shown and saved."""
     return address.rpartition("://")[2].rpartition("@")[2].partition("?")[0].rstrip("/")
 
 
-def checked(address: str) -> str:
-    """The address, if it is one. Raises BackendError."""
+def checked_address(address: str) -> str:
+    """The address as it is. Raises BackendError unless it is an HTTP address."""
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
     if not usable:
-        raise BackendError(f"api_base {place(address)!r} is not an address such as http://127.0.0.1:8000/v1")
+        raise BackendError(f"api_base {public_address(address)!r} is not an address such as http://127.0.0.1:8000/v1")
     return address
 
 
 def without_login(address: str) -> str:
-    """An address without the name and password in it."""
+    """The address without its name and password."""
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def secrets_in(address: str | None) -> tuple[str, ...]:
-    """What an address holds that is never shown: its password, in each form that it takes; without one its name."""
+    """The secrets in an address, in each encoding that is sent: its password, or its name where it has no password."""
     parts = urlsplit(address or "")
     secret = parts.password or parts.username
     return (secret, unquote(secret), str(_basic(address)).removeprefix("Basic ")) if secret else ()

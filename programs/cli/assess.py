@@ -16,7 +16,6 @@ from agenticiqa.configs import Config
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA, backend_name
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import LimitReached, within
-from agenticiqa.programs.backends.prepare import prepare
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import Failure, judge_many
@@ -33,6 +32,7 @@ from agenticiqa.programs.cli.options import (
     limits_from,
     one_line,
 )
+from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.pictures import draw

@@ -2,20 +2,17 @@
 
 import argparse
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 
 import dspy
 
-from agenticiqa.configs import ConfigError, load_config
-from agenticiqa.programs.cli import assess, backends, logs, render, tracing
+from agenticiqa.configs import ConfigError
+from agenticiqa.programs.cli import assess, backends, logs, tools, tracing
 from agenticiqa.programs.cli.interrupts import second_leaves
 from agenticiqa.programs.cli.options import INTERRUPTED, OK, SOME_FAILED, USAGE, Command, one_line
 from agenticiqa.programs.errors import AgenticIQAError, UserError
-from agenticiqa.programs.tools import toolbox
-from agenticiqa.programs.tools.catalog import listing
 
 
 def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | None = None) -> int:
@@ -38,25 +35,10 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         return OK
 
 
-def _tools_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
-    parser.add_argument("--config", metavar="C", help="a configuration file, for its calibration and pyiqa metrics")
-
-
-def _tools(args: argparse.Namespace) -> int:
-    config = load_config(args.config)
-    rows = listing(toolbox(config.calibration, config.pyiqa), config.calibration)
-    if args.json:
-        print(json.dumps(rows, ensure_ascii=False, indent=2))
-    else:
-        render.print_tools(rows)
-    return OK
-
-
 COMMANDS: dict[str, Command] = {
     "assess": Command("judge images, or answer a question about them", assess.add_arguments, assess.run),
     "backends": Command("show which models are asked, and what each can do", backends.add_arguments, backends.run),
-    "tools": Command("list the metrics: kind, direction, range, what each is best at", _tools_arguments, _tools),
+    "tools": Command(tools.HELP, tools.add_arguments, tools.run),
 }
 
 

@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.programs.backends import prepare as preparing
-from agenticiqa.programs.backends.capabilities import Capabilities, folder, known, name_of, remember
+from agenticiqa.programs.backends.capabilities import (
+    Capabilities,
+    cache_folder,
+    name_of,
+    save_capabilities,
+    saved_capabilities,
+)
+from agenticiqa.programs.backends.configured import BackendUse, backends_of
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.limits import LimitReached, Limits
-from agenticiqa.programs.backends.prepare import backends_of, prepare
+from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.errors import BackendError
 from support.fake_server import Reply, able, bad_key, fake_server, server_error
 
@@ -36,12 +42,12 @@ def engine(stage: StageConfig) -> Model:
 
 
 def test_what_is_kept_is_known() -> None:
-    assert known(stage()) is None
-    remember(stage(), ABLE)
-    assert known(stage()) == ABLE
-    remember(stage(), replace(ABLE, seed=False))
-    assert known(stage()) == replace(ABLE, seed=False)
-    assert len(list(folder().iterdir())) == 1
+    assert saved_capabilities(stage()) is None
+    save_capabilities(stage(), ABLE)
+    assert saved_capabilities(stage()) == ABLE
+    save_capabilities(stage(), replace(ABLE, seed=False))
+    assert saved_capabilities(stage()) == replace(ABLE, seed=False)
+    assert len(list(cache_folder().iterdir())) == 1
 
 
 @pytest.mark.parametrize(
@@ -56,29 +62,29 @@ def test_what_is_kept_is_known() -> None:
     ],
 )
 def test_every_backend_is_known_for_itself(other: dict[str, Any]) -> None:
-    remember(stage(), ABLE)
-    assert known(stage(**other)) is None
+    save_capabilities(stage(), ABLE)
+    assert saved_capabilities(stage(**other)) is None
 
 
 def test_what_does_not_change_the_backend_does_not_matter() -> None:
-    remember(stage(), ABLE)
+    save_capabilities(stage(), ABLE)
     same = stage(api_base="http://host:8000/v1/", temperature=1.0, api_key_env="X", fallback_backend="openai.gpt-4o")
-    assert known(same) == ABLE
+    assert saved_capabilities(same) == ABLE
 
 
 def test_a_model_in_process_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    remember(stage(backend=f"gguf.{tmp_path}/m.gguf", api_base=None), ABLE)
+    save_capabilities(stage(backend=f"gguf.{tmp_path}/m.gguf", api_base=None), ABLE)
     monkeypatch.chdir(tmp_path)
-    assert known(stage(backend="gguf.m.gguf", api_base=None)) == ABLE
-    assert known(stage(backend="gguf.m.gguf", api_base=None, projector="eyes.gguf")) is None
+    assert saved_capabilities(stage(backend="gguf.m.gguf", api_base=None)) == ABLE
+    assert saved_capabilities(stage(backend="gguf.m.gguf", api_base=None, projector="eyes.gguf")) is None
 
 
 def test_no_secret_is_in_a_file_or_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
     with_secrets = stage(api_base=f"http://user:{SECRET}@host:8000/v1?key={SECRET}", api_key_env="MY_KEY")
-    remember(with_secrets, ABLE)
-    assert known(stage()) == ABLE
-    (file,) = folder().iterdir()
+    save_capabilities(with_secrets, ABLE)
+    assert saved_capabilities(stage()) == ABLE
+    (file,) = cache_folder().iterdir()
     assert SECRET not in file.name + file.read_text()
     assert json.loads(file.read_text())["backend"] == "vllm@host:8000/v1//test"
 
@@ -99,12 +105,12 @@ def test_no_secret_is_in_a_file_or_its_name(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_a_file_that_cannot_be_read_is_as_none(text: str) -> None:
-    remember(stage(), ABLE)
-    (file,) = folder().iterdir()
+    save_capabilities(stage(), ABLE)
+    (file,) = cache_folder().iterdir()
     file.write_text(text)
-    assert known(stage()) is None
-    remember(stage(), ABLE)
-    assert known(stage()) == ABLE
+    assert saved_capabilities(stage()) is None
+    save_capabilities(stage(), ABLE)
+    assert saved_capabilities(stage()) == ABLE
 
 
 def test_a_cache_that_cannot_be_written_is_only_worth_a_warning(
@@ -112,19 +118,19 @@ def test_a_cache_that_cannot_be_written_is_only_worth_a_warning(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path / "file"))
-    remember(stage(), ABLE)
-    assert known(stage()) is None
-    assert "is not kept" in caplog.text
+    save_capabilities(stage(), ABLE)
+    assert saved_capabilities(stage()) is None
+    assert "is not saved" in caplog.text
 
 
 def test_where_the_files_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTICIQA_CACHE", "/a/b")
-    assert folder() == Path("/a/b/capabilities")
+    assert cache_folder() == Path("/a/b/capabilities")
     monkeypatch.delenv("AGENTICIQA_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    assert folder() == Path("/x/agenticiqa/capabilities")
+    assert cache_folder() == Path("/x/agenticiqa/capabilities")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert folder() == Path.home() / ".cache/agenticiqa/capabilities"
+    assert cache_folder() == Path.home() / ".cache/agenticiqa/capabilities"
 
 
 FORMS = [
@@ -139,7 +145,7 @@ FORMS = [
 @pytest.mark.parametrize(("seen", "form"), FORMS)
 def test_auto_asks_for_json_in_the_best_way_that_was_seen(seen: Capabilities | None, form: str) -> None:
     if seen:
-        remember(stage(), seen)
+        save_capabilities(stage(), seen)
     assert engine(stage()).form == form
     assert engine(stage(structured_outputs="json_schema")).form == "json_schema"
     assert engine(stage(structured_outputs="off")).form == "off"
@@ -148,7 +154,7 @@ def test_auto_asks_for_json_in_the_best_way_that_was_seen(seen: Capabilities | N
 @pytest.mark.parametrize(("seen", "auto", "always"), [(None, 0, 20), (20, 20, 20), (5, 5, 5), (0, 0, 20)])
 def test_auto_asks_for_log_probabilities_that_were_seen(seen: int | None, auto: int, always: int) -> None:
     if seen is not None:
-        remember(stage(), replace(ABLE, logprobs=seen))
+        save_capabilities(stage(), replace(ABLE, logprobs=seen))
     assert engine(stage()).top_logprobs == auto
     assert engine(stage(logprobs=True)).top_logprobs == always
     assert engine(stage(logprobs=False)).top_logprobs == 0
@@ -190,7 +196,7 @@ def test_an_outage_ends_the_preparation_and_nothing_is_kept(outage: Reply) -> No
 
     with fake_server("never", probes=lambda _: outage) as server, pytest.raises(dspy.LMError):
         prepare(config(server.url))
-    assert known(stage(api_base=server.url)) is None
+    assert saved_capabilities(stage(api_base=server.url)) is None
 
 
 def test_a_fallback_that_is_down_is_only_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,10 +245,10 @@ def test_the_backends_of_a_configuration_are_told_once_each() -> None:
 
 def test_two_starts_at_once_leave_a_whole_file() -> None:
     """What is replaced was written in full beside it."""
-    remember(stage(), ABLE)
-    (file,) = folder().iterdir()
+    save_capabilities(stage(), ABLE)
+    (file,) = cache_folder().iterdir()
     mode = stat.S_IMODE(os.stat(file).st_mode)
     assert mode & 0o077 == 0
-    assert [path.suffix for path in folder().iterdir()] == [".json"]
+    assert [path.suffix for path in cache_folder().iterdir()] == [".json"]
     assert name_of(stage()) in file.read_text()
-    assert preparing.shown(stage()) == "vllm@host:8000/v1/test"
+    assert BackendUse(stage(), (), False).name == "vllm@host:8000/v1/test"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dspy import lm15
 
-from agenticiqa.programs.backends.failures import asked_to_wait, causes, hidden, ran_out_of_time, understood
+from agenticiqa.programs.backends.failures import asked_to_wait, causes, classified, ran_out_of_time, redacted
 
 SECRET = "sk-0123456789"
 
@@ -35,7 +35,7 @@ SECRET = "sk-0123456789"
 def test_the_words_count_where_the_status_misleads(
     given: type[lm15.ProviderError], status: int, said: str, meant: type[lm15.ProviderError]
 ) -> None:
-    error = understood(given(said, status=status, provider="p", request_id="r"), 5, ())
+    error = classified(given(said, status=status, provider="p", request_id="r"), 5, ())
     assert type(error) is meant
     assert (error.status, error.provider, error.request_id) == (status, "p", "r")
     assert error.message.startswith(said)
@@ -43,14 +43,14 @@ def test_the_words_count_where_the_status_misleads(
 
 @pytest.mark.parametrize("kind", [lm15.AuthError, lm15.RateLimitError, lm15.ContextLengthError, lm15.ServerError])
 def test_an_error_is_one_line_without_advice_for_programmers(kind: type[lm15.ProviderError]) -> None:
-    error = understood(kind("it\n  failed", status=400), 5, ())
+    error = classified(kind("it\n  failed", status=400), 5, ())
     assert error.message == "it failed"
     assert str(error.args[0]) == "it failed"
 
 
 def test_an_address_that_is_wrong_is_told_as_that() -> None:
-    assert "api_base" in understood(lm15.InvalidRequestError("Not Found", status=404), 5, ()).message
-    assert "api_base" not in understood(lm15.InvalidRequestError("no model x", status=404), 5, ()).message
+    assert "api_base" in classified(lm15.InvalidRequestError("Not Found", status=404), 5, ()).message
+    assert "api_base" not in classified(lm15.InvalidRequestError("no model x", status=404), 5, ()).message
 
 
 @pytest.mark.parametrize("kind", [lm15.InvalidRequestError, lm15.AuthError, lm15.RateLimitError])
@@ -60,7 +60,7 @@ def test_a_secret_is_in_no_part_of_an_error(kind: type[lm15.ProviderError], said
         try:
             raise kind(said, status=400)
         except lm15.ProviderError as error:
-            raise understood(error, 5, (SECRET,)) from error
+            raise classified(error, 5, (SECRET,)) from error
 
     with pytest.raises(lm15.ProviderError) as caught:
         failing()
@@ -70,8 +70,8 @@ def test_a_secret_is_in_no_part_of_an_error(kind: type[lm15.ProviderError], said
 
 
 def test_a_long_beginning_of_a_secret_is_hidden_too() -> None:
-    assert hidden(f"{SECRET} {SECRET[:7]} sk-1 {SECRET[:5]}", (SECRET, "", "pw")) == "*** *** sk-1 sk-01"
-    assert hidden("user pw", ("pw",)) == "user ***"
+    assert redacted(f"{SECRET} {SECRET[:7]} sk-1 {SECRET[:5]}", (SECRET, "", "pw")) == "*** *** sk-1 sk-01"
+    assert redacted("user pw", ("pw",)) == "user ***"
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_a_long_beginning_of_a_secret_is_hidden_too() -> None:
 )
 def test_a_wait_in_words_is_understood(words: str, seconds: float | None) -> None:
     assert asked_to_wait(words) == (None if seconds is None else pytest.approx(seconds))
-    error = understood(lm15.RateLimitError(words, status=429), 5, ())
+    error = classified(lm15.RateLimitError(words, status=429), 5, ())
     assert error.retry_after == (None if seconds is None else pytest.approx(seconds))
 
 
 def test_a_wait_in_a_header_comes_before_one_in_words() -> None:
-    error = understood(lm15.RateLimitError("retry in 2s", status=429, retry_after=3600), 5, ())
+    error = classified(lm15.RateLimitError("retry in 2s", status=429, retry_after=3600), 5, ())
     assert error.retry_after == 3600
     assert error.message == "retry in 2s (it asks to wait 3600 s)"
 
@@ -111,7 +111,7 @@ def test_a_timeout_far_down_is_a_timeout_with_the_seconds_that_were_waited() -> 
     error = chained(lm15.TransportError("x"), OSError("y"), TimeoutError("z"))
     assert isinstance(error, lm15.TransportError)
     assert ran_out_of_time(error)
-    told = understood(error, 0.3, ())
+    told = classified(error, 0.3, ())
     assert isinstance(told, lm15.TimeoutError)
     assert told.message == "no answer within 0.3 s"
     assert not ran_out_of_time(chained(lm15.TransportError("x"), ConnectionResetError()))

@@ -266,7 +266,7 @@ def test_a_server_that_restarts_is_found_again(monkeypatch: pytest.MonkeyPatch) 
 
             return note
 
-        monkeypatch.setattr(retries, "telling", restart_after_two)
+        monkeypatch.setattr(retries, "log_retry", restart_after_two)
         dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
         assert ask(backend).answer == Decision(**STAND)
     assert (len(before), len(after), attempts) == (1, 1, [1, 2])
@@ -433,7 +433,7 @@ def test_a_dead_primary_gives_way_to_the_fallback_and_is_left_out_for_a_minute(
         for _ in range(3):
             assert ask(backend).answer == Decision(**STAND)
         assert (len(first.seen), len(second.seen)) == (3, 3)
-        monkeypatch.setattr(connecting, "SKIPPED", 0.0)
+        monkeypatch.setattr(connecting, "SKIP_SECONDS", 0.0)
         backend.out_of_reach(backend.lms[0])  # as if the minute were over
         ask(backend)
         assert (len(first.seen), len(second.seen)) == (6, 4)

@@ -289,6 +289,18 @@ def test_both_faces_send_the_key_and_give_the_same_answer(file: Path, in_place_o
     assert {headers["authorization"] for headers in server.headers} == {"Bearer sesame"}
 
 
+def test_a_proxy_of_the_environment_is_not_used(
+    file: Path, in_place_of_llamacpp: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts and images for a model in this process stay on this machine."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with in_place_of_llamacpp("sharp"):
+        assert GgufEngine(file).complete(asking()).text == "sharp"
+
+
 @pytest.mark.parametrize(
     ("fault", "kind", "seen"),
     [

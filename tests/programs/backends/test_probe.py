@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.probe import (
     FEWER_LOGPROBS,
     MOST_LOGPROBS,
     MOST_TOKENS,
-    MOST_TOKENS_HERE,
+    MOST_TOKENS_IN_PROCESS,
     probe,
     small_png,
 )
@@ -287,7 +287,7 @@ def test_a_model_in_this_process_is_probed_the_same_way() -> None:
         seen = probe(StageConfig(backend=f"gguf.{file}"))
     assert (seen.schema, seen.seed, seen.images, seen.several_images) == ("enforced", True, False, False)
     assert seen.model == file.name
-    assert ledger.stages["probe"].output_tokens <= 2 * MOST_TOKENS_HERE
+    assert ledger.stages["probe"].output_tokens <= 2 * MOST_TOKENS_IN_PROCESS
 
 
 def test_a_key_is_not_in_what_is_told() -> None:

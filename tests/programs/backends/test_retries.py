@@ -95,7 +95,7 @@ def test_each_wait_is_told_with_who_why_and_how_long(caplog: pytest.LogCaptureFi
     waiting: Any = state(lm15.ServerError("broken", status=503), 2)
     waiting.upcoming_sleep = 2.345
     with caplog.at_level(logging.WARNING):
-        retries.telling("vllm@host//model")(waiting)
+        retries.log_retry("vllm@host//model")(waiting)
     (record,) = caplog.records
     assert record.getMessage() == "vllm@host//model: status 503: broken; attempt 3 follows in 2.3 s"
     assert (record.__dict__["event"], record.__dict__["wait_s"]) == ("retry", 2.35)

@@ -116,7 +116,7 @@ def test_a_probe_that_fails_is_told_and_the_others_are_shown(
 
 def test_a_backend_of_no_kind_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backends", "--backend", "bogus.model"]) == 2
-    assert "is not understood" in capsys.readouterr().err
+    assert "is unknown" in capsys.readouterr().err
 
 
 def test_a_first_start_probes_and_the_next_ones_use_what_was_seen(

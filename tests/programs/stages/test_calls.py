@@ -213,7 +213,7 @@ def test_a_limit_of_money_is_never_passed(photo: Path) -> None:
     stages = {name: {"price": price, "max_tokens": 100} for name in ("planner", "executor", "summarizer", "replan")}
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server, cache=False, **stages)
-        with within(Limits(max_usd=1.5)) as limits, pytest.raises(LimitReached, match="would pass the limit"):
+        with within(Limits(max_usd=1.5)) as limits, pytest.raises(LimitReached, match="would exceed the limit"):
             list(map(program, [photo] * 1000))
     assert 0 < limits.usd <= 1.5
     assert limits.usd == pytest.approx(len(server.requests) * 15 * 100 / 1e6)

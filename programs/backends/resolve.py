@@ -1,0 +1,70 @@
+"""What the name of a backend in a configuration means: the models of a stage, their provider, their key."""
+
+import os
+
+from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends.providers import PROVIDERS, Provider
+from agenticiqa.programs.errors import BackendError, did_you_mean
+
+NO_KEY = "none"  # what a server without keys is sent
+
+
+def stage_models(stage: StageConfig) -> list[StageConfig]:
+    """The stage once per model that it asks: with its own backend, then with its fallback; none for ``offline``.
+
+    Each has the settings of the stage and no fallback. Raises BackendError for the fallback ``offline``.
+    """
+    if stage.is_offline:
+        return []
+    if stage.fallback_backend == "offline":
+        raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
+    first = stage.model_copy(update=dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env")))
+    if not stage.fallback_backend:
+        return [first]
+    # The key of the first server is sent to no other server.
+    same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
+    key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
+    second = {"backend": stage.fallback_backend, "api_base": stage.fallback_api_base, "api_key_env": key_env}
+    return [first, first.model_copy(update=second)]
+
+
+def provider_of(stage: StageConfig) -> Provider | None:
+    """The provider of a stage's own backend; ``None`` for a model in this process (gguf).
+
+    Raises BackendError for an unknown provider, a missing address, or a form of answer that the provider lacks.
+    """
+    name = stage.backend
+    kind, _, model = name.partition(".")
+    if kind == "gguf" and model:
+        return None
+    provider = PROVIDERS.get(kind)
+    if provider is None or not model:
+        expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
+        hint = did_you_mean(kind, ["offline", "gguf", *PROVIDERS])
+        raise BackendError(f"backend {name!r} is unknown{hint}: expected offline, gguf.<file> or one of {expected}")
+    if provider.key_env is None and stage.api_base is None:
+        raise BackendError(f"backend {name!r} needs the address of its server: set api_base (--api-base)")
+    if stage.structured_outputs == "json_object" and not provider.json_object:
+        raise BackendError(f"backend {name!r} has no JSON object mode: set structured_outputs to json_schema or off")
+    return provider
+
+
+def key_variable(stage: StageConfig) -> str | None:
+    """The environment variable that holds the key of a stage's own backend; ``None`` where no key is sent.
+
+    The key of a provider is never sent to another address: with ``api_base``, ``api_key_env`` has to name the key.
+    """
+    provider = provider_of(stage)
+    if provider is None:
+        return None
+    return stage.api_key_env or (None if stage.api_base else provider.key_env)
+
+
+def key_from(variable: str | None, name: str) -> str:
+    """The key in an environment variable, for the backend ``name``. Raises BackendError when it is not set."""
+    if variable is None:
+        return NO_KEY
+    key = os.environ.get(variable)
+    if not key:
+        raise BackendError(f"backend {name!r} needs a key: set the environment variable {variable}, or use offline")
+    return key

@@ -1,0 +1,22 @@
+"""Before a run: probe the backends of which nothing is known, and print what was found to stderr."""
+
+import sys
+
+import dspy
+
+from agenticiqa.configs import Config
+from agenticiqa.programs.backends.configured import probe_unknown
+from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.cli.options import one_line
+
+
+def prepare(config: Config, limits: Limits | None = None) -> None:
+    """Probe each backend of the configuration that is not known yet; requests count towards the limits.
+
+    Raises what ``probe`` raises, except for a backend that is only a fallback, whose failure is printed.
+    """
+    for use, found in probe_unknown(config, limits):
+        if isinstance(found, dspy.LMError):
+            print(f"agenticiqa: the fallback {use.name}: {one_line(found)}", file=sys.stderr)
+        else:
+            print(f"{use.name}: {found}", file=sys.stderr)
