@@ -1,6 +1,7 @@
 """Fixtures every test shares: an isolated cache for DSPy, no keys, and the optional folder of labelled images."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,9 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="agenticiqa-test-cache-")
 for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:
     del os.environ[name]
+
+# A shell's background job starts with Ctrl-C ignored, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 

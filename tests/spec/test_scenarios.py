@@ -85,6 +85,7 @@ def test_each_scenario_has_a_test_that_runs_and_each_test_a_scenario(request: py
             assert (item.function.__doc__ or "").endswith("."), f"{item.name} does not say what it claims"
             for name in ("skip", "skipif", "xfail"):
                 assert item.get_closest_marker(name) is None, f"{item.name} is set aside by {name}"
+        assert "skip(" not in (HERE / document["tests"]).read_text(encoding="utf-8"), "a test sets itself aside"
     files = {path.name for path in HERE.glob("test_*.py")}
     assert files == EXTRAS | {document["tests"] for document in documents().values()}
 

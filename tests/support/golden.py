@@ -26,4 +26,5 @@ def golden_pairs(shared_data: Path) -> list[GoldenPair]:
         values = {row["Method"]: float(row[name]) for row in rows}
         image, reference = (np.asarray(Image.open(folder / side / name).convert("RGB")) for side in ("dist", "ref"))
         pairs.append(GoldenPair(name, image, reference, values))
+    assert len(pairs) == 5, f"{folder} has {len(pairs)} of 5 pairs"
     return pairs

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -243,12 +244,21 @@ def test_the_backends_of_a_configuration_are_told_once_each() -> None:
         backends_of(Config(executor=stage(fallback_backend="offline")))
 
 
-def test_two_starts_at_once_leave_a_whole_file() -> None:
+def test_starts_at_once_leave_a_whole_file() -> None:
     """What is replaced was written in full beside it."""
     save_capabilities(stage(), ABLE)
+
+    def start(number: int) -> list[Capabilities | None]:
+        seen = []
+        for _ in range(20):
+            save_capabilities(stage(), ABLE)
+            seen.append(saved_capabilities(stage()))
+        return seen
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(found == ABLE for seen in pool.map(start, range(8)) for found in seen)
     (file,) = cache_folder().iterdir()
-    mode = stat.S_IMODE(os.stat(file).st_mode)
-    assert mode & 0o077 == 0
-    assert [path.suffix for path in cache_folder().iterdir()] == [".json"]
+    assert file.suffix == ".json"
+    assert stat.S_IMODE(os.stat(file).st_mode) & 0o077 == 0
     assert name_of(stage()) in file.read_text()
     assert BackendUse(stage(), (), False).name == "vllm@host:8000/v1/test"

@@ -194,4 +194,5 @@ def test_an_image_that_memory_does_not_suffice_for_is_one_failure(
     monkeypatch.setattr(AgenticIQA, "forward", greedy)
     outcomes = judged(album, workers)
     assert isinstance(outcomes.pop("3"), ImageError)
+    assert len(outcomes) == len(album) - 1
     assert not any(isinstance(outcome, Exception) for outcome in outcomes.values())

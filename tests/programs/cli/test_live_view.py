@@ -126,8 +126,9 @@ def test_images_side_by_side_are_told_apart_and_one_after_the_other_need_not_be(
         assert shown(image, "begun", **begun)[0].startswith(f"image      {image}, 4 x 3 pixels, judged offline")
         assert shown(image, "done", **done) == ["done       B in 1.00 s"]
     shown("a.png", "begun", **begun)
-    for line in [*shown("b.png", "begun", **begun), *shown("b.png", "detected", distortions={"Global": []})]:
-        assert line.startswith("b.png: ")
+    for lines in (shown("b.png", "begun", **begun), shown("b.png", "detected", distortions={"Global": []})):
+        assert lines
+        assert all(line.startswith("b.png: ") for line in lines)
     assert shown("a.png", "done", **done) == ["a.png: done       B in 1.00 s"]
 
 

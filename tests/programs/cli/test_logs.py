@@ -158,6 +158,7 @@ def test_prompts_are_told_at_debug_steps_at_info_trouble_as_warnings(
 def test_fields_are_plain_json_and_messages_are_sentences(
     full: tuple[list[logging.LogRecord], dspy.Prediction],
 ) -> None:
+    assert len(full[0]) > 20
     for record in full[0]:
         assert json.loads(json.dumps(fields(record), allow_nan=False)).keys() == fields(record).keys()
         assert len(record.getMessage()) > 10

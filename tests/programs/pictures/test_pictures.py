@@ -134,10 +134,11 @@ def test_regions_are_framed_and_named_in_colors_of_their_own(program, photo, tmp
 
 
 def test_text_with_signs_of_formulas_and_odd_letters_is_drawn_as_it_is(program, photo, tmp_path):
-    source = tmp_path / "a $100 photo_{2} \\alpha.png"
+    source = tmp_path / "a $\\nosuch$ photo_{2} \\alpha.png"  # between its two dollar signs is no formula
     image(photo).save(source)
     draw_assessment(program(source), tmp_path / "drawn.png")
-    assert (tmp_path / "drawn.png").exists()
+    with Image.open(tmp_path / "drawn.png") as picture:
+        assert picture.format == "PNG"
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ def test_what_measurements_cannot_tell_stays_open_whatever_they_are(
 def test_more_noise_never_makes_a_noisy_picture_clean(lower: float, upper: float) -> None:
     lower, upper = sorted((lower, upper))
     for query in ("Is it noisy?", "Is there any noise?", "Is it very noisy?"):
+        assert yes_or_no(query, Noise=(4.0, "")) == "Yes"
         if yes_or_no(query, Noise=(lower, "")) == "Yes":
             assert yes_or_no(query, Noise=(upper, "")) == "Yes"
 
