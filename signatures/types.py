@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from agenticiqa.signatures.vocabulary import DetectableDistortion, Distortion, Severity, fold_distortion, fold_severity
+from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
+from agenticiqa.signatures.vocabulary import DetectableDistortion, Distortion, Severity
 
 logger = logging.getLogger(__name__)
 

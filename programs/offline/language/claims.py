@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from agenticiqa.programs.offline.findings import severity_word
-from agenticiqa.programs.offline.language.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.programs.offline.language.measured import OBJECTIONABLE, VISIBLE, Measured, Verdict
 from agenticiqa.programs.offline.language.reading import Reading, read
+from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 YES, NO = "Yes", "No"

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from agenticiqa.programs.offline.language.claims import NO, TWO_SIDED, YES, not_understood
-from agenticiqa.programs.offline.language.lexicon import Meaning, Subject
 from agenticiqa.programs.offline.language.measured import VISIBLE, Measured, Verdict
 from agenticiqa.programs.offline.language.reading import Reading, read
 from agenticiqa.programs.offline.language.scales import nearest
+from agenticiqa.signatures.lexicon import Meaning, Subject
 
 _REFERENCE = (
     r"(?:the |its |a )?(?:reference|original|pristine|source|undistorted)(?: (?:image|picture|photo|one|version))?"

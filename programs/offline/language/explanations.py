@@ -6,11 +6,11 @@ from collections.abc import Collection
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.claims import cannot_tell, judge, not_understood, offers_opposites, quoted
 from agenticiqa.programs.offline.language.comparisons import compare, is_comparison
-from agenticiqa.programs.offline.language.lexicon import Meaning
 from agenticiqa.programs.offline.language.measured import VISIBLE, Measured, Verdict
 from agenticiqa.programs.offline.language.reading import Reading, read
 from agenticiqa.programs.offline.language.scales import TIE
 from agenticiqa.programs.stages.fusion import level_name
+from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 NOTHING_SEEN = "No visible distortion was measured"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agenticiqa.programs.offline.findings import Finding, severity_word
-from agenticiqa.programs.offline.language.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
+from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 

@@ -7,10 +7,10 @@ from typing import Literal
 
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.claims import cannot_tell, meant
-from agenticiqa.programs.offline.language.lexicon import DETECTABLE, Meaning
 from agenticiqa.programs.offline.language.measured import OBJECTIONABLE, VISIBLE, Measured, Verdict
 from agenticiqa.programs.offline.language.reading import Reading, read
 from agenticiqa.programs.offline.language.scales import TIE
+from agenticiqa.signatures.lexicon import DETECTABLE, Meaning
 
 _ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",

@@ -9,8 +9,9 @@ from agenticiqa.programs.offline.language.scope import read_scope, without_idiom
 from agenticiqa.programs.offline.language.tool_names import requested_tools, tool_mentions
 from agenticiqa.programs.stages.plan_rules import expected_flags, widened
 from agenticiqa.programs.stages.question import parse_options, question_part
+from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import PlannerOutput
-from agenticiqa.signatures.vocabulary import Distortion, distortions_in
+from agenticiqa.signatures.vocabulary import Distortion
 
 _AESTHETIC = re.compile(rf"\b(?:{words.AESTHETIC})\b", re.I)
 _TECHNICAL = re.compile(rf"(?<!aesthetic )(?<!artistic )\b(?:{words.TECHNICAL})\b", re.I)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agenticiqa.programs.offline.language.lexicon import Meaning, Term, any_of, terms_in, word_set
+from agenticiqa.signatures.lexicon import Meaning, Term, any_of, terms_in, word_set
 from agenticiqa.signatures.vocabulary import SEVERITIES, SEVERITY_WORDS
 
 Comparison = Literal["better", "worse", "same", "more", "less"]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.offline.language.claims import TWO_SIDED, cannot_tell, meant, quoted
-from agenticiqa.programs.offline.language.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.programs.offline.language.measured import VISIBLE, Measured, Verdict
 from agenticiqa.programs.offline.language.reading import Reading
+from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 TIE = 0.05

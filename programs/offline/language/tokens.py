@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 
 from agenticiqa.programs.offline.language import words
-from agenticiqa.signatures.vocabulary import Distortion, distortions_in
+from agenticiqa.signatures.lexicon import distortions_in
+from agenticiqa.signatures.vocabulary import Distortion
 
 _TOKEN = re.compile(r"[^\W_][\w'-]*|[^\w\s]")
 _ADJECTIVE = re.compile(r"(?:able|ible|ful|ous|less|ish)$")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.tool import find_tool
+from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import unique
-from agenticiqa.signatures.vocabulary import distortions_in
 
 # Metrics that a user may well ask for by name; those that the toolbox has not are told apart from ordinary words.
 WELL_KNOWN: tuple[str, ...] = (

@@ -10,7 +10,8 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
 from agenticiqa.programs.tools.numerics.wavelet import coarsen
-from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS, fold_distortion
+from agenticiqa.signatures.lexicon import fold_distortion
+from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS
 from support.ladders import scene
 
 

@@ -1,0 +1,286 @@
+"""The words for what is wrong with a picture: one table, by which answers of models are folded and questions are read.
+
+A phrase may do two things. It may name a category of distortion (a model that writes "overexposed" means "Brightness
+change"), and it may have a meaning in a question ("overexposed" finds fault with the brightness). Many do both; words
+that are too vague to name a category by themselves ("soft", "flat", "clean") only have a meaning, and stems that name a
+category in many forms ("color*") have none.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from agenticiqa.signatures.vocabulary import (
+    DETECTABLE,
+    SEVERITIES,
+    SEVERITY_WORDS,
+    DetectableDistortion,
+    Distortion,
+    Severity,
+)
+
+Sense = Literal["fault", "virtue", "more", "neutral"]
+Subject = DetectableDistortion | Literal["clarity", "any", "quality", "unmeasured"]
+T = TypeVar("T")
+
+CLARITY: tuple[DetectableDistortion, ...] = ("Blurs", "Sharpness")
+# What too much and too little of a property is called.
+UPPER: dict[Subject, str] = {
+    "Brightness change": "overexposure",
+    "Color distortions": "oversaturation",
+    "Contrast": "high contrast",
+    "Sharpness": "oversharpening",
+    "clarity": "oversharpening",
+}
+LOWER: dict[Subject, str] = {
+    "Brightness change": "underexposure",
+    "Color distortions": "desaturation",
+    "Contrast": "low contrast",
+    "Sharpness": "lack of sharpness",
+}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a phrase is about, and whether it finds fault with it ("blurry"), praises it ("sharp") or only names it.
+
+    ``kind`` narrows a fault to one kind of its category ("overexposure"); a virtue with a kind is the absence of that
+    kind ("colorful": no desaturation). The sense ``"more"`` is a direction without a judgment ("bright").
+    """
+
+    subject: Subject
+    sense: Sense
+    kind: str = ""
+
+    @property
+    def categories(self) -> tuple[DetectableDistortion, ...]:
+        """The categories whose measurements decide; none for the overall quality and for what is not measured."""
+        if self.subject == "clarity":
+            return CLARITY
+        if self.subject == "any":
+            return DETECTABLE
+        if self.subject == "quality" or self.subject == "unmeasured":
+            return ()
+        return (self.subject,)
+
+    @property
+    def scale(self) -> Subject:
+        """One name for all that can be put on the same scale: blur and sharpness can, blur and noise cannot."""
+        return "clarity" if self.subject in CLARITY else self.subject
+
+
+@dataclass(frozen=True)
+class Words:
+    """Phrases that name the same category, if any, and have the same meaning, if any; separated by commas.
+
+    "*" stands for any ending, a space for blanks or hyphens; "color" is also found as "colour".
+    """
+
+    category: Distortion | None
+    meaning: Meaning | None
+    phrases: str
+
+
+@dataclass(frozen=True)
+class Term:
+    """A phrase with a meaning, found in a text at ``[start, end)``."""
+
+    text: str
+    start: int
+    end: int
+    meaning: Meaning
+
+
+LEXICON: tuple[Words, ...] = (
+    Words("Blurs", None, "blurs, unfocused, well focused, bokeh, lens blur, gaussian blur"),
+    Words("Blurs", Meaning("Blurs", "fault"), "blur*, fuzzy"),
+    Words("Blurs", Meaning("Blurs", "fault", "motion blur"), "motion blur*, camera shake, shaky, smear*"),
+    Words("Blurs", Meaning("Blurs", "fault", "defocus blur"), "defocus*, out of focus"),
+    Words(None, Meaning("Blurs", "fault", "defocus blur"), "defocus blur*, out of focus blur*, unfocus*"),
+    Words(None, Meaning("Blurs", "fault", "defocus blur"), "focus blur, lens blur*, gaussian blur*"),
+    Words("Blurs", Meaning("Blurs", "virtue"), "in focus, focused, focussed"),
+    Words(None, Meaning("Blurs", "virtue"), "blur free"),
+    Words("Blurs", Meaning("Blurs", "neutral"), "focus, focusing"),
+    Words(None, Meaning("Blurs", "neutral"), "focussing"),
+    Words("Blurs", Meaning("clarity", "fault"), "soft edges"),
+    Words("Color distortions", None, "color distortions, color*, saturat*, skin tone*, reddish, greenish, bluish"),
+    Words("Color distortions", None, "yellowish, too red, too green, too blue, too yellow, too orange, too warm"),
+    Words("Color distortions", None, "too cool, vivid*, vibran*, chroma*"),
+    Words(None, Meaning("Color distortions", "fault"), "color distortion*, color change*, color shift*"),
+    Words(None, Meaning("Color distortions", "fault"), "color diffusion"),
+    Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "oversaturat*"),
+    Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "over saturat*"),
+    Words(None, Meaning("Color distortions", "fault", "oversaturation"), "too saturated, garish"),
+    Words("Color distortions", Meaning("Color distortions", "fault", "desaturation"), "desaturat*, undersaturat*"),
+    Words("Color distortions", Meaning("Color distortions", "fault", "desaturation"), "under saturat*, faded"),
+    Words(None, Meaning("Color distortions", "fault", "desaturation"), "dull, duller, pale, paler, drab"),
+    Words(None, Meaning("Color distortions", "fault", "desaturation"), "colorless, washed out color*"),
+    Words(None, Meaning("Color distortions", "fault", "desaturation"), "colors washed out, color washed out"),
+    Words("Color distortions", Meaning("Color distortions", "fault", "color cast"), "cast, tint*, discolor*"),
+    Words(None, Meaning("Color distortions", "fault", "color cast"), "color cast, color casts"),
+    Words(None, Meaning("Color distortions", "more", "oversaturation"), "saturated"),
+    Words(None, Meaning("Color distortions", "virtue", "desaturation"), "vivid, vibrant, colorful, vividness"),
+    Words(None, Meaning("Color distortions", "virtue", "desaturation"), "colorfulness"),
+    Words("Color distortions", Meaning("Color distortions", "neutral"), "hue, hues, white balance"),
+    Words(None, Meaning("Color distortions", "neutral"), "color, colors, saturation, color saturation, tones"),
+    Words(None, Meaning("Color distortions", "neutral"), "color tone*, color rendition, color reproduction"),
+    Words(None, Meaning("Color distortions", "neutral"), "color accuracy"),
+    Words("Compression", None, "compression, over compress*"),
+    Words("Compression", Meaning("Compression", "fault"), "compress*, artefact*, artifact*"),
+    Words(None, Meaning("Compression", "fault"), "compression artefact*, compression artifact*"),
+    Words("Compression", Meaning("Compression", "fault", "blocking"), "jpeg, jpg, block, blocks, blocky"),
+    Words("Compression", Meaning("Compression", "fault", "blocking"), "blockiness, blocking, blocking artifact*"),
+    Words("Compression", Meaning("Compression", "fault", "blocking"), "block artifact*"),
+    Words(None, Meaning("Compression", "fault", "blocking"), "jpeg compression, jpeg artifact*, jpeg artefact*"),
+    Words(None, Meaning("Compression", "fault", "blocking"), "jpeg compression artifact*, blockier"),
+    Words(None, Meaning("Compression", "fault", "blocking"), "blocking artefact*"),
+    Words(None, Meaning("Compression", "virtue"), "uncompressed, artifact free, artefact free"),
+    Words("Compression", Meaning("unmeasured", "fault"), "jpeg2000, jp2k, ringing, mosquito noise, banding"),
+    Words("Compression", Meaning("unmeasured", "fault"), "posteri*"),
+    Words("Noise", None, "nois*, grain*, iso noise, luminance noise"),
+    Words("Noise", Meaning("Noise", "fault"), "speckle*, noise"),
+    Words(None, Meaning("Noise", "fault"), "multiplicative noise, noisy, noisier, graininess, grain, grains"),
+    Words(None, Meaning("Noise", "fault"), "grainy, grainier"),
+    Words("Noise", Meaning("Noise", "fault", "white noise"), "white noise, gaussian noise"),
+    Words(None, Meaning("Noise", "fault", "white noise"), "additive noise, additive gaussian noise"),
+    Words("Noise", Meaning("Noise", "fault", "impulse noise"), "impulse noise, salt and pepper"),
+    Words(None, Meaning("Noise", "fault", "impulse noise"), "salt and pepper noise"),
+    Words(None, Meaning("Noise", "virtue"), "noise free, noiseless, clean"),
+    Words("Noise", Meaning("unmeasured", "fault"), "color noise, chroma noise"),
+    Words("Brightness change", None, "brightness change, bright*, dark*, dimly, expos*, highlights, illuminat*"),
+    Words("Brightness change", None, "backlit, backlight*, clipped, clipping, shadows"),
+    Words("Brightness change", Meaning("Brightness change", "fault"), "mean shift"),
+    Words(None, Meaning("Brightness change", "fault"), "brightness change*, brightness distortion*, misexposed"),
+    Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), "overexpos*, over expos*"),
+    Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), "too much light, blown out"),
+    Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), "glare"),
+    Words(None, Meaning("Brightness change", "fault", "overexposure"), "too bright, overly bright"),
+    Words(None, Meaning("Brightness change", "fault", "overexposure"), "excessively bright, blown highlights"),
+    Words(None, Meaning("Brightness change", "fault", "overexposure"), "clipped highlights"),
+    Words("Brightness change", Meaning("Brightness change", "fault", "underexposure"), "underexpos*, under expos*"),
+    Words("Brightness change", Meaning("Brightness change", "fault", "underexposure"), "dim, low light"),
+    Words(None, Meaning("Brightness change", "fault", "underexposure"), "dark, darker, darkness, dimmer"),
+    Words(None, Meaning("Brightness change", "fault", "underexposure"), "dimly lit, underlit, gloomy, murky"),
+    Words(None, Meaning("Brightness change", "fault", "underexposure"), "too little light"),
+    Words(None, Meaning("Brightness change", "more", "overexposure"), "bright, brighter, brightly lit"),
+    Words("Brightness change", Meaning("Brightness change", "virtue", "underexposure"), "enough light, well lit"),
+    Words(None, Meaning("Brightness change", "virtue", "underexposure"), "bright enough"),
+    Words("Brightness change", Meaning("Brightness change", "virtue"), "well exposed"),
+    Words(None, Meaning("Brightness change", "virtue"), "properly exposed, correctly exposed"),
+    Words("Brightness change", Meaning("Brightness change", "neutral"), "lighting, lit, luminance"),
+    Words(None, Meaning("Brightness change", "neutral"), "brightness, exposure, exposed, the light, illumination"),
+    Words(None, Meaning("Brightness change", "neutral"), "illuminated"),
+    Words("Sharpness", None, "sharp*, clearest, crisp*, detail*, halo*"),
+    Words("Sharpness", Meaning("clarity", "fault"), "unclear"),
+    Words(None, Meaning("clarity", "fault"), "soft, indistinct"),
+    Words("Sharpness", Meaning("clarity", "virtue"), "clear, clearer"),
+    Words(None, Meaning("clarity", "virtue"), "sharp, sharper, crisp, crisper, detailed"),
+    Words("Sharpness", Meaning("clarity", "neutral"), "clarity, sharpness"),
+    Words(None, Meaning("clarity", "neutral"), "clearness, detail, details, definition, crispness"),
+    Words("Sharpness", Meaning("Sharpness", "fault", "lack of sharpness"), "unsharp*"),
+    Words(None, Meaning("Sharpness", "fault", "lack of sharpness"), "low sharpness"),
+    Words("Sharpness", Meaning("Sharpness", "fault", "oversharpening"), "oversharp*, over sharp*"),
+    Words(None, Meaning("Sharpness", "fault", "oversharpening"), "overly sharp*, too sharp, too sharpened, halo"),
+    Words(None, Meaning("Sharpness", "fault", "oversharpening"), "halos, haloes, haloing"),
+    Words("Contrast", None, "contrast*"),
+    Words(None, Meaning("Contrast", "fault"), "contrast change*, contrast distortion*"),
+    Words("Contrast", Meaning("Contrast", "fault", "low contrast"), "low contrast, washed out, hazy, haze, foggy"),
+    Words("Contrast", Meaning("Contrast", "fault", "low contrast"), "flat tones"),
+    Words(None, Meaning("Contrast", "fault", "low contrast"), "low in contrast, washed out tones, hazier, flat"),
+    Words(None, Meaning("Contrast", "fault", "high contrast"), "excessive contrast, too much contrast"),
+    Words(None, Meaning("Contrast", "fault", "high contrast"), "harsh contrast, too contrasty"),
+    Words("Contrast", Meaning("Contrast", "more", "high contrast"), "high contrast"),
+    Words(None, Meaning("Contrast", "more", "high contrast"), "high in contrast, strong contrast, contrasty"),
+    Words("Contrast", Meaning("Contrast", "neutral"), "contrast, dynamic range"),
+    Words("Spatial distortions", None, "spatial distortions"),
+    Words("Spatial distortions", Meaning("unmeasured", "fault"), "pixelat*, pixellat*, jitter*, quantiz*"),
+    Words("Spatial distortions", Meaning("unmeasured", "fault"), "quantis*, aliasing, moire, moiré, jagged*"),
+    Words("Spatial distortions", Meaning("unmeasured", "fault"), "color block*"),
+    Words(None, Meaning("unmeasured", "fault"), "vignett*, flare, lens flare, ghosting, chromatic aberration*"),
+    Words(None, Meaning("unmeasured", "fault"), "lens distortion*, geometric distortion*, jpeg 2000"),
+    Words(None, Meaning("unmeasured", "fault"), "jpeg2000 compression, jpeg 2000 compression, ringing artifact*"),
+    Words(None, Meaning("unmeasured", "fault"), "color banding, chrominance noise"),
+    Words(None, Meaning("any", "fault"), "distort*, degrad*, defect*, flaw*, issue, issues, problem, problems"),
+    Words(None, Meaning("any", "fault"), "wrong, impair*, damaged, quality issue, quality issues, quality problem"),
+    Words(None, Meaning("any", "fault"), "quality problems"),
+    Words(None, Meaning("any", "virtue"), "undistorted, flawless, pristine, distortion free"),
+    Words(None, Meaning("quality", "neutral"), "quality"),
+)  # fmt: skip
+
+
+def phrase_pattern(phrase: str) -> str:
+    """The regular expression of a phrase in the notation of the lexicon."""
+    words = re.split(r"[ -]+", phrase.strip().replace("color", "colou?r").replace("*", r"\w*"))
+    return r"[\s-]+".join(words)
+
+
+def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
+    """A pattern that finds any of the phrases as whole words, the longer ones first."""
+    ordered = sorted(phrases, key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(phrase_pattern, ordered))})(?!\w)", re.I)
+
+
+@dataclass(frozen=True)
+class _Found(Generic[T]):
+    start: int
+    end: int
+    means: T
+
+
+def _patterns(column: Iterable[tuple[T | None, str]]) -> dict[T, re.Pattern[str]]:
+    phrases: dict[T, list[str]] = {}
+    for means, listed in column:
+        if means is not None:
+            phrases.setdefault(means, []).extend(listed.split(","))
+    return {means: any_of(each) for means, each in phrases.items()}
+
+
+_CATEGORIES = _patterns((words.category, words.phrases) for words in LEXICON)
+_MEANINGS = _patterns((words.meaning, words.phrases) for words in LEXICON)
+_SEVERITY_OF = {word: severity for severity in SEVERITIES for word in SEVERITY_WORDS[severity]}
+
+
+def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Found[T]]:
+    """Every phrase of a text, in order of appearance; where two overlap, the longer."""
+    found = [
+        _Found(match.start(), match.end(), means)
+        for means, pattern in patterns.items()
+        for match in pattern.finditer(text)
+    ]
+    kept: list[_Found[T]] = []
+    for each in sorted(found, key=lambda found: (found.start - found.end, found.start)):
+        if all(each.end <= other.start or each.start >= other.end for other in kept):
+            kept.append(each)
+    return sorted(kept, key=lambda found: found.start)
+
+
+def terms_in(text: str) -> list[Term]:
+    """The phrases of a text that have a meaning, in order; where two overlap, the longer.
+
+    >>> [(term.text, term.meaning.kind) for term in terms_in("Too dark, or motion blur?")]
+    [('dark', 'underexposure'), ('motion blur', 'motion blur')]
+    """
+    return [
+        Term(text[found.start : found.end], found.start, found.end, found.means) for found in _longest(text, _MEANINGS)
+    ]
+
+
+def distortions_in(text: str) -> list[tuple[str, Distortion]]:
+    """The phrases of a text that name a category, with it, in order; where two overlap, the longer.
+
+    >>> distortions_in("Motion blur or a grainy sky?")
+    [('Motion blur', 'Blurs'), ('grainy', 'Noise')]
+    """
+    return [(text[found.start : found.end], found.means) for found in _longest(text, _CATEGORIES)]
+
+
+def fold_distortion(word: str) -> Distortion | None:
+    """The category that a word names, or ``None``: ``"overexposed"`` names ``"Brightness change"``."""
+    named = distortions_in(word)
+    return named[0][1] if named else None
+
+
+def fold_severity(word: str) -> Severity | None:
+    """The severity that a word means, or ``None``: ``"heavy"`` is ``"severe"``."""
+    return _SEVERITY_OF.get(" ".join(word.lower().split()))
