@@ -9,7 +9,7 @@ from agenticiqa.programs.offline.language.measured import Measured, Verdict
 from agenticiqa.programs.offline.language.naming import name
 from agenticiqa.programs.offline.language.reading import read
 from agenticiqa.programs.offline.language.scales import on_scale
-from agenticiqa.signatures.lexicon import word_set
+from agenticiqa.programs.offline.language.words import word_set
 
 _YES = re.compile(r"yes\b", re.I)
 _NO = re.compile(r"no(?:$|\s*[,.;:]|\s+(?:it|there|they|the|this)\b)", re.I)

@@ -5,13 +5,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agenticiqa.signatures.lexicon import Meaning, Term, any_of, terms_in, word_set
+from agenticiqa.programs.offline.language.words import word_set
+from agenticiqa.signatures.lexicon import Meaning, Term, any_of, terms_in
 from agenticiqa.signatures.vocabulary import SEVERITIES, SEVERITY_WORDS
 
 Comparison = Literal["better", "worse", "same", "more", "less"]
 
 # How bad, 0..4: the vocabulary's words and these.
-DEGREES: dict[str, float] = {
+DEGREE_WORDS: dict[str, float] = {
     word: float(index) for index, severity in enumerate(SEVERITIES) for word in SEVERITY_WORDS[severity] if word != "no"
 } | {
     phrase: degree
@@ -27,7 +28,7 @@ DEGREES: dict[str, float] = {
     for phrase in phrases.split(", ")
 }
 # How good, 1..5.
-LEVELS: dict[str, float] = {
+LEVEL_WORDS: dict[str, float] = {
     word: level
     for level, words in {
         5.0: "excellent, perfect, perfectly, superb, outstanding, exceptional, great, very good, very high, very rich",
@@ -58,7 +59,7 @@ _RATING_WORDS = (
     "mediocre, okay, ok, acceptable, decent, so so, poor, very poor, bad, very bad, inferior, terrible, awful, "
     "horrible, unacceptable, unusable"
 )
-_DEGREE, _LEVEL, _COMPARISON = any_of(DEGREES), any_of(LEVELS), any_of(COMPARISONS)
+_DEGREE, _LEVEL, _COMPARISON = any_of(DEGREE_WORDS), any_of(LEVEL_WORDS), any_of(COMPARISONS)
 _RATING = any_of(_RATING_WORDS.split(", "))
 _NEGATION = any_of(["not", "not any", "no", "without", "free of", "free from", "never"])
 _LACK = any_of(["lack*", "lack of", "lacking in", "loss of", "lose*", "losing", "lost", "missing", "not enough"])
@@ -165,8 +166,8 @@ def read(text: str, known: Collection[str] = ()) -> Reading:
     return Reading(
         text=text,
         terms=tuple(terms),
-        degree=DEGREES[_key(degree[0])] if degree else None,
-        level=LEVELS[_key(level[0])] if level else None,
+        degree=DEGREE_WORDS[_key(degree[0])] if degree else None,
+        level=LEVEL_WORDS[_key(level[0])] if level else None,
         comparison=COMPARISONS[_key(comparison[0])] if comparison else None,
         negated=len(_NEGATION.findall(denied)) % 2 == 1,
         lacking=bool(_LACK.search(rest)),

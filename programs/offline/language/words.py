@@ -1,17 +1,18 @@
 """The words that the rules of the offline planner know, one list for each purpose."""
 
 
-def _set(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
     return frozenset(text.split())
 
 
-DETERMINERS = _set(
+DETERMINERS = word_set(
     """
     the a an this that these those my your his her its our their any each every some both no another
     """
 )
 # Nouns that mean the whole picture, or somebody or something that stands outside of it.
-WHOLE = _set(
+WHOLE = word_set(
     """
     image images photo photos photograph photographs photography picture pictures pic pics scene shot shots
     frame grab snapshot screenshot capture view overall whole entirety file original reference copy version one ones
@@ -20,7 +21,7 @@ WHOLE = _set(
     """
 )
 # Nouns that name a property, an amount, a judgement or a cause: never a region, though something may have them.
-ABSTRACT = _set(
+ABSTRACT = word_set(
     """
     quality resolution level levels amount amounts degree type types kind kinds sort issue issues problem
     problems distortion distortions artifact artifacts defect defects flaw flaws degradation degradations effect
@@ -42,7 +43,7 @@ ABSTRACT = _set(
     """
 )
 # Nouns that name a region only with something before them: "dark area", "left side".
-GENERIC = _set(
+GENERIC = word_set(
     """
     area areas region regions part parts object objects element elements spot spots side sides edge edges half
     third thirds quarter number numbers
@@ -51,7 +52,7 @@ GENERIC = _set(
 # Compounds whose last word alone would be abstract.
 COMPOUNDS = frozenset({"traffic light", "traffic lights", "street light", "street lights", "neon light", "milky way"})
 # What may stand before the noun of a region without being one.
-MODIFIERS = _set(
+MODIFIERS = word_set(
     """
     left right upper lower top bottom middle center centre central front rear back main primary secondary major
     minor first second third last near far outer inner whole entire full overall same other different big large
@@ -61,18 +62,18 @@ MODIFIERS = _set(
     """
 )
 # Places in the picture, which name a region by themselves ("on the left").
-PLACES = _set("left right top bottom middle center centre back front")
+PLACES = word_set("left right top bottom middle center centre back front")
 # Left out of a region's name: "the most blurry part".
-DEGREES = _set("very most least so too only quite rather really many few all")
+DEGREES = word_set("very most least so too only quite rather really many few all")
 # Verbs of those who talk about the picture: "my boss says ...".
-SPEECH = _set(
+SPEECH = word_set(
     """
     say says said think thinks thought claim claims claimed told tells complain complains complained want wants
     asked wanted
     """
 )
 # Adjectives that say something about a region and so end its name: "is the dog happy".
-PREDICATES = _set(
+PREDICATES = word_set(
     """
     good bad fine ok okay poor great nice natural unnatural real realistic smooth clean dirty soft harsh strong
     weak high low better worse best worst well off right wrong acceptable usable ready happy sad angry calm cute
@@ -93,7 +94,7 @@ PREDICATES = _set(
     pinpoint
     """
 )
-PREPOSITIONS = _set(
+PREPOSITIONS = word_set(
     """
     of in on at near behind beside beneath with without under above below over inside outside between among
     across along around through against to from into onto for by via using about than as like per within toward
@@ -101,11 +102,11 @@ PREPOSITIONS = _set(
     """
 )
 # Between two nouns of one region: "the face of the man", "the girl in the red dress".
-LINKS = _set("of in on at near behind beside under above below over inside with wearing holding carrying")
+LINKS = word_set("of in on at near behind beside under above below over inside with wearing holding carrying")
 FUNCTION_WORDS = (
     DETERMINERS
     | PREPOSITIONS
-    | _set(
+    | word_set(
         """
         and or but nor yet so while whereas if whether then that which who whom whose what where when why
         how i you he she it we they me him us them there here this these those something anything nothing
@@ -130,17 +131,17 @@ FUNCTION_WORDS = (
     )
 )
 # Nouns with the endings of participles, adverbs and adjectives.
-ING_NOUNS = _set(
+ING_NOUNS = word_set(
     """
     building buildings ceiling wing wings painting paintings clothing railing ring rings king string strings
     """
 )
-ED_NOUNS = _set("bed beds shed sled seed weed bread thread seaweed")
-EST_NOUNS = _set("forest chest guest guests nest crest vest west harvest interest test contest quest rest")
-LY_NOUNS = _set("butterfly family lily fly belly jelly bully ally")
-ABLE_NOUNS = _set("table cable vegetable stable fable dish fish goldfish radish brush bush")
+ED_NOUNS = word_set("bed beds shed sled seed weed bread thread seaweed")
+EST_NOUNS = word_set("forest chest guest guests nest crest vest west harvest interest test contest quest rest")
+LY_NOUNS = word_set("butterfly family lily fly belly jelly bully ally")
+ABLE_NOUNS = word_set("table cable vegetable stable fable dish fish goldfish radish brush bush")
 # Common things that are regions also without an article: "noise in sky", "are trees blurry".
-THINGS = _set(
+THINGS = word_set(
     """
     people person persons man men woman women child children kid kids boy boys girl girls baby face faces skin
     hair eyes mouth hands animal animals dog dogs cat cats bird birds horse horses cow cows sheep fish car cars
