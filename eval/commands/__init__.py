@@ -1,0 +1,1 @@
+"""The commands that measure and tune: their options, and what they print."""

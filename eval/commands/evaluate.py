@@ -1,0 +1,95 @@
+"""``agenticiqa evaluate``: judge a labelled set, and measure the agreement with its opinion scores."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import dspy
+
+from agenticiqa.eval.benchmark import NewRows, default_folder, evaluate, scoring_question
+from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.runs import made_with, pin
+from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.assess import add_workers_argument, workers_from
+from agenticiqa.programs.cli.options import (
+    OK,
+    SOME_FAILED,
+    add_backend_arguments,
+    add_dry_run_argument,
+    config_from,
+    limits_from,
+)
+from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.errors import UserError
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa evaluate``."""
+    parser.add_argument("labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ...")
+    parser.add_argument("--split", metavar="S", help="only the rows of this split")
+    parser.add_argument("--limit", metavar="N", type=int, help="only the first N of these rows, to try it out")
+    parser.add_argument("--query", metavar="Q", default=DEFAULT_QUERY, help='the question (default: "%(default)s")')
+    add_backend_arguments(parser)
+    parser.add_argument("--prompts", metavar="FILE", type=Path, help="tuned prompts, as written by optimize --out")
+    parser.add_argument(
+        "--out", metavar="RUN", type=Path, help="the folder of the run (default: runs/<data>-<backend>); it is resumed"
+    )
+    add_workers_argument(parser)
+    add_dry_run_argument(parser)
+    parser.add_argument(
+        "--resamples", metavar="N", type=int, default=1000, help="of the bootstrap intervals (%(default)s; 0: none)"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Judge what is not finished yet, then report on all of it."""
+    from agenticiqa.eval import report
+
+    if (args.limit is not None and args.limit < 1) or args.resamples < 0:
+        raise UserError("--limit is at least 1, --resamples at least 0")
+    query = scoring_question(args.query)
+    labels = read_labels(args.labels, args.split)[: args.limit]
+    config = config_from(args)
+    workers, limits = workers_from(args, config), limits_from(args, config)
+    if args.dry_run:
+        render.print_estimate(estimate(config, [Job(label.image, query, label.reference) for label in labels]))
+        return OK
+    prepare(config, limits)
+    program = AgenticIQA.from_config(config)
+    if args.prompts:
+        program.load(args.prompts)
+    out = args.out or default_folder(args.labels, args.split, program.backend)
+    pin(out, made_with(program, config, args.labels, {"split": args.split, "query": query}))
+    with ResultsFile(out / "results.jsonl") as results:
+        try:
+            with within(limits):
+                rows = evaluate(program, labels, results, query=query, workers=workers, watch=_shown)
+        except (KeyboardInterrupt, dspy.LMError):
+            print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
+            raise
+    measured = report.summarize(rows, resamples=args.resamples) | {
+        "data": str(args.labels),
+        "split": args.split,
+        "backend": program.backend,
+    }
+    report.write(measured, out)
+    print_table(report.table(measured))
+    for sentence in report.sentences(measured):
+        print(f"- {sentence}")
+    print(f"Kept in {out}: results.jsonl, report.json, report.md")
+    return OK if measured["unscored"] == 0 else SOME_FAILED
+
+
+def _shown(rows: NewRows, finished: int, total: int) -> NewRows:
+    if finished:
+        print(f"{finished} of {total} were judged before", file=sys.stderr)
+    for label, row in render.progress(rows, total - finished):
+        if "error" in row:
+            print(f"agenticiqa: {row['error']}", file=sys.stderr)
+        yield label, row

@@ -1,0 +1,144 @@
+"""``agenticiqa optimize``: tune the instructions on labelled images, and compare on held-out ones."""
+
+import logging
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from agenticiqa.configs import StageConfig
+from agenticiqa.eval.bootstrap import Interval
+from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, mos_scale, read_labels
+from agenticiqa.eval.optimize.comparison import compare, scores
+from agenticiqa.eval.optimize.splits import Splits, split_by_content
+from agenticiqa.eval.runs import made_with, pin
+from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.assess import WORKERS
+from agenticiqa.programs.cli.options import OK, add_backend_arguments, config_from, limits_from
+from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.errors import UserError
+
+MIN_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
+OTHER_MODE = ("summarizer.answer", "executor.locate")  # predictors that rating a whole image never uses
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa optimize``."""
+    parser.add_argument("labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ...")
+    parser.add_argument("--split", metavar="S", help="only the rows of this split")
+    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    parser.add_argument("--mode", choices=["scoring"], default="scoring", help="what is tuned (%(default)s)")
+    add_backend_arguments(parser)
+    parser.add_argument("--reflection-backend", metavar="R", required=True, help="the model that writes instructions")
+    parser.add_argument(
+        "--reflection-api-base", metavar="URL", help="the address of its server, if it is not a provider's"
+    )
+    parser.add_argument("--reflection-key-env", metavar="NAME", help="the environment variable with that server's key")
+    parser.add_argument("--budget", metavar="CALLS", type=int, required=True, help="how often an image may be judged")
+    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="where to save the tuned prompts")
+    parser.add_argument("--held-out", metavar="SHARE", type=float, default=0.3, help="of the contents (%(default)s)")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the split and of GEPA (%(default)s)")
+    parser.add_argument(
+        "--log-dir", metavar="DIR", type=Path, help="where GEPA keeps its state, to be resumed (default: FILE.gepa)"
+    )
+    parser.add_argument("--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (%(default)s)")
+
+
+def run(args: Namespace) -> int:
+    """Tune, compare before and after on held-out images, save."""
+    from agenticiqa.eval.optimize.reflection import MINIBATCH, tune
+
+    if not args.verbose:
+        logging.getLogger("dspy").setLevel(logging.WARNING)
+    config = config_from(args)
+    limits = limits_from(args, config)
+    program = AgenticIQA.from_config(config)
+    predictors = [name for name, _ in program.named_predictors() if not name.startswith(OTHER_MODE)]
+    if not predictors:
+        raise UserError("there is nothing to tune: no stage asks a model; name one with --backend or --config")
+    reflection = reflection_model(args.reflection_backend, args.reflection_api_base, args.reflection_key_env)
+    labels = read_labels(args.labels, args.split)
+    max_val = max(MIN_VAL, args.budget // VAL_SHARE)
+    splits = split_by_content(labels, held_out=args.held_out, max_val=max_val, seed=args.seed)
+    scale = mos_scale([label.mos for label in labels], args.mos_range)
+    least = len(splits.val) + 2 * MINIBATCH
+    if args.budget < least or args.workers < 1:
+        raise UserError(f"--budget is at least {least} here (one validation and one step), and --workers at least 1")
+    prepare(config, limits)
+    program = AgenticIQA.from_config(config)  # again, with what the probes found out about its models
+    steps = (args.budget - len(splits.val)) // (2 * MINIBATCH)
+    print("\n".join(cost_lines(predictors, splits, scale, args.budget, steps)), flush=True)
+    asked = {key: getattr(args, key) for key in ("split", "mode", "seed", "budget", "reflection_backend")}
+    options = {**asked, "held_out": args.held_out, "mos_range": asdict(scale)}
+    made = made_with(program, config, args.labels, options)
+    log_dir = args.log_dir or args.out.with_name(f"{args.out.name}.gepa")
+    pin(log_dir, made)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with within(limits):
+            before = scores(program, splits.held_out, args.workers, render.progress)
+            tuned, search = tune(
+                program,
+                DEFAULT_QUERY,
+                splits,
+                scale,
+                reflection,
+                budget=args.budget,
+                seed=args.seed,
+                log_dir=log_dir,
+                workers=args.workers,
+            )
+            after = scores(tuned, splits.held_out, args.workers, render.progress)
+    except (KeyboardInterrupt, dspy.LMError):
+        print(f"agenticiqa: the same command continues from what is kept in {log_dir}", file=sys.stderr)
+        raise
+    figures = compare(splits.held_out, scale, before, after)
+    provenance = {"data": args.labels.resolve().parent.name, "labels_sha256": made["labels"]}
+    provenance |= {"backend": program.backend, "images": splits.counts(), "mos_range": asdict(scale)}
+    tuned.save(args.out, created_with=asked | provenance | {"search": search, "held_out": figures})
+    print("\n".join([*outcome_lines(figures, search), f"Kept in {args.out}"]))
+    return OK
+
+
+def reflection_model(backend: str, api_base: str | None = None, api_key_env: str | None = None) -> dspy.LM:
+    """The model that writes instructions, at temperature 1. Raises BackendError as ``backends.connect`` does."""
+    stage = StageConfig(
+        backend=backend, api_base=api_base, api_key_env=api_key_env, temperature=1.0, max_tokens=16000, timeout=600
+    )
+    connection = connect(stage)
+    if connection is None:
+        raise UserError("--reflection-backend offline: writing instructions takes a model; name one")
+    return connection.lms[0]
+
+
+def cost_lines(predictors: Sequence[str], splits: Splits, scale: MosScale, budget: int, steps: int) -> Iterator[str]:
+    """What is tuned, on which images, and at most how many calls it takes."""
+    sizes = ", ".join(f"{name} {n['images']} images of {n['contents']} contents" for name, n in splits.counts().items())
+    n_compared = 2 * len(splits.held_out)
+    yield f"To be tuned ({len(predictors)}): {', '.join(predictors)}"
+    yield f"Split by content: {sizes}; opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
+    yield (
+        f"Cost: {budget} judgments to tune and {n_compared} to compare, in up to about "
+        f"{(budget + n_compared) * len(predictors)} model calls ({len(predictors)} for each judgment, more when one is "
+        f"rejected), and up to about {steps} calls of the reflection model"
+    )
+
+
+def outcome_lines(figures: Mapping[str, Any], search: Mapping[str, Any]) -> Iterator[str]:
+    """The held-out figures (of ``compare``) before and after."""
+    if search["candidates"] == 1:
+        yield "No better instructions were found; the original ones are saved"
+    yield f"On {figures['scored_both_times']} of {figures['images']} held-out images, before and after:"
+    for name, title in (("srcc", "SRCC"), ("mean_absolute_error", "mean absolute error, of 1 to 5")):
+        old, new = (figures[name][key] for key in ("before", "after"))
+        change = Interval(**figures[name]["change"])
+        shown = " -> ".join("undefined" if value is None else f"{value:.3f}" for value in (old, new))
+        yield f"  {title}: {shown}, change {change:+.3f}" + (f" ({change.note})" if change.note else "")
+    yield f"Unscored: {figures['unscored']['before']} before, {figures['unscored']['after']} after"
