@@ -14,7 +14,7 @@ from agenticiqa.programs.images.files import sha256_of, write_atomically
 
 
 def made_with(program: dspy.Module, config: Config, labels: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What determines the results of a run, as plain JSON types: ``run_settings``, the labels' hash, and ``options``."""
+    """What determines the results of a run, as plain JSON types: ``run_settings``, the labels' hash and ``options``."""
     return {**run_settings(program, config), "labels": sha256_of(labels), **options}
 
 

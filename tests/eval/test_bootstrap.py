@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agenticiqa.eval.bootstrap import estimate, estimate_fitted, paired_difference
+from agenticiqa.eval.bootstrap import Interval, difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 
 
@@ -21,13 +21,13 @@ def test_about_95_of_100_intervals_cover_the_true_correlation() -> None:
     rho, n, runs = 0.7, 60, 120
     covered = 0
     for seed in range(runs):
-        figure = estimate(plcc, *pairs(n, rho, seed), each(n), resamples=160, seed=seed)
+        figure = interval(plcc, *pairs(n, rho, seed), each(n), resamples=160, seed=seed)
         covered += figure.low <= rho <= figure.high
     assert 0.88 <= covered / runs <= 0.99
 
 
 def test_the_value_lies_in_its_interval_and_more_images_narrow_it() -> None:
-    few, many = (estimate(srcc, *pairs(n, 0.6, 3), each(n)) for n in (40, 640))
+    few, many = (interval(srcc, *pairs(n, 0.6, 3), each(n)) for n in (40, 640))
     assert few.low < few.value < few.high
     assert many.high - many.low < 0.5 * (few.high - few.low)
     assert (few.n, many.n) == (40, 640)
@@ -35,16 +35,16 @@ def test_the_value_lies_in_its_interval_and_more_images_narrow_it() -> None:
 
 def test_the_same_seed_gives_the_same_interval_and_another_seed_another_one() -> None:
     x, y = pairs(30, 0.5, 0)
-    assert estimate(krcc, x, y, each(30), resamples=100) == estimate(krcc, x, y, each(30), resamples=100)
-    other = estimate(krcc, x, y, each(30), resamples=100, seed=2)
-    assert estimate(krcc, x, y, each(30), resamples=100).low != other.low
+    assert interval(krcc, x, y, each(30), resamples=100) == interval(krcc, x, y, each(30), resamples=100)
+    other = interval(krcc, x, y, each(30), resamples=100, seed=2)
+    assert interval(krcc, x, y, each(30), resamples=100).low != other.low
 
 
 def test_copies_of_a_content_add_no_certainty() -> None:
     x, y = pairs(40, 0.6, 5)
-    once = estimate(srcc, x, y, each(40))
-    copied = estimate(srcc, np.tile(x, 8), np.tile(y, 8), each(40) * 8)
-    as_if_independent = estimate(srcc, np.tile(x, 8), np.tile(y, 8), each(320))
+    once = interval(srcc, x, y, each(40))
+    copied = interval(srcc, np.tile(x, 8), np.tile(y, 8), each(40) * 8)
+    as_if_independent = interval(srcc, np.tile(x, 8), np.tile(y, 8), each(320))
     width = once.high - once.low
     assert copied.high - copied.low == pytest.approx(width, rel=0.15)
     assert as_if_independent.high - as_if_independent.low < 0.5 * width
@@ -52,7 +52,7 @@ def test_copies_of_a_content_add_no_certainty() -> None:
 
 def test_equal_systems_differ_by_nothing() -> None:
     x, y = pairs(30, 0.8, 0)
-    same = paired_difference(srcc, x, x, y, each(30))
+    same = difference_interval(srcc, x, x, y, each(30))
     assert (same.value, same.low, same.high) == (0, 0, 0)
 
 
@@ -60,8 +60,8 @@ def test_a_better_system_is_told_from_a_worse_one_and_the_sign_says_which() -> N
     rng = np.random.default_rng(0)
     y = rng.normal(size=150)
     good, bad = y + 0.5 * rng.normal(size=150), y + 2 * rng.normal(size=150)
-    better = paired_difference(srcc, good, bad, y, each(150), resamples=200)
-    worse = paired_difference(srcc, bad, good, y, each(150), resamples=200)
+    better = difference_interval(srcc, good, bad, y, each(150), resamples=200)
+    worse = difference_interval(srcc, bad, good, y, each(150), resamples=200)
     assert better.low > 0 > worse.high
     assert better.value == pytest.approx(-worse.value)
     assert better.value == pytest.approx(srcc(good, y) - srcc(bad, y))
@@ -72,8 +72,8 @@ def test_pairing_uses_what_two_systems_share() -> None:
     y = rng.normal(size=100)
     first = y + rng.normal(size=100)
     second = first + 0.05 * rng.normal(size=100)
-    paired = paired_difference(srcc, first, second, y, each(100))
-    alone = estimate(srcc, first, y, each(100))
+    paired = difference_interval(srcc, first, second, y, each(100))
+    alone = interval(srcc, first, y, each(100))
     assert paired.high - paired.low < 0.3 * (alone.high - alone.low)
 
 
@@ -82,16 +82,16 @@ def test_pairing_uses_what_two_systems_share() -> None:
 )
 def test_an_undefined_figure_has_a_reason_instead_of_an_interval(x: list[float], y: list[float]) -> None:
     for figure in (
-        estimate(srcc, x, y, each(len(x))),
-        estimate_fitted(x, y, each(len(x))),
-        paired_difference(srcc, x, y, y, each(len(x))),
+        interval(srcc, x, y, each(len(x))),
+        fitted_plcc_interval(x, y, each(len(x))),
+        difference_interval(srcc, x, y, y, each(len(x))),
     ):
         assert figure.value is figure.low is figure.high is None
         assert figure.note
 
 
 def test_one_content_has_a_value_and_no_interval() -> None:
-    figure = estimate(srcc, [1, 2, 3, 5], [1, 2, 4, 3], ["the only scene"] * 4)
+    figure = interval(srcc, [1, 2, 3, 5], [1, 2, 4, 3], ["the only scene"] * 4)
     assert figure.value == pytest.approx(0.8)
     assert figure.low is None
     assert "contents" in figure.note
@@ -100,14 +100,14 @@ def test_one_content_has_a_value_and_no_interval() -> None:
 def test_the_fitted_plcc_of_a_curve_is_nearly_one_with_a_narrow_interval() -> None:
     x = np.linspace(1, 5, 80)
     mos = 100 / (1 + np.exp(-(x - 3) / 0.3)) + np.random.default_rng(0).normal(0, 1, 80)
-    fitted, raw = estimate_fitted(x, mos, each(80)), estimate(plcc, x, mos, each(80))
+    fitted, raw = fitted_plcc_interval(x, mos, each(80)), interval(plcc, x, mos, each(80))
     assert fitted.low > raw.high
     assert fitted.note == ""
 
 
 def test_four_images_are_not_fitted_and_the_raw_plcc_says_so() -> None:
     x, y = [1.0, 2.0, 4.0, 3.0], [1.0, 3.0, 2.0, 4.0]
-    figure = estimate_fitted(x, y, each(4))
+    figure = fitted_plcc_interval(x, y, each(4))
     assert figure.value == plcc(x, y)
     assert "raw" in figure.note
 
@@ -121,7 +121,27 @@ def test_a_content_is_drawn_with_all_of_its_images() -> None:
         seen.append(sorted(rows))
         return 0.0
 
-    estimate(spy, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 0], contents, resamples=50)
+    interval(spy, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 0], contents, resamples=50)
     possible = [sorted(whole[x] + whole[y] + whole[z]) for x in whole for y in whole for z in whole]
     assert all(rows in possible for rows in seen)
     assert len({tuple(rows) for rows in seen}) > 5
+
+
+@pytest.mark.parametrize(
+    ("figure", "spec", "text"),
+    [
+        (Interval(0.8119, 0.79, 0.8341, 9), ".3f", "0.812 [0.790, 0.834]"),
+        (Interval(0.8119, 0.79, 0.8341, 9), ".2f", "0.81 [0.79, 0.83]"),
+        (Interval(0.0119, -0.02, 0.05, 9), "+.3f", "+0.012 [-0.020, +0.050]"),
+        (Interval(0.8119, None, None, 9, "too few"), ".3f", "0.812"),
+        (Interval(None, None, None, 9, "too few"), ".3f", "-"),
+    ],
+)
+def test_an_interval_is_printed_in_one_way(figure: Interval, spec: str, text: str) -> None:
+    assert format(figure, spec) == text
+
+
+def test_no_resamples_give_the_value_alone() -> None:
+    x, y = pairs(30, 0.8, 0)
+    figure = interval(srcc, x, y, each(30), resamples=0)
+    assert (figure.value, figure.low, figure.high, figure.note) == (srcc(x, y), None, None, "")

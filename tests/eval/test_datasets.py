@@ -1,10 +1,13 @@
-"""A labels.csv: what is read from it, and the one line that is said of each mistake in it."""
+"""What is read from a labels.csv, the one-line message for each mistake in it, the scale of its scores, the folds."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.datasets import Labelled, MosScale, folds_by_content, mos_scale, read_columns, read_labels
 from agenticiqa.programs.errors import UserError
 
 HEADER = "image,reference,mos,mos_std,distortion,level,split,source\n"
@@ -117,3 +120,84 @@ def test_the_labelled_sets_are_read_whole(shared_data: Path) -> None:
     assert all(label.reference for label in live)
     assert len(clive) == 550
     assert len(read_labels(shared_data / "clive" / "labels.csv", "dev")) == 250
+
+
+def test_opinion_scores_map_linearly_to_1_to_5_and_are_clipped() -> None:
+    assert [MosScale(20, 60).to_1_5(mos) for mos in (20, 30, 40, 60, 0, 90)] == [1, 2, 3, 5, 1, 5]
+
+
+@pytest.mark.parametrize(
+    ("mos", "scale"), [([0.2, 0.9], (0, 1)), ([1, 5], (1, 5)), ([0.5, 4.5], (0, 100)), ([0, 100], (0, 100))]
+)
+def test_without_ends_the_scale_is_the_first_usual_one_that_holds_all_scores(
+    mos: list[float], scale: tuple[float, float]
+) -> None:
+    assert mos_scale(mos) == MosScale(*scale)
+    assert mos_scale(mos, (-10, 200)) == MosScale(-10, 200)
+
+
+def test_scores_on_no_usual_scale_need_its_ends() -> None:
+    with pytest.raises(UserError, match="--mos-range"):
+        mos_scale([3, 101])
+
+
+@pytest.mark.parametrize("ends", [(5, 5), (5, 1)])
+def test_a_scale_that_does_not_rise_is_refused(ends: tuple[float, float]) -> None:
+    with pytest.raises(UserError, match="low end has to be below"):
+        mos_scale([3.0], ends)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30), st.integers(1, 6), st.booleans())
+def test_a_content_is_in_one_fold_and_folds_are_as_many_and_as_equal_as_can_be(
+    contents: list[str], folds: int, dealt: bool
+) -> None:
+    fold_of = folds_by_content(contents, folds, seed=3, dealt=dealt)
+    by_content = {
+        content: {int(f) for f, c in zip(fold_of, contents, strict=True) if c == content} for content in contents
+    }
+    assert all(len(found) == 1 for found in by_content.values())
+    sizes = np.bincount([found.pop() for found in by_content.values()])
+    assert len(sizes) == min(folds, len(by_content))
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_the_folds_are_those_that_published_figures_were_made_with() -> None:
+    contents = [f"{number}.png" for number in range(7)]
+    place = np.random.default_rng(4).permutation(7)
+    assert folds_by_content(contents, 3, seed=4).tolist() == (place % 3).tolist()
+    shuffled = np.random.default_rng(4).permutation(contents)
+    dealt = {content: number % 3 for number, content in enumerate(shuffled)}
+    assert folds_by_content(contents, 3, seed=4, dealt=True).tolist() == [dealt[content] for content in contents]
+    assert folds_by_content(contents, 3, seed=4).tolist() != folds_by_content(contents, 3, seed=5).tolist()
+
+
+def items(*names: str) -> list[Labelled]:
+    return [Labelled(name, Path(name), None, 3, None, None, None, None, None, name) for name in names]
+
+
+def test_columns_are_matched_by_image(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("image,good,poor\nb.png,2,4\na.png,1,3\nother.png,x,x\n")
+    columns = read_columns(path, items("a.png", "b.png"))
+    assert {name: values.tolist() for name, values in columns.items()} == {"good": [1, 2], "poor": [3, 4]}
+    assert list(read_columns(path, items("b.png"), ["poor"])) == ["poor"]
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "expected"),
+    [
+        (("lost.png",), None, "lost.png"),
+        (("a.png",), ["bad"], "bad"),
+        (("word.png",), None, "columns of numbers"),
+        (("a.png", "nan.png"), None, "good of nan.png"),
+    ],
+)
+def test_a_column_image_or_number_that_is_missing_is_named(
+    tmp_path: Path, names: tuple[str, ...], wanted: list[str] | None, expected: str
+) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("image,good\na.png,1\nword.png,many\nnan.png,nan\n")
+    with pytest.raises(UserError, match=expected) as caught:
+        read_columns(path, items(*names), wanted)
+    assert "\n" not in str(caught.value)

@@ -1,10 +1,12 @@
 """A run's figures from its rows: who is measured on what, and what is counted instead of measured."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from agenticiqa.eval import report
 from agenticiqa.eval.metrics import srcc
@@ -53,7 +55,7 @@ def by_name(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> None:
-    systems = by_name(report.summarise(run_of_eight(), resamples=20))
+    systems = by_name(report.summarize(run_of_eight(), resamples=20))
     assert {name: system["n"] for name, system in systems.items()} == {
         "AgenticIQA": 6,
         "tool mean": 7,
@@ -66,14 +68,14 @@ def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> 
 
 
 def test_what_has_no_score_is_counted_by_reason_and_never_filled_in() -> None:
-    summary = report.summarise(run_of_eight(), resamples=20)
+    summary = report.summarize(run_of_eight(), resamples=20)
     assert (summary["images"], summary["scored"], summary["unscored"]) == (8, 6, 2)
     assert summary["unscored_reasons"] == {"VLM output parsing failed": 1, "ImageError": 1}
 
 
 def test_the_tool_mean_is_the_mean_of_the_calibrated_scores() -> None:
     rows = [row(n, 3.0, {"SSIM": 1 + n / 2, "GMSD": 5 - n**2 / 4}) for n in range(4)]
-    mean = by_name(report.summarise(rows, resamples=20))["tool mean"]
+    mean = by_name(report.summarize(rows, resamples=20))["tool mean"]
     assert mean["srcc"]["value"] == pytest.approx(srcc([3 + n / 4 - n**2 / 8 for n in range(4)], range(4)))
 
 
@@ -82,16 +84,16 @@ def test_the_best_single_tool_has_to_have_measured_half_of_the_images() -> None:
     for number in (0, 1, 2):
         rows[number]["executor_evidence"]["tool_log"][1]["calibrated"] = 1 + number  # NIQE perfect, on 3 of 8
         rows[number]["executor_evidence"]["tool_log"][0]["calibrated"] = 3.0 - number / 10
-    summary = report.summarise(rows, resamples=20)
+    summary = report.summarize(rows, resamples=20)
     systems = by_name(summary)
     assert systems["NIQE"]["srcc"]["value"] == pytest.approx(1)
     assert systems["SSIM"]["srcc"]["value"] < 1
     assert summary["best_tool"] == "SSIM"
-    assert any("SSIM" in told and "on these very images" in told for told in report.sentences(named(summary)))
+    assert any("SSIM" in line and "on these very images" in line for line in report.sentences(summary))
 
 
 def test_differences_are_taken_on_shared_images() -> None:
-    summary = report.summarise(run_of_eight(), resamples=20)
+    summary = report.summarize(run_of_eight(), resamples=20)
     difference = summary["srcc_differences"]["tool mean"]
     ours, tools = [1, 1.25, 1.5, 1, 2, 2.25], [2.75, 29 / 12, 25 / 12, 2, 7 / 3, 8 / 3]
     assert difference["n"] == 6
@@ -99,28 +101,49 @@ def test_differences_are_taken_on_shared_images() -> None:
 
 
 def test_the_conduct_of_the_run_is_counted() -> None:
-    summary = report.summarise(run_of_eight(), resamples=20)
+    summary = report.summarize(run_of_eight(), resamples=20)
     assert summary["probability_sources"] == {"measurements": 5, "logprobs": 1}
-    assert (summary["images_with_retries"], summary["rejected_answers"]) == (1, {"scoring": 2})
+    assert (summary["images_with_rejected_answers"], summary["rejected_answers"]) == (1, {"scoring": 2})
     assert summary["replanned"] == 1
     assert summary["ms_per_image"] == {"median": 40, "mean": 40}
 
 
-def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    summary = named(report.summarise([failed(1), failed(2)], resamples=20))
+def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path) -> None:
+    summary = named(report.summarize([failed(1), failed(2)], resamples=20))
     report.write(summary, tmp_path)
-    report.show(summary)
-    assert "0 of 2 images scored, 2 unscored (ImageError 2)" in capsys.readouterr().out
+    assert "0 of 2 images scored, 2 unscored (ImageError 2)." in report.sentences(summary)
     assert summary["best_tool"] is None
+    assert "| AgenticIQA | 0 | - | - | - | - |" in (tmp_path / "report.md").read_text()
 
 
-def test_equal_scores_have_no_correlation_and_the_report_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    report.show(named(report.summarise([row(n, 3.0, {}) for n in range(5)], resamples=20)))
-    assert "AgenticIQA: the predictions are all the same (SRCC, KRCC, PLCC raw, PLCC fitted)" in capsys.readouterr().out
+def test_equal_scores_have_no_correlation_and_the_report_says_why() -> None:
+    summary = report.summarize([row(n, 3.0, {}) for n in range(5)], resamples=20)
+    expected = "AgenticIQA: the predictions are all the same (SRCC, KRCC, PLCC raw, PLCC fitted)."
+    assert expected in report.sentences(summary)
+
+
+def test_the_table_on_the_terminal_has_the_cells_of_the_markdown_table(tmp_path: Path) -> None:
+    summary = named(report.summarize(run_of_eight(), resamples=20))
+    report.write(summary, tmp_path)
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(report.table(summary))
+    shown = console.export_text()
+    lines = [line for line in (tmp_path / "report.md").read_text().splitlines() if line.startswith("| ")]
+    cells = [cell.strip() for line in lines[:1] + lines[2:] for cell in line.strip("|").split("|")]
+    assert len(cells) == 5 * 6
+    assert all(cell in shown for cell in cells)
+
+
+def test_differences_are_shown_with_their_sign() -> None:
+    summary = report.summarize(run_of_eight(), resamples=20)
+    value = summary["srcc_differences"]["tool mean"]["value"]
+    assert value > 0
+    expected = f"SRCC of AgenticIQA minus tool mean on the 6 images with both: +{value:.3f} ["
+    assert any(sentence.startswith(expected) for sentence in report.sentences(summary))
 
 
 def test_the_report_is_kept_as_json_and_as_markdown(tmp_path: Path) -> None:
-    summary = named(report.summarise(run_of_eight(), resamples=20))
+    summary = named(report.summarize(run_of_eight(), resamples=20))
     report.write(summary, tmp_path)
     assert json.loads((tmp_path / "report.json").read_text()) == summary
     text = (tmp_path / "report.md").read_text()

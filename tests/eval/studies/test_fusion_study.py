@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from agenticiqa.configs import FusionConfig
+from agenticiqa.eval.datasets import read_columns, read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies import fusion_fit, fusion_study, level_maps
-from agenticiqa.eval.studies.fusion_fit import DEFAULT, LEVELS, Setting, best_setting, cross_fitted, fused
+from agenticiqa.eval.studies.fusion_fit import DEFAULT, LEVEL_VALUES, Setting, best_setting, cross_fitted, fused
 from agenticiqa.programs.stages.fusion import ScoreFusion
 
 N = 300
@@ -32,7 +33,7 @@ def rank(scores: np.ndarray) -> float:
 
 @pytest.mark.parametrize("setting", [Setting(1, 0), Setting(2, 0.5), DEFAULT, Setting(0.25, 100)])
 def test_the_fast_fusion_is_the_programs(setting: Setting) -> None:
-    p = level_maps.as_said(ABLE[:20])
+    p = level_maps.from_logits(ABLE[:20])
     fusion = ScoreFusion(setting.eta, model_error=setting.model_error)
     one_by_one = [
         fusion.fuse_scores([tool], dict(enumerate(row / row.sum(), 1)))
@@ -47,41 +48,41 @@ def test_the_default_is_the_configurations() -> None:
 
 @pytest.mark.parametrize("sharper", [1, 4, 16])
 def test_by_default_a_model_at_chance_does_not_drag_a_good_tool_down_however_sure_it_is(sharper: float) -> None:
-    assert rank(fused(GOOD_TOOL, level_maps.as_said(CHANCE, sharper), DEFAULT)) > rank(GOOD_TOOL) - 0.01
+    assert rank(fused(GOOD_TOOL, level_maps.from_logits(CHANCE, sharper), DEFAULT)) > rank(GOOD_TOOL) - 0.01
 
 
 def test_without_the_guard_it_does() -> None:
-    assert rank(fused(GOOD_TOOL, level_maps.as_said(CHANCE, 4), Setting(1, 0))) < rank(GOOD_TOOL) - 0.05
+    assert rank(fused(GOOD_TOOL, level_maps.from_logits(CHANCE, 4), Setting(1, 0))) < rank(GOOD_TOOL) - 0.05
 
 
 def test_fitted_the_tools_do_not_drag_a_perfect_model_down_nor_a_model_at_chance_the_tools() -> None:
-    perfect, chance = level_maps.as_said(PERFECT), level_maps.as_said(CHANCE)
+    perfect, chance = level_maps.from_logits(PERFECT), level_maps.from_logits(CHANCE)
     assert rank(cross_fitted(BAD_TOOL, perfect, QUALITY, CONTENTS)) > 0.98
     assert rank(cross_fitted(GOOD_TOOL, chance, QUALITY, CONTENTS)) > rank(GOOD_TOOL) - 0.01
     assert best_setting(BAD_TOOL, perfect, QUALITY).model_error < DEFAULT.model_error
 
 
 def test_fitted_two_fair_parts_make_a_better_whole() -> None:
-    p = level_maps.as_said(ABLE)
-    assert rank(cross_fitted(GOOD_TOOL, p, QUALITY, CONTENTS)) > max(rank(GOOD_TOOL), rank(p @ LEVELS)) + 0.01
+    p = level_maps.from_logits(ABLE)
+    assert rank(cross_fitted(GOOD_TOOL, p, QUALITY, CONTENTS)) > max(rank(GOOD_TOOL), rank(p @ LEVEL_VALUES)) + 0.01
 
 
 def test_a_model_that_says_nothing_leaves_the_default() -> None:
     assert best_setting(GOOD_TOOL, np.full((N, 5), 0.2), QUALITY) == DEFAULT
 
 
-@pytest.mark.parametrize("make", level_maps.MAPPINGS.values(), ids=level_maps.MAPPINGS)
-def test_a_map_from_margins_gives_distributions_that_never_fall_with_the_margin(make: level_maps.MakeMap) -> None:
+@pytest.mark.parametrize("make", level_maps.FIT_MAPS.values(), ids=level_maps.FIT_MAPS)
+def test_a_map_from_margins_gives_distributions_that_never_fall_with_the_margin(make: level_maps.FitMap) -> None:
     p = make(ABLE, QUALITY)(np.linspace(-6, 6, 40))
     assert p.sum(axis=1) == pytest.approx(np.ones(40))
     assert (p >= 0).all()
-    assert (np.diff(p @ LEVELS) > 0).all()
+    assert (np.diff(p @ LEVEL_VALUES) > 0).all()
 
 
 @pytest.mark.parametrize("name", ["gaussian", "ordinal"])
 def test_a_fitted_map_of_a_model_at_chance_or_worse_hardly_moves(name: str) -> None:
     for margins in (CHANCE, -ABLE):
-        expectation = level_maps.MAPPINGS[name](margins, QUALITY)(np.linspace(-6, 6, 9)) @ LEVELS
+        expectation = level_maps.FIT_MAPS[name](margins, QUALITY)(np.linspace(-6, 6, 9)) @ LEVEL_VALUES
         assert np.ptp(expectation) < 0.7
 
 
@@ -117,7 +118,7 @@ def test_a_run_is_fitted_and_its_section_is_one_for_the_configuration(
             "mos": float(quality),
             "content": content,
         }
-        for p, tool, quality, content in zip(level_maps.as_said(PERFECT), BAD_TOOL, QUALITY, CONTENTS, strict=True)
+        for p, tool, quality, content in zip(level_maps.from_logits(PERFECT), BAD_TOOL, QUALITY, CONTENTS, strict=True)
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, {"error": "no image", "mos": 3.0}]))
     assert fusion_fit.main([str(path), "--resamples", "20"]) == 0
@@ -134,15 +135,13 @@ def test_a_run_is_fitted_and_its_section_is_one_for_the_configuration(
 
 def test_on_the_real_answers_no_model_costs_the_tool_more_than_is_allowed(shared_data: Path) -> None:
     """With a stand-in for a tool of SRCC 0.8, made of the labels and noise."""
-    from agenticiqa.eval.datasets import read_labels
-
     items = read_labels(shared_data / "clive" / "labels.csv")
     quality = 1 + np.array([item.mos for item in items]) / 25
     tool = np.clip(quality + 0.55 * np.random.default_rng(1).standard_normal(len(quality)), 1, 5)
     alone = srcc(tool, quality) or 0.0
     gains = {
-        name: (srcc(fused(tool, level_maps.as_said(margins), DEFAULT), quality) or 0.0) - alone
-        for name, margins in fusion_study.read_columns(shared_data / "clive" / "peer_vlm_margins.csv", items).items()
+        name: (srcc(fused(tool, level_maps.from_logits(margins), DEFAULT), quality) or 0.0) - alone
+        for name, margins in read_columns(shared_data / "clive" / "peer_vlm_margins.csv", items).items()
     }
     assert len(gains) == 15
     assert min(gains.values()) > -fusion_study.ALLOWED_LOSS

@@ -41,37 +41,39 @@ def error(pixels: np.ndarray, reference: np.ndarray) -> float:
 
 
 @pytest.fixture(scope="module")
-def ladders() -> dict[str, tool_categories.Figures]:
+def levels() -> dict[str, tool_categories.Figures]:
     cards = [
         card("ERROR", error, kind="FR"),
         card("DARK", brightness, higher_is_better=True, good_at=("Brightness change",)),
         card("CONSTANT", lambda pixels: 1.0),
     ]
-    return dict(tool_categories.on_ladders(cards, {f"scene {seed}": scene(48, 64, seed) for seed in range(2)}))
+    return dict(
+        tool_categories.on_distortion_levels(cards, {f"scene {seed}": scene(48, 64, seed) for seed in range(2)})
+    )
 
 
-def test_a_full_reference_error_follows_every_kind(ladders: dict[str, tool_categories.Figures]) -> None:
-    assert set(ladders) == {*KINDS, OVERALL}
-    assert all(ladders[kind]["ERROR"].srcc > 0.6 for kind in KINDS)
-    assert ladders["jpeg"]["ERROR"].n == 2 * 6
+def test_a_full_reference_error_follows_every_kind(levels: dict[str, tool_categories.Figures]) -> None:
+    assert set(levels) == {*KINDS, OVERALL}
+    assert all(levels[kind]["ERROR"].srcc > 0.6 for kind in KINDS)
+    assert levels["jpeg"]["ERROR"].n == 2 * 6
 
 
 def test_a_tool_that_moves_the_wrong_way_counts_negative_and_one_that_does_not_move_nothing(
-    ladders: dict[str, tool_categories.Figures],
+    levels: dict[str, tool_categories.Figures],
 ) -> None:
-    assert ladders["darken"]["DARK"].srcc > 0.8
-    assert ladders["brighten"]["DARK"].srcc < -0.8
-    assert abs(tool_categories.by_category(ladders)["Brightness change"]["DARK"].srcc) < 0.2
-    assert {ladders[kind]["CONSTANT"].srcc for kind in KINDS} == {0.0}
+    assert levels["darken"]["DARK"].srcc > 0.8
+    assert levels["brighten"]["DARK"].srcc < -0.8
+    assert abs(tool_categories.by_category(levels)["Brightness change"]["DARK"].srcc) < 0.2
+    assert {levels[kind]["CONSTANT"].srcc for kind in KINDS} == {0.0}
 
 
-def test_a_tool_for_one_thing_has_no_figure_for_quality_overall(ladders: dict[str, tool_categories.Figures]) -> None:
-    assert set(ladders[OVERALL]) == {"ERROR", "CONSTANT"}
-    assert ladders[OVERALL]["ERROR"].n == 2 * 6 * len(KINDS)
+def test_a_tool_for_one_thing_has_no_figure_for_quality_overall(levels: dict[str, tool_categories.Figures]) -> None:
+    assert set(levels[OVERALL]) == {"ERROR", "CONSTANT"}
+    assert levels[OVERALL]["ERROR"].n == 2 * 6 * len(KINDS)
 
 
-def test_every_category_has_kinds(ladders: dict[str, tool_categories.Figures]) -> None:
-    assert set(tool_categories.by_category(ladders)) == {OVERALL, *DISTORTIONS}
+def test_every_category_has_kinds(levels: dict[str, tool_categories.Figures]) -> None:
+    assert set(tool_categories.by_category(levels)) == {OVERALL, *DISTORTIONS}
 
 
 @pytest.fixture
@@ -131,6 +133,18 @@ def test_the_agreement_with_labels_is_printed_for_each_tool(
     rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
     assert "| 12 | 0 | -1.000" in rows["WRONG"], "the sign is turned, so that agreement is positive"
     assert "| 0 | 12 | - (" in rows["NIQE"], "too small for it: refused and counted, not imputed"
+
+
+def test_full_reference_tools_are_in_the_table_where_every_image_has_a_reference(
+    labels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(tool_table, "TOOLS", {"ERROR": card("ERROR", error, kind="FR")})
+    assert tool_table.main([str(labels)]) == 0
+    assert "ERROR" not in capsys.readouterr().out
+    rows = [f"{line},0.png" for line in labels.read_text().splitlines()]
+    labels.write_text("\n".join([rows[0].replace("0.png", "reference"), *rows[1:]]))
+    assert tool_table.main([str(labels)]) == 0
+    assert "| ERROR | 12 | 0 | 1.000 |" in capsys.readouterr().out, "of one content: no interval"
 
 
 def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:

@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.studies.detector_report import (
-    agreement,
     confusion_table,
+    correct_shares,
     false_alarms,
-    right,
-    share_right,
+    is_correct,
+    srcc_with_level,
     top_category,
 )
 from agenticiqa.eval.train.distorted import PRISTINE, SEVERITY_OF_LEVEL, SUBTYPE_OF, read_samples, targets
@@ -45,11 +45,11 @@ def severities(**of: float) -> np.ndarray:
 
 def test_every_kind_climbs_its_five_levels_from_a_pristine_frame(samples):
     for kind in KINDS:
-        rows = samples.ladder == samples.ladder[samples.kind == kind][0]
+        rows = samples.frame == samples.frame[samples.kind == kind][0]
         assert list(samples.kind[rows]) == [PRISTINE, *[kind] * 5]
         assert list(samples.level[rows]) == ["0", "1", "2", "3", "4", "5"]
         assert np.array_equal(samples.image[rows][0], samples.reference[rows][0])
-        assert samples.compared[rows][0] == pytest.approx(0)
+        assert samples.with_reference[rows][0] == pytest.approx(0)
 
 
 def test_samples_are_kept_and_read_again(samples, photos):
@@ -105,20 +105,23 @@ def test_the_top_category_is_the_worst_visible_one():
 
 
 def test_lost_packets_may_be_called_compression_or_blur_and_nothing_else():
-    assert right("jp2k-fast-fading", "Blurs")
-    assert right("fast_fading", "Compression")
-    assert not right("fast_fading", "Noise")
-    assert not right("gaussian-blur", "Sharpness")
+    assert is_correct("jp2k-fast-fading", "Blurs")
+    assert is_correct("fast_fading", "Compression")
+    assert not is_correct("fast_fading", "Noise")
+    assert not is_correct("gaussian-blur", "Sharpness")
 
 
 def test_shares_alarms_and_agreement_are_counted_over_the_rows():
     rows = np.array([severities(blurs=2), severities(noise=2), severities(), severities(noise=1)])
-    assert share_right(["defocus", "defocus", "defocus", "white_noise"], rows) == {"defocus": 1 / 3, "white_noise": 1}
+    assert correct_shares(["defocus", "defocus", "defocus", "white_noise"], rows) == {
+        "defocus": 1 / 3,
+        "white_noise": 1,
+    }
     alarms = false_alarms(rows)
     assert alarms["any"] == 0.5
     assert alarms["Noise"] == 0.25
-    assert agreement("white_noise", [0, 1, 2], rows[[2, 3, 1]]) == pytest.approx(1)
-    assert agreement("jpeg", [0, 1, 2], rows[[2, 3, 1]]) == 0
+    assert srcc_with_level("white_noise", [0, 1, 2], rows[[2, 3, 1]]) == pytest.approx(1)
+    assert srcc_with_level("jpeg", [0, 1, 2], rows[[2, 3, 1]]) == 0
 
 
 def test_the_confusion_table_has_a_row_per_kind():

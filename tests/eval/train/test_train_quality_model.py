@@ -1,4 +1,4 @@
-"""Training the learned model: sets on one scale, nothing tested on what it was fitted on, and a file that says so."""
+"""Training the learned model: sets on one scale, no leak from held-out images, and a file that repeats the head."""
 
 import csv
 from pathlib import Path
@@ -10,7 +10,7 @@ from PIL import Image
 
 from agenticiqa.eval.train import train_quality_model as training
 from agenticiqa.eval.train.efficientnet_lite0 import STAGES, assemble
-from agenticiqa.eval.train.quality_features import look_at
+from agenticiqa.eval.train.quality_features import features_of
 from agenticiqa.eval.train.quality_graph import build, build_features, write
 from agenticiqa.eval.train.ridge import Head, fit_head
 from agenticiqa.programs.errors import UserError
@@ -69,7 +69,7 @@ def test_every_set_is_brought_to_one_to_five_by_its_own_scale(data):
     assert data.opinion[8:] == pytest.approx([3, 3.4, 3.8, 4.2])
 
 
-def test_opinions_are_standardised_within_each_set(data):
+def test_opinions_are_standardized_within_each_set(data):
     for name in ("hundred", "one"):
         here = data.standard[data.sets == name]
         assert here.mean() == pytest.approx(0)
@@ -82,20 +82,30 @@ def test_a_scale_that_is_none_is_refused(tmp_path, low, high):
         training.read([[str(labels(tmp_path / "set", [1, 2])), low, high]])
 
 
-def test_every_image_is_held_out_once_and_no_content_is_divided(data):
-    parts = training.folds(data, seed=0)
-    assert sum(part.astype(int) for part in parts).tolist() == [1] * len(data.items)
-    contents = np.array(data.contents)
-    for part in parts:
-        assert not set(contents[part]) & set(contents[~part])
+def test_a_content_is_the_reference_of_its_set(data):
+    assert data.contents[:2] == ["hundred/0.png", "hundred/1.png"]
+    assert data.contents[8:] == ["one/0.png", "one/0.png", "one/1.png", "one/1.png"]
 
 
-def test_a_reading_finds_what_is_linear_in_the_features():
+def test_a_head_finds_what_is_linear_in_the_features():
     rng = np.random.default_rng(1)
     features = rng.normal(size=(300, 20)).astype("f4")
     opinions = features @ rng.normal(size=20) + 3
     head = fit_head(features[:200], opinions[:200], np.ones(200), 0.01)
     assert np.corrcoef(head(features[200:]), opinions[200:])[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("n_features", [10, 80], ids=["fewer features", "fewer images"])
+def test_the_head_is_the_ridge_solution(n_features):
+    rng = np.random.default_rng(6)
+    features, opinions = rng.normal(size=(40, n_features)).astype("f4"), rng.normal(3, 1, 40)
+    weights = rng.uniform(1, 3, 40)
+    head = fit_head(features, opinions, weights, 0.5)
+    x = head.standardized(features).astype("f8")
+    normal = x.T @ (weights[:, None] * x) + 0.5 * n_features * np.eye(n_features)
+    expected = np.linalg.solve(normal, x.T @ (weights * (opinions - np.average(opinions, weights=weights))))
+    assert head.weight == pytest.approx(expected, abs=1e-6)
+    assert head.bias == pytest.approx(np.average(opinions, weights=weights))
 
 
 def test_an_image_with_more_weight_is_met_more_closely():
@@ -107,27 +117,29 @@ def test_an_image_with_more_weight_is_met_more_closely():
     assert abs(weighted(features)[0] - opinions[0]) < abs(plain(features)[0] - opinions[0])
 
 
-def test_what_is_held_out_does_not_reach_the_reading(data):
+def test_what_is_held_out_does_not_reach_the_head(data):
     rng = np.random.default_rng(3)
     features = rng.normal(size=(len(data.items), 6)).astype("f4")
-    test = training.folds(data, 0)[0]
+    test = np.arange(len(data.items)) < 3
     before = training.hold_out(test, data, features).score
     data.standard[test] += 100
     assert training.hold_out(test, data, features).score == pytest.approx(before)
+    data.standard[~test] *= -1
+    assert training.hold_out(test, data, features).score != pytest.approx(before)
 
 
 def test_the_spread_is_that_of_the_errors():
     rng = np.random.default_rng(4)
     opinion = rng.uniform(1.5, 4.5, 4000)
-    told = opinion + rng.normal(0, 0.4, 4000)
+    predicted = opinion + rng.normal(0, 0.4, 4000)
     sets = np.array(["a"] * 4000)
     made = training.Data([], sets, opinion, opinion, np.ones(4000))
-    base, more = training.spreads(made, training.Held(np.arange(4000), told, np.ones(4000)))
+    base, more = training.spreads(made, training.Held(np.arange(4000), predicted, np.ones(4000)))
     assert base == pytest.approx(0.4, abs=0.05)
     assert more == 0
 
 
-def test_the_file_says_what_the_reading_says_of_the_features(network, tmp_path):
+def test_the_file_gives_what_the_head_gives_for_the_features(network, tmp_path):
     rng = np.random.default_rng(5)
     image = rng.integers(0, 256, (1, 3, 64, 96)).astype("f4")
     seen = onnxruntime.InferenceSession(build_features(network).SerializeToString()).run(["inside"], {"image": image})
@@ -137,7 +149,7 @@ def test_the_file_says_what_the_reading_says_of_the_features(network, tmp_path):
     write(build(network, head), tmp_path / "model.onnx")
     reading, late = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(["reading", "late"], {"image": image})
     assert reading[0, 0] == pytest.approx(head(features)[0], abs=1e-3)
-    assert reading[0, 1] == pytest.approx((head.standardised(features) ** 2).mean(), rel=1e-3)
+    assert reading[0, 1] == pytest.approx((head.standardized(features) ** 2).mean(), rel=1e-3)
     assert late.shape == (1, 320, 2, 3)
 
 
@@ -151,13 +163,13 @@ def test_the_same_model_is_the_same_bytes(network, tmp_path):
 
 
 def test_features_are_kept_and_not_computed_again(network, data, tmp_path):
-    told: list[int] = []
-    first = look_at(data.items[:3], network, tmp_path / "kept", lambda done, of: told.append(done))
+    reported: list[int] = []
+    first = features_of(data.items[:3], network, tmp_path / "kept", lambda done, of: reported.append(done))
     files = sorted((tmp_path / "kept").iterdir())
-    assert told == [1, 2, 3]
+    assert reported == [1, 2, 3]
     assert len(files) == 3
     np.save(files[0], np.zeros(17920, "f4"))
-    again = look_at(data.items[:3], network, tmp_path / "kept", lambda done, of: None)
+    again = features_of(data.items[:3], network, tmp_path / "kept", lambda done, of: None)
     assert (again == 0).all(axis=1).sum() == 1
     assert first.shape == again.shape
 
@@ -166,6 +178,6 @@ def test_without_the_extra_one_line_says_what_to_install(data, tmp_path, monkeyp
     monkeypatch.setattr("agenticiqa.eval.train.efficientnet_lite0.find_spec", lambda name: None)
     source = str(data.items[0].image.parent / "labels.csv")
     assert training.main(["--data", source, "0", "100", "--out", str(tmp_path / "made")]) == 2
-    said = capsys.readouterr().err.strip()
-    assert 'pip install "agenticiqa[train]"' in said
-    assert "\n" not in said
+    message = capsys.readouterr().err.strip()
+    assert 'pip install "agenticiqa[train]"' in message
+    assert "\n" not in message

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.datasets import Labelled, read_labels
-from agenticiqa.eval.studies.detector_report import ALARM, agreement, right
+from agenticiqa.eval.studies.detector_report import ALARM, is_correct, srcc_with_level
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline import detector
@@ -51,7 +51,7 @@ def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, distorte
     hits = []
     for item, image in zip(live, distorted, strict=True):
         severities = vector(image, pristine[item.reference] if referenced else None)
-        hits.append(right(str(item.distortion), DETECTABLE[int(severities.argmax())]))
+        hits.append(is_correct(str(item.distortion), DETECTABLE[int(severities.argmax())]))
     assert np.mean(hits) >= (0.9 if referenced else 0.82), sum(hits)
 
 
@@ -68,7 +68,7 @@ def test_severity_rises_with_the_level_of_a_distortion_of_an_unknown_photo(prist
             crop = np.ascontiguousarray(pristine[path].pixels[60:316, 100:484])
             steps = [loaded(distort(crop, kind, level)) for level in (0, 1, 3, 5)]
             judged = [vector(step, steps[0] if referenced else None) for step in steps]
-            agreements.append(agreement(kind, [0, 1, 3, 5], np.array(judged)))
+            agreements.append(srcc_with_level(kind, [0, 1, 3, 5], np.array(judged)))
         assert np.mean(agreements) >= 0.85, (referenced, agreements)
 
 

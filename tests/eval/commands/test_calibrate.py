@@ -3,20 +3,15 @@
 import csv
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import yaml
 from PIL import Image
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.studies import tool_table
 from agenticiqa.programs import AgenticIQA
-from agenticiqa.programs.images import load
-from agenticiqa.programs.tools import TOOLS, toolbox
+from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.calibration import load_profile, usable
-from agenticiqa.programs.tools.distort import distort
-from agenticiqa.signatures.types import OVERALL
 from support.ladders import LADDERS, LEVELS, scene
 
 
@@ -92,10 +87,10 @@ def test_without_named_tools_all_that_apply_are_fitted_and_the_refused_named(lab
         monkeypatch.delitem(TOOLS, name)
     out = tmp_path / "mine.yaml"
     assert main(["calibrate", str(labels), "--out", str(out)]) == 1
-    told = capsys.readouterr().err
-    assert "MS-SSIM: a curve needs at least 20 rated images that it can measure, got 0" in told
-    assert "at least 176 pixels, got 128 x 96" in told, "and why it could not"
-    assert "NIQE" not in told, "a no-reference tool, and references are given"
+    err = capsys.readouterr().err
+    assert "MS-SSIM: a curve needs at least 20 rated images that it can measure, got 0" in err
+    assert "at least 176 pixels, got 128 x 96" in err, "and why it could not"
+    assert "NIQE" not in err, "a no-reference tool, and references are given"
     base, profile = load_profile("default"), load_profile(str(out))
     assert profile["MS-SSIM"] == base["MS-SSIM"]
     assert all(profile[name].fitted_on != base[name].fitted_on for name in ("PSNR", "GMSD"))
@@ -119,7 +114,7 @@ def test_ctrl_c_loses_nothing_that_was_measured(labels, tmp_path, capsys, monkey
     with monkeypatch.context() as patch:
         calls = counted(patch, "PSNR", stop_at=12)
         assert main(arguments) == 130
-        assert "the same command goes on" in capsys.readouterr().err
+        assert "the same command continues" in capsys.readouterr().err
     assert not (tmp_path / "mine.yaml").exists()
     kept = (tmp_path / "mine.raw.jsonl").read_text().splitlines()
     assert len(kept) == 10 == len(calls) - 2, "all but the first, which tells the tool, and the one cut short"
@@ -162,7 +157,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["{labels}", "--mos-range", "5", "1"], "low end has to be below"),
         (["{labels}", "{labels}"], "one labels file"),
         (["{alone}", "--tool", "SSIM"], "names none"),
-        (["{wide}", "--tool", "SSIM"], "name its ends with --mos-range"),
+        (["{wide}", "--tool", "SSIM"], "give the scale's ends with --mos-range"),
         (["{photos}", "--tool", "SSIM"], "fit it on opinion scores"),
         (["nowhere.csv"], "nowhere.csv"),
     ],
@@ -179,7 +174,7 @@ def test_a_users_mistake_is_one_line_and_status_2(arguments, said, labels, tmp_p
     assert not (tmp_path / "x.yaml").exists()
 
 
-def test_a_tool_for_one_distortion_is_fitted_on_ladders_of_pristine_photos(tmp_path, capsys):
+def test_a_tool_for_one_distortion_is_fitted_on_distorted_photos(tmp_path, capsys):
     photos = tmp_path / "photos"
     photos.mkdir()
     for seed in range(4):
@@ -189,55 +184,8 @@ def test_a_tool_for_one_distortion_is_fitted_on_ladders_of_pristine_photos(tmp_p
     noise = usable("NOISE-SIGMA", str(out))
     assert noise(0.0) >= 4.5
     assert noise(TOOLS["NOISE-SIGMA"].measure(LADDERS["noise"](5, scene(96, 128, 9)))) <= 2
-    for part in ("synthetic ladders", "4 pristine photos", "white_noise", "n="):
+    for part in ("synthetic distortion levels", "4 pristine photos", "white_noise", "n="):
         assert part in noise.fitted_on
     blocks = usable("BLOCKINESS", str(out))
     assert "(jpeg)" in blocks.fitted_on, "the other kinds of compression hardly show on its grid"
     assert blocks(1.0) >= 4.5
-
-
-@pytest.fixture(scope="module")
-def crops(examples):
-    """The middles of the example photos, 256 pixels a side."""
-    photos = [load(examples / f"{name}.webp").pixels for name in ("astronaut", "chelsea", "coffee")]
-    return [photo[20:276, 100:356] for photo in photos]
-
-
-FULL_REFERENCE = [name for name, card in TOOLS.items() if card.kind == "FR"]
-
-
-@pytest.mark.parametrize("name", FULL_REFERENCE)
-def test_in_the_shipped_profile_ceiling_and_floor_agree_across_full_reference_tools(name, crops):
-    card = toolbox()[name]
-    assert all(card.calibration(card.measure(photo, photo)) >= 4.5 for photo in crops)
-    worst = [
-        np.mean([card.calibration(card.measure(distort(photo, kind, 5), photo)) for photo in crops])
-        for kind in ("gaussian_blur", "white_noise", "jpeg")
-    ]
-    assert min(worst) <= 2.1
-    assert np.mean(worst) <= 2.3
-    assert OVERALL not in card.good_at or max(worst) <= 2.25
-
-
-NOTHING_WRONG = {
-    "NOISE-SIGMA": 0.0,
-    "BLOCKINESS": 1.0,
-    "EXPOSURE-ERROR": 0.0,
-    "BLUR-EXTENT": 0.2,
-    "EDGE-SHARPNESS": 0.8,
-}
-
-
-@pytest.mark.parametrize(("name", "raw"), NOTHING_WRONG.items())
-def test_in_the_shipped_profile_a_tool_for_one_distortion_says_excellent_where_there_is_none(name, raw):
-    assert usable(name, "default")(raw) >= 4.5
-
-
-def test_the_table_has_a_row_for_each_metric_that_applies(labels, capsys, monkeypatch):
-    few = {name: tool_table.TOOLS[name] for name in ("SSIM", "GMSD", "BLUR-EXTENT", "NIQE")}
-    monkeypatch.setattr(tool_table, "TOOLS", few)
-    assert tool_table.main([str(labels)]) == 0
-    rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
-    assert list(rows) == list(few)
-    assert "| 24 | 0 | 0.9" in rows["GMSD"], "the sign is turned, so that agreement is positive"
-    assert "| 0 | 24 | - (" in rows["NIQE"], "too small for it: refused and counted, not imputed"

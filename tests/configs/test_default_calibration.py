@@ -1,0 +1,47 @@
+"""The shipped calibration: full-reference tools agree at both ends; single-distortion tools rate good images excellent."""
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.images import load
+from agenticiqa.programs.tools import TOOLS, toolbox
+from agenticiqa.programs.tools.calibration import usable
+from agenticiqa.programs.tools.distort import distort
+from agenticiqa.signatures.types import OVERALL
+
+
+@pytest.fixture(scope="module")
+def crops(examples):
+    """The middles of the example photos, 256 pixels a side."""
+    photos = [load(examples / f"{name}.webp").pixels for name in ("astronaut", "chelsea", "coffee")]
+    return [photo[20:276, 100:356] for photo in photos]
+
+
+FULL_REFERENCE = [name for name, card in TOOLS.items() if card.kind == "FR"]
+
+
+@pytest.mark.parametrize("name", FULL_REFERENCE)
+def test_in_the_shipped_profile_ceiling_and_floor_agree_across_full_reference_tools(name, crops):
+    card = toolbox()[name]
+    assert all(card.calibration(card.measure(photo, photo)) >= 4.5 for photo in crops)
+    worst = [
+        np.mean([card.calibration(card.measure(distort(photo, kind, 5), photo)) for photo in crops])
+        for kind in ("gaussian_blur", "white_noise", "jpeg")
+    ]
+    assert min(worst) <= 2.1
+    assert np.mean(worst) <= 2.3
+    assert OVERALL not in card.good_at or max(worst) <= 2.25
+
+
+NOTHING_WRONG = {
+    "NOISE-SIGMA": 0.0,
+    "BLOCKINESS": 1.0,
+    "EXPOSURE-ERROR": 0.0,
+    "BLUR-EXTENT": 0.2,
+    "EDGE-SHARPNESS": 0.8,
+}
+
+
+@pytest.mark.parametrize(("name", "raw"), NOTHING_WRONG.items())
+def test_in_the_shipped_profile_a_tool_for_one_distortion_says_excellent_where_there_is_none(name, raw):
+    assert usable(name, "default")(raw) >= 4.5

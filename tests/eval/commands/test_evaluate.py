@@ -1,0 +1,253 @@
+"""``agenticiqa evaluate``: every image judged once, nothing lost, nothing mixed."""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.results_file import ResultsFile
+from support.fake_server import Body, Reply, bad_key, by_stage, fake_server, server_error
+
+MakeLabels = Callable[..., Path]
+ASSESSMENT = {
+    "quality_level": "Fair",
+    "quality_probs": {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0},
+    "quality_reasoning": "Soft edges.",
+}
+EVALUATE = ("evaluate", "--resamples", "40", "--workers", "1")  # one: in this process, where the tests can look
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+
+
+@contextmanager
+def judgements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """Counts how often each image is judged."""
+    judged: Counter[str] = Counter()
+    forward = AgenticIQA.forward
+
+    def counted(self: AgenticIQA, image: Path, *args: Any, **kwargs: Any) -> dspy.Prediction:
+        judged[Path(image).name] += 1
+        return forward(self, image, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AgenticIQA, "forward", counted)
+        yield judged
+
+
+@contextmanager
+def interruption_after(rows: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if Ctrl-C were pressed when so many rows are written."""
+    append = ResultsFile.append
+    written = []
+
+    def interrupted(self: ResultsFile, row: dict[str, Any]) -> None:
+        append(self, row)
+        written.append(row)
+        if len(written) == rows:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultsFile, "append", interrupted)
+        yield
+
+
+def test_every_image_is_judged_offline_and_the_agreement_is_reported(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, run = make_labels(references=True), tmp_path / "run"
+    assert main([*EVALUATE, str(labels), "--out", str(run)]) == 0
+    rows = rows_of(run)
+    assert sorted(row["name"] for row in rows) == sorted(f"scene{n}_{level}.png" for n in (0, 1) for level in (0, 2, 4))
+    assert all(1 <= row["quality_score"] <= 5 and row["backend"] == "offline" for row in rows)
+    assert {row["content"] for row in rows} == {"scene0.png", "scene1.png"}
+    report = json.loads((run / "report.json").read_text())
+    assert (report["images"], report["scored"], report["contents"]) == (6, 6, 2)
+    ours = report["systems"][0]
+    assert ours["srcc"]["value"] > 0.5
+    assert ours["srcc"]["low"] <= ours["srcc"]["value"] <= ours["srcc"]["high"]
+    out = capsys.readouterr().out
+    assert "6 of 6 images scored, 0 unscored" in out
+    assert "tool mean" in out
+    assert "the best on these very images" in out
+
+
+def test_an_interrupted_run_loses_nothing_and_judges_nothing_twice(
+    make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    command = [*EVALUATE, str(make_labels()), "--out", str(run), "--workers", "2"]
+    with interruption_after(3, monkeypatch):
+        assert main(command) == 130
+    assert "continues from what is kept" in capsys.readouterr().err
+    kept = rows_of(run)
+    assert len(kept) == 3
+    with judgements(monkeypatch) as judged:
+        assert main(command) == 0
+    names = [row["name"] for row in rows_of(run)]
+    assert rows_of(run)[:3] == kept
+    assert sorted(names) == sorted({*names})
+    assert judged == dict.fromkeys(names[3:], 1)
+    assert len(names) == 6
+
+
+def test_a_last_line_cut_short_is_judged_again(
+    make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    command = [*EVALUATE, str(make_labels()), "--out", str(run)]
+    assert main(command) == 0
+    before = rows_of(run)
+    text = (run / "results.jsonl").read_bytes()
+    (run / "results.jsonl").write_bytes(text[:-40])
+    with judgements(monkeypatch) as judged:
+        assert main(command) == 0
+    assert list(judged) == [before[-1]["name"]]
+    assert [row["quality_score"] for row in rows_of(run)] == [row["quality_score"] for row in before]
+
+
+def test_a_finished_run_judges_nothing_and_reports_the_same(
+    make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    command = [*EVALUATE, str(make_labels()), "--out", str(run)]
+    assert main(command) == 0
+    report = (run / "report.json").read_text()
+    with judgements(monkeypatch) as judged:
+        assert main(command) == 0
+    assert not judged
+    assert (run / "report.json").read_text() == report
+
+
+def test_a_limited_run_goes_on_without_the_limit(
+    make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    command = [*EVALUATE, str(make_labels()), "--out", str(run)]
+    assert main([*command, "--limit", "2"]) == 0
+    assert json.loads((run / "report.json").read_text())["images"] == 2
+    with judgements(monkeypatch) as judged:
+        assert main(command) == 0
+    assert len(judged) == 4
+
+
+def test_a_broken_image_is_unscored_and_tried_again_when_it_is_mended(
+    make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, run = make_labels(scenes=1), tmp_path / "run"
+    image = labels.parent / "scene0_2.png"
+    whole = image.read_bytes()
+    image.write_bytes(whole[: len(whole) // 2])
+    command = [*EVALUATE, str(labels), "--out", str(run)]
+    assert main(command) == 1
+    (row,) = [row for row in rows_of(run) if "error" in row]
+    assert row["name"] == "scene0_2.png"
+    assert "quality_score" not in row
+    assert "2 of 3 images scored, 1 unscored (ImageError 1)" in capsys.readouterr().out
+    image.write_bytes(whole)
+    with judgements(monkeypatch) as judged:
+        assert main(command) == 0
+    assert list(judged) == ["scene0_2.png"]
+
+
+def test_an_image_that_changed_is_judged_again(
+    make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels, run = make_labels(scenes=1), tmp_path / "run"
+    assert main([*EVALUATE, str(labels), "--out", str(run)]) == 0
+    (labels.parent / "scene0_4.png").write_bytes((labels.parent / "scene0_0.png").read_bytes())
+    with judgements(monkeypatch) as judged:
+        assert main([*EVALUATE, str(labels), "--out", str(run)]) == 0
+    assert list(judged) == ["scene0_4.png"]
+
+
+@pytest.mark.parametrize("change", ["configuration", "labels", "question"])
+def test_a_run_made_otherwise_is_refused(
+    make_labels: MakeLabels, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = make_labels(scenes=1, levels=(0, 3))
+    command = [*EVALUATE, str(labels), "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    if change == "configuration":
+        (tmp_path / "other.yaml").write_text("fusion: {eta: 2.0}\n")
+        command += ["--config", str(tmp_path / "other.yaml")]
+    elif change == "labels":
+        with labels.open("a", newline="") as file:
+            csv.writer(file).writerow(["scene0.png", "", "95", "", "", "train"])
+    else:
+        command += ["--query", "Rate the quality of the picture."]
+    rows = rows_of(tmp_path / "run")
+    capsys.readouterr()
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert "was begun with another" in err
+    assert err.count("\n") == 1
+    assert rows_of(tmp_path / "run") == rows
+
+
+@pytest.mark.parametrize(("fault", "most"), [(server_error(), 10), (bad_key(), 3)], ids=["down", "refused"])
+def test_a_model_out_of_reach_ends_the_run_and_is_no_bad_answer(
+    make_labels: MakeLabels, tmp_path: Path, fault: Reply, most: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, run = tmp_path / "remote.yaml", tmp_path / "run"
+    with fake_server(fault) as server:
+        config.write_text(f"summarizer: {{backend: vllm.down, api_base: '{server.url}', max_retries: 0}}\n")
+        labels = make_labels(scenes=6)
+        assert main([*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]) == 1
+    assert "continues from what is kept" in capsys.readouterr().err
+    rows = rows_of(run)
+    assert 0 < len(rows) <= most < 18
+    assert all(row["error"].startswith("LM") and "quality_score" not in row for row in rows)
+    assert not (run / "report.json").exists()
+
+
+def test_an_outage_in_mid_run_loses_nothing_and_the_same_command_goes_on(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, run, labels = tmp_path / "remote.yaml", tmp_path / "run", make_labels(scenes=6)
+    answers = by_stage({"assessment": ASSESSMENT})
+    broken, told = False, 0
+
+    def four_times(request: Body) -> Reply | str:
+        nonlocal broken, told
+        if broken:
+            return server_error()
+        told += 1
+        broken = told == 4
+        return answers(request)
+
+    with fake_server(four_times) as server:
+        config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}', max_retries: 0}}\n")
+        command = [*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]
+        assert main(command) == 1
+        assert "continues from what is kept" in capsys.readouterr().err
+        kept = rows_of(run)
+        assert [("quality_score" in row) for row in kept] == [True] * 4 + [False] * 7
+        assert not (run / "report.json").exists()
+        asked, broken = len(server.requests), False
+        assert main(command) == 0
+        assert len(server.requests) == asked + 14
+    assert "4 of 18 were judged before" in capsys.readouterr().err
+    assert rows_of(run)[: len(kept)] == kept
+    assert json.loads((run / "report.json").read_text())["scored"] == 18
+
+
+def test_a_question_without_a_rating_is_refused(make_labels: MakeLabels, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*EVALUATE, str(make_labels(scenes=1)), "--query", "What is in the picture?"]) == 2
+    assert "ask to rate" in capsys.readouterr().err
+
+
+def test_real_labelled_images_are_judged(shared_data: Path, tmp_path: Path) -> None:
+    labels = shared_data / "live_r2" / "labels.csv"
+    assert main([*EVALUATE, str(labels), "--out", str(tmp_path / "run"), "--limit", "5", "--workers", "2"]) == 0
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["scored"] == 5
