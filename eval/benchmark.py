@@ -119,8 +119,14 @@ def identity(label: Labelled, query: str) -> Identity:
 
 def row_identity(row: Row) -> Identity:
     """What a row of a run's results belongs to."""
-    keys = ("name", "image_sha256", "content", "reference_sha256", "query")
-    return Identity(*(row.get(key) for key in keys), run_fingerprint=None)
+    return Identity(
+        image=row["name"],
+        image_sha256=row["image_sha256"],
+        reference=row["content"],
+        reference_sha256=row["reference_sha256"],
+        query=row["query"],
+        run_fingerprint=None,
+    )
 
 
 def _sha256(path: Path) -> str | None:

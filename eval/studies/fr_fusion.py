@@ -43,7 +43,7 @@ def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], cont
     result = [0.0] * len(quality)
     fold_of = folds_by_content(contents, len(set(contents)))
     for fold in np.unique(fold_of):
-        rest, out = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+        rest, out = (np.flatnonzero(mask).tolist() for mask in (fold_of != fold, fold_of == fold))
         members = {
             name: fitted(member, [raws[name][row] for row in rest], [quality[row] for row in rest])
             for name, member in MEMBERS.items()

@@ -1,4 +1,4 @@
-"""The shipped calibration: full-reference tools agree at both ends; single-distortion tools rate good images excellent."""
+"""The shipped calibration: full-reference tools agree at both ends; tools for one distortion have no false alarms."""
 
 import numpy as np
 import pytest
