@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import dspy
-
 from agenticiqa.eval.datasets import Labelled
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
@@ -16,7 +14,7 @@ from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, r
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, sha256_of
-from agenticiqa.programs.result import to_json
+from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import QueryType
 
@@ -84,9 +82,9 @@ def default_folder(labels: Path, split: str | None, backend: str) -> Path:
     return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 
-def row_of_result(result: dspy.Prediction) -> Row:
+def row_of_result(result: Assessment) -> Row:
     """A result's JSON, with the hash of its reference's bytes."""
-    return {**to_json(result), "reference_sha256": result.reference.sha256 if result.reference else None}
+    return {**result.to_dict(), "reference_sha256": result.reference.sha256 if result.reference else None}
 
 
 def _kept(rows: NewRows, results: ResultsFile) -> NewRows:

@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.connect import connect, without_place
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import judging, next_round
-from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair
+from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair, name_of
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
@@ -24,7 +24,7 @@ from agenticiqa.programs.offline.stages import (
     SaliencyLocator,
     TableSelector,
 )
-from agenticiqa.programs.result import RunRecord
+from agenticiqa.programs.result import Assessment, RunRecord
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.answerer import Answerer
@@ -54,12 +54,8 @@ class AgenticIQA(dspy.Module):
         program = AgenticIQA.from_config("mine.yaml")  # as the configuration says, stage by stage
         result = program("photo.jpg", "Is it sharp?")
 
-    The result is a ``dspy.Prediction`` of ``final_answer`` (a float in [1, 5] when scoring, else text),
-    ``quality_score`` (that float or ``None``), ``quality_reasoning``, ``query_type``, ``plan``, ``executor_evidence``,
-    ``summarizer_result``, ``iteration_count``, ``replan_history``, ``retries`` (by stage, why answers of models were
-    rejected), ``usage`` (tokens by model), ``usage_by_stage`` (``backends.ledger``: calls, tokens, money),
-    ``timings_ms``, and the two loaded images. Raises UserError for a mistake of the caller, Unanswered or NoScore when
-    there is no answer, and ``dspy.LMError`` when a model cannot be reached.
+    The result is an ``Assessment``. Raises UserError for a mistake of the caller, Unanswered or NoScore when there is
+    no answer, and ``dspy.LMError`` when a model cannot be reached.
     """
 
     def __init__(
@@ -149,7 +145,7 @@ class AgenticIQA(dspy.Module):
         query: str = DEFAULT_QUERY,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
-    ) -> dspy.Prediction:
+    ) -> Assessment:
         """Judge one image. ``resize_reference`` allows a reference of another size, scaled to the image's."""
         with bookkeeping(image) as finish:
             return finish(run(self._steps(image, query, reference, resize_reference)))
@@ -160,14 +156,14 @@ class AgenticIQA(dspy.Module):
         query: str = DEFAULT_QUERY,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
-    ) -> dspy.Prediction:
+    ) -> Assessment:
         """As ``forward``, async."""
         with bookkeeping(image) as finish:
             return finish(await arun(self._steps(image, query, reference, resize_reference)))
 
     def _steps(
         self, source: ImageSource, query: str, reference_source: ImageSource | None, resize_reference: bool
-    ) -> Flow[dspy.Prediction]:
+    ) -> Flow[Assessment]:
         query, limit = checked(query), self.max_replan_iterations
         image, reference = yield from call(
             load_pair, source, reference_source, resize_reference=resize_reference, max_side=self.max_side
@@ -219,11 +215,11 @@ class AgenticIQA(dspy.Module):
         query_type: QueryType,
         history: list[str],
         record: RunRecord,
-    ) -> dspy.Prediction:
+    ) -> Assessment:
         """The result without its usage."""
         if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
             result = result.model_copy(update={"need_replan": False, "replan_reason": None})
-        return dspy.Prediction(
+        return Assessment(
             final_answer=result.final_answer,
             quality_score=result.quality_score,
             quality_reasoning=result.quality_reasoning,
@@ -252,11 +248,11 @@ class AgenticIQA(dspy.Module):
 
 
 @contextmanager
-def bookkeeping(image: ImageSource) -> Iterator[Callable[[dspy.Prediction], dspy.Prediction]]:
+def bookkeeping(image: ImageSource) -> Iterator[Callable[[Assessment], Assessment]]:
     """Count what is used inside, and log under this image; the function given adds the usage to the result."""
-    with judging(named(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
+    with judging(name_of(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
 
-        def finish(result: dspy.Prediction) -> dspy.Prediction:
+        def finish(result: Assessment) -> Assessment:
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
             progress.done(result, judged.seconds)
             return result
@@ -272,13 +268,6 @@ def checked(query: str) -> str:
     if len(query) > MAX_QUERY_LENGTH:
         raise UserError(f"the question has {len(query)} characters: shorten it to {MAX_QUERY_LENGTH}")
     return query
-
-
-def named(image: ImageSource) -> str:
-    """The name in logs of an image that is not loaded yet."""
-    if isinstance(image, LoadedImage):
-        return image.source
-    return str(os.fspath(image)) if isinstance(image, str | os.PathLike) else f"<{type(image).__name__}>"
 
 
 def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

@@ -1,18 +1,45 @@
-"""The result of an assessment as JSON, and what is recorded while it runs: timings and rejected answers."""
+"""The result of an assessment, and what is recorded while it is made: timings and rejected answers."""
 
+import base64
+import io
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from html import escape
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import dspy
+from PIL import Image
+from pydantic import BaseModel
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages.flow import Flow
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import StageResult
-from agenticiqa.signatures.types import SummarizerOutput
+from agenticiqa.signatures.types import (
+    GLOBAL,
+    DistortionAnalysis,
+    ExecutorOutput,
+    PlannerOutput,
+    QueryType,
+    SummarizerOutput,
+    ToolCall,
+)
+from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
 
 R = TypeVar("R", bound=StageResult)
+
+LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
+NAMED = 3  # distortions in a repr
+THUMBNAIL = 240  # pixels of a thumbnail's longer side
+LONG_ANSWER = 80  # characters
+MAX_ROWS = 12  # of a table in HTML
+NONE = SEVERITIES[0]
+SHADE = "rgba(128,128,128,.3)"  # visible on light and on dark pages
+SCALE = "display:flex;justify-content:space-between;font-size:.75em;opacity:.75"
+CELL = f"text-align:left;padding:.1em 1em .1em 0;border-bottom:1px solid {SHADE}"
 
 
 @dataclass
@@ -38,32 +65,189 @@ class RunRecord:
         return result
 
 
-def to_json(result: dspy.Prediction) -> dict[str, Any]:
-    """A result as plain JSON types, with the documented keys."""
-    summary: SummarizerOutput = result.summarizer_result
-    image: LoadedImage = result.image
-    return {
-        "image": image.source,
-        "image_sha256": image.sha256,
-        "reference": result.reference.source if result.reference else None,
-        "query": result.query,
-        "query_type": result.query_type.value,
-        "final_answer": summary.final_answer,
-        "quality_score": summary.quality_score,
-        "quality_level": level_name(summary.quality_score) if summary.quality_score is not None else None,
-        "quality_reasoning": summary.quality_reasoning,
-        "quality_probs": summary.quality_probs,
-        "probability_source": summary.probability_source,
-        "probability_mass": summary.probability_mass,
-        "plan": result.plan.model_dump(mode="json"),
-        "executor_evidence": result.executor_evidence.model_dump(mode="json"),
-        "summarizer_result": summary.model_dump(mode="json"),
-        "iteration_count": result.iteration_count,
-        "replan_history": result.replan_history,
-        "backend": result.backend,
-        "retries": result.retries,
-        "usage": result.usage,
-        "usage_by_stage": result.usage_by_stage,
-        "timings_ms": {stage: round(ms, 1) for stage, ms in result.timings_ms.items()},
-        "version": result.version,
-    }
+class Assessment(dspy.Prediction):
+    """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
+
+    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, else text. ``quality_score`` is that
+    float or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected. ``timings_ms`` has the
+    wall time of each stage in milliseconds, ``usage`` the tokens by model and ``usage_by_stage`` the calls, tokens and
+    USD by stage (see ``backends.ledger``). ``image`` and ``reference`` are the loaded images themselves, not copies.
+    """
+
+    final_answer: float | str
+    quality_score: float | None
+    quality_reasoning: str
+    query_type: QueryType
+    plan: PlannerOutput
+    executor_evidence: ExecutorOutput
+    summarizer_result: SummarizerOutput
+    iteration_count: int
+    replan_history: list[str]
+    retries: dict[str, list[str]]
+    usage: dict[str, dict[str, Any]]
+    usage_by_stage: dict[str, dict[str, Any]]
+    timings_ms: dict[str, float]
+    image: LoadedImage
+    reference: LoadedImage | None
+    query: str
+    backend: str
+    version: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON types, with the documented keys: what ``agenticiqa assess --json`` prints."""
+        summary = self.summarizer_result
+        return {
+            "image": self.image.source,
+            "image_sha256": self.image.sha256,
+            "reference": self.reference.source if self.reference else None,
+            "query": self.query,
+            "query_type": self.query_type.value,
+            "final_answer": summary.final_answer,
+            "quality_score": summary.quality_score,
+            "quality_level": level_name(summary.quality_score) if summary.quality_score is not None else None,
+            "quality_reasoning": summary.quality_reasoning,
+            "quality_probs": summary.quality_probs,
+            "probability_source": summary.probability_source,
+            "probability_mass": summary.probability_mass,
+            "plan": self.plan.model_dump(mode="json"),
+            "executor_evidence": self.executor_evidence.model_dump(mode="json"),
+            "summarizer_result": summary.model_dump(mode="json"),
+            "iteration_count": self.iteration_count,
+            "replan_history": self.replan_history,
+            "backend": self.backend,
+            "retries": self.retries,
+            "usage": self.usage,
+            "usage_by_stage": self.usage_by_stage,
+            "timings_ms": {stage: round(ms, 1) for stage, ms in self.timings_ms.items()},
+            "version": self.version,
+        }
+
+    def toDict(self) -> dict[str, Any]:
+        """The fields under their own names as plain JSON types, an image as its name; for DSPy, see ``to_dict``."""
+        return {name: _plain(value) for name, value in self.items(include_dspy=True)}
+
+    def __repr__(self) -> str:
+        """One line: the image, the score or the answer, and the main distortions."""
+        image, evidence = self.get("image"), self.get("executor_evidence")
+        named = [f"{item.severity} {item.type}" for _, item in distortions_of(evidence) if item.severity != NONE]
+        parts = [_headline(self), ", ".join(dict.fromkeys(named[:NAMED]))]
+        name = f" of {image.source}" if isinstance(image, LoadedImage) else ""
+        return f"<Assessment{name}: {'; '.join(filter(None, parts))}>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        """The result for a notebook: a thumbnail, the score as a bar, distortions and tools. It loads nothing."""
+        return to_html(self)
+
+
+def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, DistortionAnalysis]]:
+    """Each (region, distortion) that was analyzed, the most severe first."""
+    found = [(region, item) for region, items in _analysis(evidence).items() for item in items]
+    return sorted(found, key=lambda pair: -SEVERITIES.index(pair[1].severity))
+
+
+def placed(distortion: str, region: str) -> str:
+    """A distortion with its region, which is left out for the whole image."""
+    return distortion if region == GLOBAL else f"{distortion}, {region}"
+
+
+def to_html(result: Assessment) -> str:
+    """An assessment as one HTML element without scripts, styles of its own or addresses; all text in it is escaped.
+
+    It inherits the page's font and colors, so that it can be read on a dark page as well.
+    """
+    image, evidence = result.get("image"), result.get("executor_evidence")
+    distortions = [(placed(item.type, region), item.severity) for region, item in distortions_of(evidence)]
+    tools = [_tool_row(call) for call in (evidence.tool_log if evidence else ())]
+    parts = [
+        _tag("div", escape(image.source), "font-weight:600;overflow-wrap:anywhere") if image else "",
+        _tag("div", escape(result.get("query") or ""), "opacity:.75"),
+        _answer(result),
+        _tag("div", escape(result.get("quality_reasoning") or ""), "margin:.4em 0"),
+        _table(("distortion", "severity"), distortions),
+        _table(("tool", "measures", "raw", "1 to 5"), tools),
+    ]
+    picture = _thumbnail(image) if image else ""
+    text = _tag("div", "".join(parts), "flex:1 1 20em;min-width:0")
+    return _tag("div", picture + text, "display:flex;flex-wrap:wrap;gap:1em;max-width:60em;line-height:1.4")
+
+
+def _headline(result: Assessment) -> str:
+    """The score with its level, or the answer, shortened."""
+    score = result.get("quality_score")
+    if score is not None:
+        return f"{score:.2f} of 5 ({level_name(score)})"
+    answer = result.get("final_answer")
+    return "" if answer is None else repr(shorten(str(answer), 80, placeholder="..."))
+
+
+def _plain(value: Any) -> Any:
+    """A field as plain JSON types; what is none of ours stays as it is."""
+    if isinstance(value, LoadedImage):
+        return value.source
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dspy.Example):
+        return value.toDict()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _analysis(evidence: ExecutorOutput | None) -> dict[str, list[DistortionAnalysis]]:
+    return (evidence.distortion_analysis if evidence else None) or {}
+
+
+def _tag(name: str, content: str, style: str) -> str:
+    return f'<{name} style="{style}">{content}</{name}>' if content else ""
+
+
+def _answer(result: Assessment) -> str:
+    """The score with a bar from 1 to 5, or the answer."""
+    score = result.get("quality_score")
+    if score is None:
+        answer = str(result.get("final_answer") or "")
+        size = "1.2em" if len(answer) < LONG_ANSWER else "1em"
+        return _tag("div", escape(answer), f"margin:.3em 0;font-weight:600;font-size:{size}")
+    level = level_name(score)
+    filled = f"width:{(score - 1) / 4:.1%};height:100%;background:{LEVEL_COLORS[LEVELS[level]]}"
+    number = _tag("span", f"{score:.2f}", "font-size:1.8em;font-weight:600")
+    bar = _tag("div", f'<div style="{filled}"></div>', f"height:.6em;background:{SHADE};overflow:hidden")
+    ends = _tag("div", "<span>1</span><span>3</span><span>5</span>", SCALE)
+    return _tag("div", f"{number} of 5: {level}{bar}{ends}", "margin-top:.3em;max-width:20em")
+
+
+def _tool_row(call: ToolCall) -> tuple[str, ...]:
+    raw = "failed" if call.raw is None else f"{call.raw:.4g}"
+    score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
+    return call.tool, placed(call.distortion, call.region), raw, score
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table with at most ``MAX_ROWS`` rows; nothing without any."""
+    if not rows:
+        return ""
+    cells = [_row("th", header, ";opacity:.75;font-weight:400"), *(_row("td", row, "") for row in rows[:MAX_ROWS])]
+    if len(rows) > MAX_ROWS:
+        cells.append(_row("td", (f"and {len(rows) - MAX_ROWS} more",), ""))
+    return _tag("table", "".join(cells), "border-collapse:collapse;margin:.6em 0;font-size:.9em;color:inherit")
+
+
+def _row(tag: str, cells: tuple[str, ...], style: str) -> str:
+    opening = f'<{tag} style="{CELL}{style}">'
+    return f"<tr>{''.join(f'{opening}{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _thumbnail(image: LoadedImage) -> str:
+    """The image at most ``THUMBNAIL`` pixels wide and high, as a JPEG in a data URI."""
+    small = Image.fromarray(image.pixels)
+    small.thumbnail((THUMBNAIL, THUMBNAIL))
+    buffer = io.BytesIO()
+    small.save(buffer, "JPEG", quality=90)
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    alt = escape(f"{image.source}, {image.width} x {image.height} pixels")
+    return f'<img src="data:image/jpeg;base64,{data}" alt="{alt}" title="{alt}" style="align-self:flex-start">'

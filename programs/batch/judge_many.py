@@ -65,7 +65,7 @@ def judge_many(
     """Judge every job, ``workers`` at a time; yields each job with its result, or with the error that it ended in.
 
     Results come in the order in which they are finished. ``postprocess`` is applied to each where it was made, so that
-    only what it returns (``result.to_json``, say) is kept, or sent from another process. An error of ours that it
+    only what it returns (``Assessment.to_dict``, say) is kept, or sent from another process. An error of ours that it
     raises is the job's outcome.
 
     A program of which every stage only computes runs in processes, at most one for every 8 images, or in this thread if

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dspy
-
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA, backend_name
 from agenticiqa.programs.backends.cores import available_cores
@@ -36,7 +34,7 @@ from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.pictures import draw
-from agenticiqa.programs.result import to_json
+from agenticiqa.programs.result import Assessment
 
 WORKERS = 4  # with a model, where the work is waiting
 
@@ -114,7 +112,7 @@ def run(args: Namespace) -> int:
     if args.dry_run:
         render.print_estimate(estimate(config, jobs), as_json=args.json)
         return OK
-    then = _drawing(args.save_maps, jobs) if args.save_maps else to_json
+    then = _drawing(args.save_maps, jobs) if args.save_maps else Assessment.to_dict
     with contextlib.ExitStack() as stack:
         stack.enter_context(within(limits))
         journal = stack.enter_context(_journal(args)) if args.jsonl else None
@@ -177,13 +175,13 @@ def _jobs(args: Namespace) -> list[Job]:
     return [Job(path, args.query, references[path], args.resize_reference) for path in images]
 
 
-def _drawing(folder: Path, jobs: list[Job]) -> Callable[[dspy.Prediction], dict[str, Any]]:
-    """As ``to_json``, with a picture of each result in the folder, which is made if need be."""
+def _drawing(folder: Path, jobs: list[Job]) -> Callable[[Assessment], dict[str, Any]]:
+    """As ``Assessment.to_dict``, with a picture of each result in the folder, which is made if need be."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--save-maps {folder}: no folder can be made there ({error.strerror})") from error
-    return partial(draw.drawn_to_json, draw.picture_paths(folder, [job.image for job in jobs]))
+    return partial(draw.draw_to_dict, draw.picture_paths(folder, [job.image for job in jobs]))
 
 
 def _journal(args: Namespace) -> ResultsFile:

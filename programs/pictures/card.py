@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from textwrap import shorten, wrap
 
-import dspy
-
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
+from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, placed
 from agenticiqa.programs.stages.fusion import level_name
-from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
-from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
+from agenticiqa.signatures.vocabulary import LEVELS
 
 Row = tuple[str, ...]
 
@@ -18,16 +16,15 @@ MOST_ROWS = 9
 ANSWER_WIDTH = 0.27
 DISTORTIONS = (0.31, 0.47)
 TOOLS = (0.58, 0.71, 0.88, 0.95)
-LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
 CHARACTERS_PER_INCH = 13  # of the tables' text, on average
 
 
-def rows_of(result: dspy.Prediction) -> int:
+def rows_of(result: Assessment) -> int:
     """The number of rows of ``ROW`` inches that the card needs."""
     return max(len(_distortions(result)), len(_tools(result)), 4)
 
 
-def draw_card(canvas: Canvas, result: dspy.Prediction, place: Place) -> None:
+def draw_card(canvas: Canvas, result: Assessment, place: Place) -> None:
     """Draw the card of an assessment at the top of ``place``."""
     left, bottom, width, height = place
     top = bottom + height - ROW
@@ -42,7 +39,7 @@ def draw_card(canvas: Canvas, result: dspy.Prediction, place: Place) -> None:
                 canvas.write(x, y, text, size=8.5 if number == 0 else 9.5, color=FAINT if number == 0 else INK)
 
 
-def _draw_answer(canvas: Canvas, result: dspy.Prediction, left: float, top: float, width: float) -> None:
+def _draw_answer(canvas: Canvas, result: Assessment, left: float, top: float, width: float) -> None:
     score = result.quality_score
     if score is None:
         lines = wrap(str(result.final_answer), int(width * CHARACTERS_PER_INCH * 0.9)) or ["-"]
@@ -61,32 +58,26 @@ def _draw_answer(canvas: Canvas, result: dspy.Prediction, left: float, top: floa
         canvas.write(left + (number - 1) / 4 * width - 0.04, top - 0.6, name, size=8, color=FAINT)
 
 
-def _distortions(result: dspy.Prediction) -> list[Row]:
+def _distortions(result: Assessment) -> list[Row]:
     """A header and a row for each distortion that was analyzed, the most severe first."""
-    evidence: ExecutorOutput = result.executor_evidence
-    analyzed = [(region, item) for region, items in (evidence.distortion_analysis or {}).items() for item in items]
-    analyzed.sort(key=lambda pair: -SEVERITIES.index(pair[1].severity))
-    rows: list[Row] = [(_placed(item.type, region), item.severity) for region, item in analyzed]
+    rows: list[Row] = [
+        (placed(item.type, region), item.severity) for region, item in distortions_of(result.executor_evidence)
+    ]
     return _limited([("distortion", "severity"), *(rows or [("none found", "")])])
 
 
-def _tools(result: dspy.Prediction) -> list[Row]:
+def _tools(result: Assessment) -> list[Row]:
     """A header and a row for each run of a tool."""
-    evidence: ExecutorOutput = result.executor_evidence
     rows = [
         (
             call.tool,
-            _placed(call.distortion, call.region),
+            placed(call.distortion, call.region),
             "failed" if call.raw is None else f"{call.raw:.4g}",
             "-" if call.calibrated is None else f"{call.calibrated:.2f}",
         )
-        for call in evidence.tool_log
+        for call in result.executor_evidence.tool_log
     ]
     return _limited([("tool", "measures", "raw", "1 to 5"), *(rows or [("no tool was run", "", "", "")])])
-
-
-def _placed(distortion: str, region: str) -> str:
-    return distortion if region == GLOBAL else f"{distortion}, {region}"
 
 
 def _limited(rows: Sequence[Row]) -> list[Row]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-import dspy
 import numpy as np
 from PIL import Image
 
@@ -16,7 +15,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, is_canvas
 from agenticiqa.programs.pictures.card import ROW, draw_card, rows_of
 from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
-from agenticiqa.programs.result import to_json
+from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, ExecutorOutput
 
@@ -36,7 +35,7 @@ LABEL = 0.24  # the height of a region's name in inches
 BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # Okabe and Ito's, without those like the map's
 
 
-def draw_assessment(result: dspy.Prediction, path: str | PathLike[str]) -> None:
+def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
     """Write a PNG with the image, one or two maps of its local damage, and the scores.
 
     ``result`` is what ``AgenticIQA`` returns::
@@ -90,15 +89,15 @@ def picture_paths(folder: Path, images: Iterable[Path]) -> dict[str, Path]:
     return paths
 
 
-def drawn_to_json(paths: Mapping[str, Path], result: dspy.Prediction) -> dict[str, Any]:
-    """A result as ``result.to_json`` has it, after drawing it; a picture that fails is a warning, and no more."""
+def draw_to_dict(paths: Mapping[str, Path], result: Assessment) -> dict[str, Any]:
+    """Draw a result to its path in ``paths``, and return its ``to_dict()``. A picture that fails is only a warning."""
     source = result.image.source
     try:
         draw_assessment(result, paths[source])
     except Exception as error:  # whatever a drawing library raises, the result is worth more than its picture
         reason = " ".join(str(error).split())
         logger.warning("%s: judged, but no picture was drawn: %s: %s", source, type(error).__name__, reason)
-    return to_json(result)
+    return result.to_dict()
 
 
 def _drawn_size(size: tuple[int, int]) -> tuple[int, int]:
@@ -115,7 +114,7 @@ def _scaled(pixels: RGB, size: tuple[int, int]) -> RGB:
     return np.asarray(Image.fromarray(pixels).resize(size, resampling))
 
 
-def _title(result: dspy.Prediction) -> str:
+def _title(result: Assessment) -> str:
     name = Path(result.image.source).name
     return shorten(f"{name} vs {Path(result.reference.source).name}" if result.reference else name, 90)
 

@@ -3,13 +3,13 @@
 import logging
 from dataclasses import dataclass
 
-import dspy
 import numpy as np
 import scipy
 from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.result import Assessment, distortions_of
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
 from agenticiqa.programs.tools.tool import best_for
@@ -44,15 +44,14 @@ class Heatmap:
     absolute: bool
 
 
-def heatmaps(result: dspy.Prediction) -> list[Heatmap]:
+def heatmaps(result: Assessment) -> list[Heatmap]:
     """At most two maps of an assessment: of the overall quality, and of the main distortion if another tool shows it.
 
     Each is of the tool that the assessment chose, or, if that has no map, of the best tool that has one. If the same
     tool was chosen for both and there is no reference, the second is of a tool made for the distortion. The list is
     empty when no tool has a map of such an image.
     """
-    evidence: ExecutorOutput = result.executor_evidence
-    image, reference = result.image, result.reference
+    evidence, image, reference = result.executor_evidence, result.image, result.reference
     kind = "FR" if reference is not None else "NR"
     with_map = {name: tool for name, tool in toolbox().items() if tool.map and _fits(tool, image, kind)}
     found: dict[str, Heatmap] = {}
@@ -68,8 +67,7 @@ def heatmaps(result: dspy.Prediction) -> list[Heatmap]:
 
 def main_distortion(evidence: ExecutorOutput) -> str | None:
     """The distortion of the highest severity, the first of several; ``None`` if there is none."""
-    seen = [item for items in (evidence.distortion_analysis or {}).values() for item in items]
-    worst = max(seen, key=lambda item: SEVERITIES.index(item.severity), default=None)
+    _, worst = next(iter(distortions_of(evidence)), (None, None))
     return None if worst is None or worst.severity == SEVERITIES[0] else worst.type
 
 

@@ -119,7 +119,7 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
     from agenticiqa.programs.assess import AgenticIQA
     from agenticiqa.programs.batch.job import Job
     from agenticiqa.programs.batch.judge_many import judge_many
-    from agenticiqa.programs.result import to_json
+    from agenticiqa.programs.result import Assessment
 
     model = StageConfig(backend="vllm.m", api_base=address, max_retries=0)
     program = AgenticIQA.from_config(Config(summarizer=model))
@@ -127,7 +127,7 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
     warm_up = [Job(files[n % len(files)], QUESTION.format(f"unknown, {n // len(files)}")) for n in range(WARM_UP)]
 
     def judge(some: list[Job]) -> None:
-        for job, outcome in judge_many(program, some, in_flight, to_json):
+        for job, outcome in judge_many(program, some, in_flight, Assessment.to_dict):
             if isinstance(outcome, Exception):
                 raise outcome
             assert outcome["final_answer"] == "A", (job, outcome)

@@ -19,7 +19,6 @@ from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
-from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
@@ -370,7 +369,7 @@ def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
         "scoring" if query == RATE else "answering": 3
     }
     assert len(server.of("plan")) == 1
-    assert json.dumps(to_json(result), allow_nan=False)
+    assert json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_a_summarizer_without_a_usable_answer_does_not_plan_again_for_a_gap_either(photo: Path) -> None:
@@ -485,7 +484,7 @@ def test_the_planner_may_be_kept_from_the_images(photo: Path, pristine: Path) ->
 
 def comparable(result: dspy.Prediction) -> dict[str, Any]:
     """A result without what differs from run to run."""
-    row = to_json(result)
+    row = result.to_dict()
     row.pop("timings_ms")
     for call in row["executor_evidence"]["tool_log"]:
         call.pop("ms")
@@ -652,7 +651,7 @@ def test_a_trace_has_each_stages_accepted_answer_once(photo: Path) -> None:
 def test_a_result_is_plain_json(photo: Path, pristine: Path) -> None:
     script = {**SCRIPT, "plan": plan(reference_mode="Full-Reference")}
     with fake_server(by_stage(script)) as server:
-        row = to_json(program_for(server)(photo, RATE, pristine))
+        row = program_for(server)(photo, RATE, pristine).to_dict()
     assert json.loads(json.dumps(row, allow_nan=False)) == row
     assert (row["image"], row["reference"], row["query"]) == (str(photo), str(pristine), RATE)
     assert row["quality_score"] == row["final_answer"]

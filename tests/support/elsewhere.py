@@ -9,7 +9,6 @@ from typing import Any
 import dspy
 
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.result import to_json
 
 logger = logging.getLogger("agenticiqa.elsewhere")
 
@@ -56,4 +55,4 @@ def row(result: dspy.Prediction) -> dict[str, Any]:
         assert "pytest" not in sys.modules, "the image was to be judged in another process"
         assert "pytest" not in sys.modules, "this runs in the test's own process"
         os.kill(os.getpid(), 9)
-    return to_json(result)
+    return result.to_dict()

@@ -17,7 +17,6 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.worker import Died, NotStarted
 from agenticiqa.programs.errors import ImageError, ImageNotFound, UserError
-from agenticiqa.programs.result import to_json
 from support.elsewhere import row
 
 QUERY = "Rate the quality."
@@ -153,7 +152,7 @@ def test_what_cannot_or_should_not_move_is_judged_in_threads(
     parts = vars(AgenticIQA.offline())
     mine = Mine(parts["planner"], parts["executor"], parts["summarizer"], parts["replan"])
     assert len(judged(album, 2, program=mine)) == len(album)
-    assert len(judged(album, 2, lambda result: to_json(result))) == len(album)
+    assert len(judged(album, 2, lambda result: result.to_dict())) == len(album)
     with dspy.context(callbacks=[dspy.utils.callback.BaseCallback()]):
         assert len(judged(album, 2)) == len(album)
     monkeypatch.setattr(row, "__module__", "__main__")

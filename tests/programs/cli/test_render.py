@@ -8,7 +8,6 @@ from rich.console import Console
 from agenticiqa.configs import Price
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.render import card
-from agenticiqa.programs.result import to_json
 from support.fake_server import by_stage, fake_server
 from support.judging import SCRIPT, program_for
 
@@ -25,11 +24,11 @@ def test_a_card_tells_calls_and_price_of_a_result_with_a_model(examples: Path) -
     priced = {"price": Price(input=100.0, output=100.0)}
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server, planner=priced, executor=priced, summarizer=priced)
-        first = shown(to_json(program(examples / "coffee_jpeg.jpg")))
-        again = shown(to_json(program(examples / "coffee_jpeg.jpg")))
+        first = shown(program(examples / "coffee_jpeg.jpg").to_dict())
+        again = shown(program(examples / "coffee_jpeg.jpg").to_dict())
     assert ", 5 calls, 0.0075 USD" in first
     assert ", 0 calls and 5 from the cache" in again
 
 
 def test_a_card_of_an_offline_result_has_no_calls(examples: Path) -> None:
-    assert "calls" not in shown(to_json(AgenticIQA.offline()(examples / "coffee_jpeg.jpg")))
+    assert "calls" not in shown(AgenticIQA.offline()(examples / "coffee_jpeg.jpg").to_dict())

@@ -15,7 +15,6 @@ from PIL import Image
 from agenticiqa.configs import Price
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits, within
-from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools.calibration import Calibration
 from support.fake_server import Body, Reply, Script, by_stage, fake_server, images_of, stage_of
@@ -138,7 +137,7 @@ def test_usage_is_told_by_stage_and_adds_up(photo: Path) -> None:
         result = program_for(server, **{name: {"price": price} for name in ("planner", "executor", "summarizer")})(
             photo
         )
-    stages = to_json(result)["usage_by_stage"]
+    stages = result.to_dict()["usage_by_stage"]
     first, second, *side_by_side, last = stages
     assert (first, second, last) == ("planner", "distortion detection", "scoring")
     assert set(side_by_side) == {"distortion analysis", "tool selection"}

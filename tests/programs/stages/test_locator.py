@@ -17,7 +17,6 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli.render import card
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.offline.stages import MeasuredAnalyst, MeasuredDetector, SaliencyLocator, TableSelector
-from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.evidence import format_evidence
@@ -304,7 +303,7 @@ def test_the_subject_is_found_offline_and_shown() -> None:
     assert abs(left - 210) + abs(top - 90) + abs(right - 390) + abs(bottom - 270) < 40
     assert all(call.box == (left, top, right, bottom) for call in result.executor_evidence.tool_log)
     assert str([left, top, right, bottom]) in " ".join(result.executor_evidence.notes)
-    row = json.loads(json.dumps(to_json(result)))
+    row = json.loads(json.dumps(result.to_dict()))
     assert row["executor_evidence"]["boxes"]["main subject"] == [left, top, right, bottom]
     console = Console(file=io.StringIO(), width=150)
     console.print(card(row))

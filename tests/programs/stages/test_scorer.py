@@ -14,7 +14,6 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.images import load
-from agenticiqa.programs.result import to_json
 from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.scorer import Scorer
@@ -132,7 +131,7 @@ def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> No
         program = AgenticIQA.from_config(
             Config(planner={**stage.model_dump()}, summarizer=stage)  # type: ignore[arg-type]
         )
-        row = to_json(program(photo, RATE))
+        row = program(photo, RATE).to_dict()
         program(photo, "Why is it soft?")
     assert (row["probability_source"], row["probability_mass"]) == ("logprobs", pytest.approx(0.9))
     assert [

@@ -1,0 +1,276 @@
+"""What the program returns: short to read, plain as JSON, and a dspy.Prediction to whatever DSPy does with it."""
+
+import copy
+import json
+import pickle
+import re
+import tracemalloc
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.images import UndecodedImage, load
+from agenticiqa.programs.result import MAX_ROWS, Assessment
+from agenticiqa.signatures.types import ToolCall
+from support.fake_server import by_stage, fake_server
+from support.judging import SCRIPT, program_for
+
+HOSTILE = '"><script>alert(1)</script>&<img src=http://127.0.0.1:9/x onerror=alert(2)>.png'
+
+
+@pytest.fixture(scope="module")
+def program() -> AgenticIQA:
+    return AgenticIQA.offline()
+
+
+@pytest.fixture(scope="module")
+def scored(program: AgenticIQA, examples: Path) -> Assessment:
+    return program(examples / "coffee_jpeg.jpg", reference=examples / "coffee.webp")
+
+
+@pytest.fixture(scope="module")
+def answered(program: AgenticIQA, examples: Path) -> Assessment:
+    return program(examples / "astronaut_blur.png", "What is the main distortion?\nA) noise\nB) blur")
+
+
+class Elements(HTMLParser):
+    """Every element of some HTML with its attributes, and its text; raises ValueError where tags do not match."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        if self.open:
+            raise ValueError(f"never closed: {self.open}")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag != "img":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open.pop() != tag:
+            raise ValueError(f"{tag} closed where another was open")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data + "\n"
+
+
+def loads_nothing(elements: Elements) -> bool:
+    """No script, style sheet, link or address: the only thing shown is in a data URI."""
+    allowed = {"div", "span", "table", "tr", "th", "td", "img"}
+    attributes = {name for _, given in elements.found for name in given}
+    sources = [given["src"] or "" for tag, given in elements.found if tag == "img"]
+    styles = " ".join(given.get("style") or "" for _, given in elements.found)
+    return (
+        {tag for tag, _ in elements.found} <= allowed
+        and attributes <= {"style", "src", "alt", "title"}
+        and all(re.fullmatch(r"data:image/jpeg;base64,[A-Za-z0-9+/=]+", source) for source in sources)
+        and "url(" not in styles
+    )
+
+
+# --- repr ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_repr_is_one_line_with_image_score_level_and_distortions(scored: Assessment, examples: Path) -> None:
+    assert repr(scored) == (
+        f"<Assessment of {examples / 'coffee_jpeg.jpg'}: {scored.quality_score:.2f} of 5 (Poor); extreme Compression>"
+    )
+    assert str(scored) == repr(scored)
+
+
+def test_a_repr_of_an_answer_has_the_answer_and_no_distortion_that_is_not_there(answered: Assessment) -> None:
+    severities = [item.severity for items in answered.executor_evidence.distortion_analysis.values() for item in items]
+    assert "none" in severities
+    assert repr(answered).endswith("astronaut_blur.png: 'B'; severe Blurs>")
+
+
+def test_a_repr_stays_short_whatever_the_answer(answered: Assessment) -> None:
+    long = answered.copy(final_answer="word " * 5000)
+    assert len(repr(long)) < 250
+    assert "\n" not in repr(answered.copy(final_answer="two\nlines"))
+
+
+def test_a_result_without_fields_has_a_repr_and_html() -> None:
+    assert repr(Assessment()) == "<Assessment: >"
+    assert Assessment()._repr_html_() == ""
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> None:
+    row = scored.to_dict()
+    assert json.loads(json.dumps(row, allow_nan=False)) == row
+    assert list(row) == [
+        "image", "image_sha256", "reference", "query", "query_type", "final_answer", "quality_score", "quality_level",
+        "quality_reasoning", "quality_probs", "probability_source", "probability_mass", "plan", "executor_evidence",
+        "summarizer_result", "iteration_count", "replan_history", "backend", "retries", "usage", "usage_by_stage",
+        "timings_ms", "version",
+    ]  # fmt: skip
+    assert row["quality_level"] == "Poor"
+    assert row["quality_score"] == scored.quality_score
+    assert row["image_sha256"] == scored.image.sha256
+
+
+def test_dspys_to_dict_is_plain_json_with_the_names_of_the_fields(scored: Assessment, answered: Assessment) -> None:
+    for result in (scored, answered):
+        fields = result.toDict()
+        assert json.loads(json.dumps(fields, allow_nan=False))
+        assert list(fields) == result.keys()
+        assert fields["image"] == result.image.source
+        assert fields["query_type"] == result.query_type.value
+        assert fields["plan"] == result.to_dict()["plan"]
+    added = scored.copy(metric=dspy.Prediction(score=1.0, seen=scored.image), pair=(scored.image, 2)).toDict()
+    assert (added["metric"]["score"], added["pair"]) == (1.0, [scored.image.source, 2])
+
+
+# --- HTML ------------------------------------------------------------------------------------------------------------
+
+
+def test_html_shows_the_image_the_score_the_distortions_and_the_tools(scored: Assessment) -> None:
+    elements = Elements(scored._repr_html_())
+    assert loads_nothing(elements)
+    for words in ("coffee_jpeg.jpg", scored.query, f"{scored.quality_score:.2f}", "Poor", "Compression", "extreme"):
+        assert words in elements.text
+    for call in scored.executor_evidence.tool_log:
+        assert call.tool in elements.text
+        assert f"{call.calibrated:.2f}" in elements.text
+    assert len(scored._repr_html_()) < 40_000
+
+
+@pytest.mark.parametrize(("score", "width"), [(1.0, "0.0%"), (3.0, "50.0%"), (5.0, "100.0%")])
+def test_the_bar_in_html_runs_from_1_to_5(scored: Assessment, score: float, width: str) -> None:
+    assert f"width:{width};" in scored.copy(quality_score=score)._repr_html_()
+
+
+def test_html_of_an_answer_has_no_bar(answered: Assessment) -> None:
+    elements = Elements(answered._repr_html_())
+    assert loads_nothing(elements)
+    assert "\nB\n" in elements.text
+    assert "of 5:" not in elements.text
+
+
+def test_whatever_text_html_shows_is_escaped(program: AgenticIQA) -> None:
+    """A file name, a question, and whatever a model may write."""
+    source = UndecodedImage(HOSTILE, load(np.zeros((40, 60), np.uint8)).data)
+    result = program(source, f"Is it good? {HOSTILE}")
+    result.final_answer = result.quality_reasoning = HOSTILE
+    result.executor_evidence.tool_log.append(ToolCall(tool=HOSTILE, region=HOSTILE, distortion=HOSTILE, ms=1))
+    elements = Elements(result._repr_html_())
+    assert loads_nothing(elements)
+    assert elements.text.count("<script>alert(1)</script>") >= 6
+
+
+def test_a_long_table_in_html_says_how_much_is_left_out(scored: Assessment) -> None:
+    calls = [ToolCall(tool=f"T{number}", region="Global", distortion="Noise", ms=1) for number in range(40)]
+    evidence = scored.executor_evidence.model_copy(update={"tool_log": calls})
+    text = Elements(scored.copy(executor_evidence=evidence)._repr_html_()).text
+    assert f"\nand {40 - MAX_ROWS} more\n" in text
+    assert "failed" in text
+    assert f"T{MAX_ROWS}" not in text
+
+
+def test_html_never_sets_a_color_that_a_dark_page_would_hide(scored: Assessment) -> None:
+    """Text keeps the page's color, tables as well, which would not on a page in quirks mode."""
+    styles = [given.get("style") or "" for _, given in Elements(scored._repr_html_()).found]
+    assert all(re.search(r"(^|;)color:(?!inherit)", style) is None for style in styles)
+    tables = [given["style"] or "" for tag, given in Elements(scored._repr_html_()).found if tag == "table"]
+    assert tables
+    assert all("color:inherit" in style for style in tables)
+
+
+# --- DSPy ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_result_is_a_prediction_that_copies_and_takes_fields(scored: Assessment) -> None:
+    assert isinstance(scored, dspy.Prediction)
+    assert scored["quality_score"] == scored.quality_score == scored.get("quality_score")
+    copied = scored.copy(note="x")
+    assert isinstance(copied, Assessment)
+    assert (copied.note, "note" in scored) == ("x", False)
+    marked = scored.with_inputs("image", "query")
+    assert set(marked.inputs().keys()) == {"image", "query"}
+    assert "quality_score" in marked.labels()
+    assert "plan" not in scored.without("plan")
+    changed = scored.copy()
+    changed.quality_score = 1.0
+    assert (changed.quality_score, changed["quality_score"]) == (1.0, 1.0)
+
+
+def test_results_hold_the_loaded_images_and_copy_no_bytes(scored: Assessment) -> None:
+    assert scored.copy().image is scored.image
+    large = scored.copy(image=load(np.zeros((3000, 3000), np.uint8)))
+    tracemalloc.start()
+    for _ in range(5):
+        repr(large), large.to_dict(), large.toDict(), large.copy()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+@pytest.mark.parametrize("again", [lambda result: pickle.loads(pickle.dumps(result)), copy.deepcopy, copy.copy])
+def test_a_result_survives_the_way_to_another_process(scored: Assessment, again: Any) -> None:
+    arrived = again(scored)
+    assert isinstance(arrived, Assessment)
+    assert arrived.to_dict() == scored.to_dict()
+    assert arrived.image.data == scored.image.data
+    assert arrived._repr_html_() == scored._repr_html_()
+
+
+def test_usage_is_attached_where_dspy_tracks_it(photo_of_a_run: Assessment) -> None:
+    usage: Mapping[str, Any] = photo_of_a_run.get_lm_usage()
+    assert sum(tokens["total_tokens"] for tokens in usage.values()) > 0
+
+
+@pytest.fixture
+def photo_of_a_run(examples: Path) -> Assessment:
+    with fake_server(by_stage(SCRIPT)) as server, dspy.context(track_usage=True):
+        return program_for(server)(examples / "coffee_jpeg.jpg")
+
+
+def test_evaluate_takes_results_and_saves_them_as_json(program: AgenticIQA, examples: Path, tmp_path: Path) -> None:
+    devset = [dspy.Example(image=str(examples / name), mos=2.0).with_inputs("image") for name in ("coffee_jpeg.jpg",)]
+    saved = tmp_path / "results.json"
+    evaluate = dspy.Evaluate(
+        devset=devset, metric=lambda gold, result, trace=None: result.quality_score / 5, save_as_json=str(saved)
+    )
+    outcome = evaluate(program)
+    ((_, result, score),) = outcome.results
+    assert isinstance(result, Assessment)
+    assert score == result.quality_score / 5
+    (row,) = json.loads(saved.read_text("utf-8"))
+    assert row["quality_score"] == result.quality_score
+    assert saved.stat().st_size < 20_000
+
+
+class Twice(dspy.Module):
+    """A program of a user around ours, which DSPy can sample."""
+
+    def __init__(self, program: AgenticIQA) -> None:
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer")
+        self.program = program
+
+    def forward(self, image: Path) -> Assessment:
+        result: Assessment = self.program(image, self.ask(question="What to ask?").answer)
+        return result
+
+
+def test_best_of_n_takes_results(program: AgenticIQA, examples: Path) -> None:
+    lm = dspy.utils.DummyLM([{"answer": "Rate the quality of this image."}] * 4)
+    with dspy.context(lm=lm):
+        best = dspy.BestOfN(Twice(program), N=2, reward_fn=lambda args, result: result.quality_score, threshold=5.0)
+        result = best(image=examples / "coffee_jpeg.jpg")
+    assert isinstance(result, Assessment)
+    assert result.quality_score == program(examples / "coffee_jpeg.jpg").quality_score
