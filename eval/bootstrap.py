@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agenticiqa.eval.metrics import NOT_FITTED, Numbers, checked, logistic_fit, plcc, why_undefined
+from agenticiqa.eval.metrics import Numbers, checked, logistic_fit, plcc, why_undefined
 
 Measure = Callable[[Numbers, Numbers], float | None]
 
 RESAMPLES = 1000
+NOT_FITTED = "no logistic fit was found: this is the raw PLCC"
 
 
 @dataclass(frozen=True)

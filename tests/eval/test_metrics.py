@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.optimize import curve_fit
 
-from agenticiqa.eval.metrics import krcc, logistic_fit, mean_absolute_error, plcc, plcc_fitted, srcc, why_undefined
+from agenticiqa.eval.bootstrap import Interval, fitted_plcc_interval
+from agenticiqa.eval.metrics import krcc, logistic_fit, mean_absolute_error, plcc, srcc, why_undefined
 
 # Hours of television per week against IQ, the usual worked example of rank correlation: rho = -29/165.
 IQ = [106, 100, 86, 101, 99, 103, 97, 113, 112, 110]
@@ -22,6 +24,10 @@ def noisy_line(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = rng.normal(3, 1, n)
     return x, 10 * x + rng.normal(0, 4, n)
+
+
+def plcc_after_fit(predictions: ArrayLike, mos: ArrayLike) -> Interval:
+    return fitted_plcc_interval(predictions, mos, ["a"] * len(mos), resamples=0)
 
 
 def test_spearman_has_the_textbook_value() -> None:
@@ -69,9 +75,9 @@ def test_plcc_does_not_see_a_linear_map(slope: float, shift: float) -> None:
 def test_the_logistic_fit_straightens_a_logistic_curve() -> None:
     x = np.linspace(1, 5, 60)
     mos = 20 + 60 / (1 + np.exp(-(x - 3) / 0.25))
-    value, note = plcc_fitted(x, mos)
-    assert note == ""
-    assert value == pytest.approx(1, abs=1e-6)
+    fitted = plcc_after_fit(x, mos)
+    assert fitted.note == ""
+    assert fitted.value == pytest.approx(1, abs=1e-6)
     assert plcc(x, mos) < 0.97
     assert logistic_fit(x, mos) == pytest.approx(mos, abs=0.01)
 
@@ -99,16 +105,16 @@ def test_a_line_with_any_noise_is_fitted_by_a_monotone_curve(seed: int) -> None:
 
 def test_predictions_that_fall_keep_their_minus_after_the_fit() -> None:
     x, mos = noisy_line()
-    value, _ = plcc_fitted(-x, mos)
-    assert value == pytest.approx(-plcc_fitted(x, mos)[0], abs=1e-4)
+    value = plcc_after_fit(-x, mos).value
+    assert value == pytest.approx(-plcc_after_fit(x, mos).value, abs=1e-4)
     assert value < -0.8
 
 
 def test_too_few_images_to_fit_give_the_raw_value_and_say_so() -> None:
     x, mos = [1.0, 2.0, 4.0, 3.0], [10.0, 30.0, 20.0, 40.0]
-    value, note = plcc_fitted(x, mos)
-    assert value == plcc(x, mos)
-    assert "raw" in note
+    fitted = plcc_after_fit(x, mos)
+    assert fitted.value == plcc(x, mos)
+    assert "raw" in fitted.note
 
 
 @pytest.mark.parametrize(
@@ -125,14 +131,14 @@ def test_what_is_undefined_is_none_with_a_reason_and_never_nan(
 ) -> None:
     assert why in why_undefined(predictions, mos)
     assert srcc(predictions, mos) is krcc(predictions, mos) is plcc(predictions, mos) is None
-    value, note = plcc_fitted(predictions, mos)
-    assert value is None
-    assert why in note
+    fitted = plcc_after_fit(predictions, mos)
+    assert fitted.value is None
+    assert why in fitted.note
 
 
 @pytest.mark.parametrize("bad", [[1, 2, float("nan")], [1, 2, float("inf")], [1, 2]])
 def test_numbers_that_are_none_and_lengths_that_differ_are_refused(bad: list[float]) -> None:
-    for measure in (srcc, krcc, plcc, plcc_fitted, why_undefined, mean_absolute_error):
+    for measure in (srcc, krcc, plcc, plcc_after_fit, why_undefined, mean_absolute_error):
         with pytest.raises(ValueError, match=r"expected as many|finite"):
             measure(bad, [1, 2, 3])
 

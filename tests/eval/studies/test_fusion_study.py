@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agenticiqa.configs import FusionConfig
+from agenticiqa.configs import Config, FusionConfig
 from agenticiqa.eval.datasets import read_columns, read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies import fusion_fit, fusion_study, level_maps
 from agenticiqa.eval.studies.fusion_fit import DEFAULT, LEVEL_VALUES, Setting, best_setting, cross_fitted, fused
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.stages.fusion import ScoreFusion
 
 N = 300
@@ -42,8 +43,16 @@ def test_the_fast_fusion_is_the_programs(setting: Setting) -> None:
     assert fused(GOOD_TOOL[:20], p, setting) == pytest.approx(one_by_one, abs=1e-9)
 
 
-def test_the_default_is_the_configurations() -> None:
-    assert Setting(FusionConfig().eta, FusionConfig().model_error) == DEFAULT
+def test_the_default_is_what_a_program_fuses_with() -> None:
+    fusion = AgenticIQA.from_config(Config()).summarizer.fusion
+    tool, p = GOOD_TOOL[:20], level_maps.from_logits(ABLE[:20])
+    by_program = [fusion.fuse_scores([score], dict(enumerate(row, 1))) for score, row in zip(tool, p, strict=True)]
+    assert fused(tool, p, DEFAULT) == pytest.approx(by_program, abs=1e-9)
+
+
+def test_a_study_of_one_model_has_the_default_for_what_needs_others() -> None:
+    (row,) = fusion_study.study(GOOD_TOOL, {"able": ABLE}, QUALITY, CONTENTS, resamples=0)
+    assert row.held_out_gain.value == pytest.approx(row.shipped_gain.value)
 
 
 @pytest.mark.parametrize("sharper", [1, 4, 16])
