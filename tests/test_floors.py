@@ -50,9 +50,7 @@ NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")
 
 # What still breaks a rule, and why; an entry that no longer does has to go.
 STILL: dict[str, str] = {
-    "programs/tools/catalog.py": "looks tools up in the plan's rules",
     "depth": "the offline language and the command line are long chains",
-    "import ssim": "the tools do not export their metrics yet",
 }
 
 

@@ -24,7 +24,7 @@ from agenticiqa.programs.offline.features import traits
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.statistics.measures import measure
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
 Values = NDArray[np.float64]
@@ -129,8 +129,8 @@ def samples_of(file: Path, content: str, seed: int) -> Samples:
                     "gray": _is_gray(reference.pixels),
                     "image": traits(image).all,
                     "reference": traits(reference).all,
-                    "without_reference": _vector(no_reference.find(measure(image))),
-                    "with_reference": _vector(full_reference.find(measure(image), measure(reference))),
+                    "without_reference": _vector(no_reference.find(all_statistics(image))),
+                    "with_reference": _vector(full_reference.find(all_statistics(image), all_statistics(reference))),
                 }
             )
     return Samples(**{name: np.array([row[name] for row in rows]) for name in rows[0]})

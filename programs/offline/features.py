@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.tools.numerics.pixels import RGB, luma
-from agenticiqa.programs.tools.statistics.measures import SPATIAL, TONAL, WHOLE_PIXELS, measure, parts_of
+from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics
+from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, parts_of
 from agenticiqa.programs.tools.statistics.tonal import Tone
 
 Plane = NDArray[np.floating]
@@ -73,7 +74,7 @@ def traits(image: LoadedImage) -> Traits:
 
 
 def _traits(image: LoadedImage) -> Traits:
-    measures = measure(image)
+    measures = all_statistics(image)
     parts = [_texture(part) for part in parts_of(image.pixels)]
     return Traits(
         np.array([*np.mean(parts, axis=0), *_named(measures, SPATIAL)]),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST, opinion_of
+from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -48,7 +48,7 @@ def expected_level(findings: Mapping[DetectableDistortion, Finding]) -> float:
 
 def learned_applies(image: LoadedImage, reference: LoadedImage | None) -> bool:
     """Whether the learned model judges: without a reference, and where the image is large enough for it."""
-    return reference is None and min(image.size) >= SMALLEST
+    return reference is None and min(image.size) >= SMALLEST_SIDE
 
 
 def judge(

@@ -39,7 +39,7 @@ COLOR_CAST: Curve = ((27, 0), (33, 0.6), (40, 1.5), (52, 2.7), (70, 4))
 
 
 def find(now: Measures, seen: AllSeen | None = None) -> dict[DetectableDistortion, Finding]:
-    """The findings from the measures of ``tools.statistics.measures``, by name, and what networks see.
+    """The findings from the measures of ``tools.statistics.by_name``, by name, and what networks see.
 
     Where something is seen, ``now`` has "lost_detail" and "color_noise" of the traits as well.
     """

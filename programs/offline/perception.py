@@ -10,7 +10,7 @@ from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import detect, detect_change
 from agenticiqa.programs.offline.features import has_traits, traits
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.tools.statistics.measures import measure
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 __all__ = ["Finding", "perceive"]
@@ -27,7 +27,7 @@ def perceive(image: LoadedImage, reference: LoadedImage | None = None) -> dict[D
 
 
 def _values(image: LoadedImage) -> dict[str, float]:
-    values = dict(measure(image))
+    values = dict(all_statistics(image))
     if has_traits(image):
         values |= {"lost_detail": traits(image).lost_detail, "color_noise": traits(image).color_noise}
     return values

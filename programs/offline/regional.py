@@ -9,7 +9,7 @@ from agenticiqa.programs.offline.levels import judge
 from agenticiqa.programs.offline.perception import Finding, perceive
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
-from agenticiqa.programs.tools.statistics.measures import measure
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.signatures.types import GLOBAL, Boxes, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -74,7 +74,7 @@ def judge_apart(
 
 def measure_regions(image: LoadedImage, regions: Iterable[str], boxes: Boxes) -> dict[str, dict[str, float]]:
     """The measures of each region's crop, of the whole image for one without a box."""
-    return {region: dict(measure(crop(image, boxes.get(region)))) for region in regions}
+    return {region: dict(all_statistics(crop(image, boxes.get(region)))) for region in regions}
 
 
 def as_asked(by_region: Mapping[str, Findings], evidence: ExecutorOutput) -> dict[str, Findings]:

@@ -1,6 +1,6 @@
-"""Any metric of IQA-PyTorch (pyiqa) behind a card of ours: an optional extra, imported only when it is asked for.
+"""Any metric of IQA-PyTorch (pyiqa) as a tool: an optional extra, imported only when it is asked for.
 
-pyiqa is under the PolyForm Noncommercial licence. A learned metric's weights are downloaded when its card is made.
+pyiqa is under the PolyForm Noncommercial license. A learned metric's weights are downloaded when its tool is made.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from agenticiqa.signatures.types import OVERALL
 INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial licence)'
 
 
-def pyiqa_card(name: str, profile: str) -> Tool:
-    """The card of a pyiqa metric, ready to run, on the CPU.
+def pyiqa_tool(name: str, profile: str) -> Tool:
+    """A pyiqa metric as a tool that runs on the CPU.
 
     Its curve is the profile's, if that has one of this name; else the metric's stated range is mapped linearly. Raises
-    ToolError when pyiqa is missing or broken, knows no such metric, the metric has neither a curve nor a finite range,
-    or it cannot be made (its weights cannot be downloaded, say).
+    ToolError when pyiqa is missing or broken, has no such metric, the metric has neither a curve nor a finite range, or
+    it cannot be made (its weights cannot be downloaded, for example).
     """
     known = _package().default_model_configs.DEFAULT_CONFIGS
     if name not in known:
@@ -49,13 +49,13 @@ def pyiqa_card(name: str, profile: str) -> Tool:
 
 @cache
 def load_metric(name: str) -> Callable[..., float]:
-    """A pyiqa metric as a function of uint8 pixels, kept for whoever asks next. Raises ToolError if it cannot be made.
+    """A pyiqa metric as a function of uint8 pixels (H, W, 3), made once. Raises ToolError if it cannot be made.
 
-    The image comes first and the reference, if the metric takes one, second. Threads take turns.
+    It takes the image and, if the metric compares, the reference. Threads take turns.
     """
     create_metric = _package().create_metric
     try:
-        # pyiqa announces its downloads on stdout, where only results belong.
+        # pyiqa prints its downloads to stdout, where only results belong.
         with contextlib.redirect_stdout(sys.stderr):
             metric = create_metric(name, device="cpu")
     except Exception as error:  # the network, the weights, a dependency's version: all end in one line for the user

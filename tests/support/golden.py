@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from skimage.metrics import structural_similarity
 
 
 class GoldenPair(NamedTuple):
@@ -28,3 +29,12 @@ def golden_pairs(shared_data: Path) -> list[GoldenPair]:
         pairs.append(GoldenPair(name, image, reference, values))
     assert len(pairs) == 5, f"{folder} has {len(pairs)} of 5 pairs"
     return pairs
+
+
+def skimage_ssim(image: NDArray[np.floating], reference: NDArray[np.floating]) -> float:
+    """SSIM of two planes in 0..255 by scikit-image, in the paper's setting."""
+    return float(
+        structural_similarity(
+            image, reference, gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=255
+        )
+    )

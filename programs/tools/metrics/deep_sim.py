@@ -1,26 +1,27 @@
-"""Full-reference comparison of deep features: where two images look like different things to a recognition network.
+"""DEEP-SIM: similarity to a reference of a recognition network's features. Higher is better.
 
-The features are those of the learned no-reference model's untouched backbone, compared position by position as in
-R. Zhang et al., "The unreasonable effectiveness of deep features as a perceptual metric", CVPR 2018, by their cosine
-and without weights fitted to opinions.
+The network is the untouched backbone of LEARNED-IQA.
 """
 
 import numpy as np
 
-from agenticiqa.programs.tools.metrics.learned_iqa import MODEL, SHA256, SMALLEST, as_input
+from agenticiqa.programs.tools.metrics.learned_iqa import MODEL, SHA256, SMALLEST_SIDE, as_input
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.pixels import RGB, check_pair
+from agenticiqa.programs.tools.tool import Tool
 
 FAINT = 1e-6  # features this weak are equal
 
 
-def deep_similarity(image: RGB, reference: RGB) -> float:
+def deep_sim(image: RGB, reference: RGB) -> float:
     """Mean cosine of the features of two images, uint8 RGB of shape (H, W, 3), sides at least 32: 1 if they are equal.
 
-    A feature sees some hundred pixels around its place, too wide for a map of where the damage is. Raises ToolError for
-    other arrays, and for a missing or damaged model file.
+    There is no map: a feature depends on hundreds of pixels around its place. Raises ToolError for other arrays, and
+    for a missing or damaged model file.
+    Source: after R. Zhang et al., "The unreasonable effectiveness of deep features as a perceptual metric", CVPR 2018
+    (LPIPS), by the cosine and without weights fitted to opinions.
     """
-    check_pair(image, reference, SMALLEST)
+    check_pair(image, reference, SMALLEST_SIDE)
     if np.array_equal(image, reference):
         return 1.0
     first, second = (
@@ -28,3 +29,17 @@ def deep_similarity(image: RGB, reference: RGB) -> float:
     )
     lengths = np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0))
     return float((((first * second).sum(axis=0) + FAINT) / (lengths + FAINT)).mean())
+
+
+TOOL = Tool(
+    name="DEEP-SIM",
+    kind="FR",
+    higher_is_better=True,
+    raw_range=(0.0, 1.0),
+    good_at=(),
+    description="Cosine of a recognition network's features, position by position: what is still recognisable.",
+    source="own, after Zhang et al. 2018, CVPR (LPIPS), on EfficientNet-Lite0 and without fitted weights",
+    cost_ms=120,
+    measure=deep_sim,
+    smallest=SMALLEST_SIDE,
+)

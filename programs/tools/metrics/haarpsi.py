@@ -1,12 +1,13 @@
-"""HaarPSI, which compares two images by the coefficients of the simplest of all wavelets. Higher is better."""
+"""HaarPSI: similarity to a reference of Haar wavelet coefficients. Higher is better."""
 
 import math
 
 import numpy as np
 
 from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, whole
-from agenticiqa.programs.tools.numerics.maps import colour_planes, dissimilarity, pool, shrink, spread
 from agenticiqa.programs.tools.numerics.pixels import RGB, YIQ_WEIGHTS, Plane, check_pair
+from agenticiqa.programs.tools.numerics.similarity import color_planes, dissimilarity, pool, shrink, spread
+from agenticiqa.programs.tools.tool import Tool
 
 SMALLEST_SIDE = 8
 CONSTANT = 30.0
@@ -17,36 +18,36 @@ SCALES = (1, 2, 4)
 
 
 def haarpsi(image: RGB, reference: RGB) -> float:
-    """Haar wavelet-based perceptual similarity index with colour: 0..1, 1 for identical images. Symmetric.
+    """Haar wavelet-based perceptual similarity index with color: 0..1, 1 for identical images. Symmetric.
 
-    At half resolution, the Haar coefficients of two fine scales are compared, those of a third say how much a place
-    counts; local similarities are averaged through a logistic (Reisenhofer, Bosse, Kutyniok and Wiegand, "A Haar
-    wavelet-based perceptual similarity index for image quality assessment", Signal Processing: Image Communication
-    61, 2018; C = 30, alpha = 4.2).
+    At half resolution, the Haar coefficients of two fine scales are compared, and those of a third are the weights;
+    local similarities are averaged through a logistic (C = 30, alpha = 4.2).
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
+    Source: Reisenhofer, Bosse, Kutyniok and Wiegand, "A Haar wavelet-based perceptual similarity index for image
+    quality assessment", Signal Processing: Image Communication 61, 2018.
     """
     pooled = BEST - pool(*_losses(image, reference))
     return (math.log(pooled / (1 - pooled)) / STEEPNESS) ** 2
 
 
-def haarpsi_damage(image: RGB, reference: RGB) -> Plane:
-    """What the logistic of the similarity loses, weighted as HaarPSI weighs it, at half the resolution: 0 or more.
+def haarpsi_map(image: RGB, reference: RGB) -> Plane:
+    """Loss of the logistic of the similarity, weighted as HaarPSI weights it, at half the resolution: 0 or more.
 
-    Raises ToolError as haarpsi does.
+    Raises ToolError as ``haarpsi``.
     """
     return spread(*_losses(image, reference))
 
 
 def _losses(image: RGB, reference: RGB) -> tuple[Plane32, Plane32]:
-    """For detail across, down and colour: what is lost of the best local value, and the weights, (3, h, w) each."""
+    """For detail across, down and color: the loss from the best local value, and the weights, (3, h, w) each."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     maps = whole(_compare, image, reference, margin=8, step=2)
     return np.stack(maps[:3]), np.stack(maps[3:])
 
 
 def _compare(image: RGB, reference: RGB) -> Maps:
-    (y1, *chroma1), (y2, *chroma2) = (colour_planes(shrink(rgb, 2), YIQ_WEIGHTS) for rgb in (image, reference))
+    (y1, *chroma1), (y2, *chroma2) = (color_planes(shrink(rgb, 2), YIQ_WEIGHTS) for rgb in (image, reference))
     dissimilarities: list[Plane32] = []
     weights: list[Plane32] = []
     for direction1, direction2 in zip(_haar(y1), _haar(y2), strict=True):
@@ -86,9 +87,25 @@ def _haar(plane: Plane32) -> tuple[list[Plane32], list[Plane32]]:
 
 
 def _mean4(plane: Plane32) -> Plane32:
-    """Size of the mean of each pixel, its right, its lower and its lower right neighbour; zeros outside."""
+    """Size of the mean of each pixel, its right, its lower and its lower right neighbor; zeros outside."""
     padded = np.pad(plane, ((0, 1), (0, 1)))
     pairs = padded[1:] + padded[:-1]
     mean: Plane32 = np.abs(pairs[:, 1:] + pairs[:, :-1])
     mean *= np.float32(0.25)
     return mean
+
+
+TOOL = Tool(
+    name="HaarPSI",
+    kind="FR",
+    higher_is_better=True,
+    raw_range=(0.0, 1.0),
+    good_at=("Overall", "Blurs", "Noise", "Compression", "Sharpness", "Spatial distortions"),
+    description="Similarity of local Haar wavelet coefficients, in luma and colour.",
+    source="Reisenhofer et al. 2018, Signal Processing: Image Communication 61",
+    cost_ms=7,
+    measure=haarpsi,
+    map=haarpsi_map,
+    map_end=0.05,
+    smallest=SMALLEST_SIDE,
+)

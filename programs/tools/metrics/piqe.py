@@ -1,7 +1,7 @@
-"""PIQE: which blocks of an image show distortion, and how much of it there is. Lower is better.
+"""PIQE: how many blocks of an image show distortion, and how strong it is. Lower is better.
 
-Only blocks with structure count, for there the eye looks. Such a block is impaired when a stretch of its border is
-flat, as coding blocks and blur leave it, and noisy when its middle varies almost as much as the whole.
+Only blocks with structure count, where the eye looks. Such a block is impaired when a segment of its border is flat, as
+coding blocks and blur leave it, and noisy when its middle varies almost as much as the whole.
 """
 
 from dataclasses import dataclass
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
-from agenticiqa.programs.tools.statistics.mscn import Scale, band_height, coefficients, grey_levels, mirrored
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image, gray_levels
+from agenticiqa.programs.tools.statistics.mscn import Scale, band_height, coefficients, mirrored
+from agenticiqa.programs.tools.tool import Tool
 
-SMALLEST = 16
+SMALLEST_SIDE = 16
 SIDE = 16
 SEGMENT = 6
 ACTIVE_VARIANCE = 0.1
@@ -21,10 +22,10 @@ FLAT_DEVIATION = 0.1
 
 @dataclass(frozen=True)
 class Verdict:
-    """What PIQE sees in each 16 x 16 block from the top left: four arrays of shape (ceil(H / 16), ceil(W / 16)).
+    """What PIQE finds in each 16 x 16 block from the top left: four arrays of shape (ceil(H / 16), ceil(W / 16)).
 
-    ``active`` marks blocks with structure; ``impaired`` those of them with visible artefacts (block edges, blur),
-    ``noisy`` those with noise. A block can be both. ``variance`` is that of the block's normalised brightness.
+    ``active`` marks blocks with structure; ``impaired`` those of them with visible artifacts (block edges, blur),
+    ``noisy`` those with noise. A block can be both. ``variance`` is that of the block's normalized brightness.
     """
 
     active: NDArray[np.bool_]
@@ -34,9 +35,9 @@ class Verdict:
 
 
 def piqe(image: RGB) -> float:
-    """Perception-based Image Quality Evaluator; opinion scores were not used to make it.
+    """Perception-based Image Quality Evaluator; it was not fitted to opinion scores.
 
-    ``image`` is (H, W, 3) uint8 RGB with sides of at least 16 pixels. Gives a value above 0 and at most 100, lower
+    ``image`` is (H, W, 3) uint8 RGB with sides of at least 16 pixels. Returns a value above 0 and at most 100, lower
     is better; 100 also for an image without structure, by definition. Under 20 is called excellent, under 35 good,
     under 50 fair by MATLAB.
 
@@ -55,13 +56,13 @@ def piqe_map(image: RGB) -> Plane:
     Raises ToolError like it.
     """
     blocks = judge_blocks(image)
-    artefacts = np.where(blocks.impaired, np.maximum(1 - blocks.variance, 0), 0)
-    return artefacts + np.where(blocks.noisy, blocks.variance, 0)
+    artifacts = np.where(blocks.impaired, np.maximum(1 - blocks.variance, 0), 0)
+    return artifacts + np.where(blocks.noisy, blocks.variance, 0)
 
 
 def judge_blocks(image: RGB) -> Verdict:
     """PIQE's verdict on each block. Same image as for ``piqe``; raises ToolError like it."""
-    check_image(image, SMALLEST)
+    check_image(image, SMALLEST_SIDE)
     scale = _full_range(image)
     step = band_height(scale.width, SIDE)
     bands = []
@@ -72,8 +73,8 @@ def judge_blocks(image: RGB) -> Verdict:
 
 
 def _full_range(image: RGB) -> Scale:
-    """Mirrored at the right and bottom to full blocks, in whole grey levels whose brightest is 255."""
-    levels = grey_levels(image)
+    """Mirrored at the right and bottom to full blocks, in whole gray levels whose brightest is 255."""
+    levels = gray_levels(image)
     height, width = levels.shape
     stretched = np.rint(255 * (np.arange(256) / max(levels.max(), 1)))
     across = mirrored(np.arange(width + -width % SIDE), width)
@@ -88,17 +89,17 @@ def _judge(blocks: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.b
     """The fields of a Verdict for blocks of coefficients, (rows, 16, columns, 16) in."""
     sums, squares = blocks.sum(axis=1), np.einsum("rich,rich->rch", blocks, blocks)
     variance = _variance(sums.sum(axis=-1), squares.sum(axis=-1), SIDE**2)
-    # The centre is the two middle columns. The surround lacks the first of them and the column after the second, as
+    # The center is the two middle columns. The surround lacks the first of them and the column after the second, as
     # in MATLAB, which removes one before it counts off the other.
     middle = SIDE // 2
-    in_centre = np.isin(np.arange(SIDE), [middle - 1, middle])
+    in_center = np.isin(np.arange(SIDE), [middle - 1, middle])
     in_surround = ~np.isin(np.arange(SIDE), [middle - 1, middle + 1])
-    centre, surround = (
+    center, surround = (
         np.sqrt(_variance(sums[..., chosen].sum(axis=-1), squares[..., chosen].sum(axis=-1), SIDE * chosen.sum()))
-        for chosen in (in_centre, in_surround)
+        for chosen in (in_center, in_surround)
     )
     active = variance > ACTIVE_VARIANCE
-    return active, active & _has_flat_border(blocks), active & _is_noisy(np.sqrt(variance), centre, surround), variance
+    return active, active & _has_flat_border(blocks), active & _is_noisy(np.sqrt(variance), center, surround), variance
 
 
 def _variance(total: Plane, squares: Plane, count: int) -> Plane:
@@ -106,7 +107,7 @@ def _variance(total: Plane, squares: Plane, count: int) -> Plane:
 
 
 def _has_flat_border(blocks: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether any 6 neighbouring pixels along one of the block's four edges have nearly one value."""
+    """Whether any 6 neighboring pixels along one of the block's four edges have nearly one value."""
     sides = [blocks[:, 0], blocks[:, -1], blocks[..., 0].swapaxes(1, 2), blocks[..., -1].swapaxes(1, 2)]
     edges = np.stack(sides, axis=2)
     segments = np.stack([edges[..., first : first + SIDE - SEGMENT + 1] for first in range(SEGMENT)])
@@ -114,8 +115,24 @@ def _has_flat_border(blocks: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.any(variance < FLAT_DEVIATION**2, axis=(2, 3))
 
 
-def _is_noisy(deviation: Plane, centre: Plane, surround: Plane) -> NDArray[np.bool_]:
-    """Whether the deviation exceeds twice its relative distance from the ratio of centre to surround deviation."""
+def _is_noisy(deviation: Plane, center: Plane, surround: Plane) -> NDArray[np.bool_]:
+    """Whether the deviation exceeds twice its relative distance from the ratio of center to surround deviation."""
     # deviation > 2 |deviation - ratio| / max(deviation, ratio), multiplied out: no division by a flat surround.
     product = deviation * surround
-    return deviation * np.maximum(product, centre) > 2 * np.abs(product - centre)
+    return deviation * np.maximum(product, center) > 2 * np.abs(product - center)
+
+
+TOOL = Tool(
+    name="PIQE",
+    kind="NR",
+    higher_is_better=False,
+    raw_range=(0.0, 100.0),
+    good_at=(),
+    description="Share and strength of blocks that look damaged or noisy.",
+    source="Venkatanath et al. 2015, NCC",
+    cost_ms=12,
+    measure=piqe,
+    map=piqe_map,
+    map_end=0.77,
+    smallest=SMALLEST_SIDE,
+)

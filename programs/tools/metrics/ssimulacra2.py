@@ -1,4 +1,4 @@
-"""SSIMULACRA 2, a metric of compression artifacts that works in a perceptual colour space over six scales."""
+"""SSIMULACRA 2: compression artifacts, in a perceptual color space over six scales. Higher is better."""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, correlate, strips, whole
-from agenticiqa.programs.tools.numerics.maps import colour_planes, shrink
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
+from agenticiqa.programs.tools.numerics.similarity import color_planes, shrink
+from agenticiqa.programs.tools.tool import Tool
 
 SMALLEST_SIDE = 8
 SCALES = 6
@@ -110,15 +111,16 @@ WEIGHTS = {
 
 
 def ssimulacra2(image: RGB, reference: RGB) -> float:
-    """SSIMULACRA 2.1: 100 for identical images, 90 for what no one sees, 30 for low quality, below 0 for very low.
+    """SSIMULACRA 2.1: 100 for identical images, 90 for invisible changes, 30 for low quality, below 0 for very low.
 
-    Colour is seen; not symmetric. On each of six scales, halved in linear light, and in each plane of XYB: what
-    structural similarity lacks of 1, edges that were added (ringing, blocks, noise) and edges that are missing
-    (blur), pooled by the mean and by the 4-norm, and the 108 norms weighted as the authors fitted them (Sneyers,
-    "SSIMULACRA 2", Cloudinary 2022, weights of April 2023). An image too small for six scales is judged by those it
-    has room for, each with its own weights, where the authors' code moves weights on to other planes.
+    Color is seen; not symmetric. On each of six scales, halved in linear light, and in each plane of XYB:
+    1 - structural similarity, edges that were added (ringing, blocks, noise) and edges that are missing (blur), pooled
+    by the mean and by the 4-norm, and the 108 norms weighted as the authors fitted them. An image too small for six
+    scales is judged by those it has room for, each with its own weights, where the authors' code moves weights on to
+    other planes.
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
+    Source: Sneyers, "SSIMULACRA 2", Cloudinary 2022, weights of April 2023.
     """
     total = sum(_weighted_norms(scale, first, second)[0] for scale, first, second in _pyramid(image, reference))
     error = 0.9562382616834844 * total
@@ -126,21 +128,21 @@ def ssimulacra2(image: RGB, reference: RGB) -> float:
     return 100 - 10 * error**0.6276336467831387 if error > 0 else 100.0
 
 
-def ssimulacra2_damage(image: RGB, reference: RGB) -> Plane:
-    """Each pixel's part of the weighted sum of norms, over all scales: 0 or more, and its mean is that sum.
+def ssimulacra2_map(image: RGB, reference: RGB) -> Plane:
+    """Each pixel's part of the weighted sum of norms, over all scales: (H, W), 0 or more; its mean is that sum.
 
-    Raises ToolError as ssimulacra2 does.
+    Raises ToolError as ``ssimulacra2``.
     """
-    damage: Plane32 | None = None
+    total: Plane32 | None = None
     for scale, first, second in reversed(list(_pyramid(image, reference))):
         _, norms = _weighted_norms(scale, first, second)
         (local,) = whole(partial(_parts, scale=scale, norms=norms), first, second, margin=MARGIN)
         height, width = local.shape
-        if damage is not None:
-            local += damage.repeat(2, axis=0).repeat(2, axis=1)[:height, :width]
-        damage = local
-    assert damage is not None
-    return damage.astype(np.float64)
+        if total is not None:
+            local += total.repeat(2, axis=0).repeat(2, axis=1)[:height, :width]
+        total = local
+    assert total is not None
+    return total.astype(np.float64)
 
 
 def _pyramid(image: RGB, reference: RGB) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
@@ -225,7 +227,7 @@ def _plane_errors(image: Plane32, reference: Plane32, kinds: list[int]) -> Itera
 
 def _xyb(linear: Plane32) -> Plane32:
     """XYB, moved and stretched to about 0..1: planes (3, H, W) of linear light (H, W, 3)."""
-    planes = colour_planes(linear, MIXTURES)
+    planes = color_planes(linear, MIXTURES)
     planes += BIAS
     np.cbrt(planes, out=planes)
     planes -= np.cbrt(BIAS)
@@ -251,3 +253,19 @@ def _curve() -> Plane32:
 def _used(scale: int) -> dict[tuple[str, int], tuple[float, float]]:
     """The pairs of weights of a scale that are not both zero, by plane and kind of error."""
     return {key: weights[scale] for key, weights in WEIGHTS.items() if any(weights[scale])}
+
+
+TOOL = Tool(
+    name="SSIMULACRA2",
+    kind="FR",
+    higher_is_better=True,
+    raw_range=(-200.0, 100.0),
+    good_at=("Compression",),
+    description="Structure and edges over six scales in a perceptual colour space, weighted for compression.",
+    source="Sneyers 2022, Cloudinary; weights of April 2023",
+    cost_ms=33,
+    measure=ssimulacra2,
+    map=ssimulacra2_map,
+    map_end=110.0,
+    smallest=SMALLEST_SIDE,
+)

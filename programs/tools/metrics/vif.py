@@ -1,4 +1,4 @@
-"""VIF: how much of the information that an eye could draw from the reference is left in the image."""
+"""VIF: the share of the visual information in the reference that is left in the image. Higher is better."""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.filters import STRIP_PIXELS, Maps, Plane32, correlate, whole
-from agenticiqa.programs.tools.numerics.maps import grey_levels
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
+from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, correlate, whole
+from agenticiqa.programs.tools.numerics.pixels import RGB, STRIP_PIXELS, Plane, check_pair
+from agenticiqa.programs.tools.numerics.similarity import gray_levels
+from agenticiqa.programs.tools.tool import Tool
 
 SMALLEST_SIDE = 65
 LEVELS = 4
@@ -40,7 +41,7 @@ _BAND_PASS = (
 
 
 class Band(NamedTuple):
-    """One subband, block by block: bits that are left, bits that were there, and the variance of the noise.
+    """One subband, block by block: bits of information kept, bits in the reference, and the variance of the noise.
 
     ``clear`` blocks at each border are left out.
     """
@@ -52,17 +53,17 @@ class Band(NamedTuple):
 
 
 def vif(image: RGB, reference: RGB) -> float:
-    """Visual information fidelity of the grey levels, in the wavelet domain.
+    """Visual information fidelity of the gray levels, in the wavelet domain.
 
     0 (nothing left) to 1 (equal); above 1 where the contrast was raised cleanly, which no other metric here rewards.
-    Not symmetric. Sheikh and Bovik, "Image information and visual quality", IEEE TIP 15(2), 2006, in the
-    authors' setting: the horizontal and vertical subbands of four pyramid levels, Gaussian scale mixtures over
-    blocks of 3 x 3 coefficients, variance of the eye's noise 0.4. A reference without any detail has no information
-    to lose; the value is then the formula's limit for faint detail that is passed on with gain 1: 1 for an image
-    without detail too, towards 0 the stronger what was added to it.
+    Not symmetric. In the authors' setting: the horizontal and vertical subbands of four pyramid levels, Gaussian scale
+    mixtures over blocks of 3 x 3 coefficients, variance of the eye's noise 0.4. A reference without any detail has no
+    information to lose; the value is then the formula's limit for faint detail that is kept with gain 1: 1 for an image
+    without detail too, the nearer to 0 the more was added to it.
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 65 pixels, which
     leave the coarsest level no block that is clear of the border.
+    Source: Sheikh and Bovik, "Image information and visual quality", IEEE TIP 15(2), 2006.
     """
     kept = total = 0.0
     limits = []
@@ -73,10 +74,10 @@ def vif(image: RGB, reference: RGB) -> float:
     return kept / total if total > 0 else float(np.mean(limits))
 
 
-def vif_damage(image: RGB, reference: RGB) -> Plane:
-    """Bits that each pixel lost, of all subbands, over the mean of what a pixel of the reference has: 0 or more.
+def vif_map(image: RGB, reference: RGB) -> Plane:
+    """Bits that each pixel lost in all subbands, over the mean bits of a pixel of the reference: (H, W), 0 or more.
 
-    Where the reference has no detail, the noise's share of itself and the eye's noise. Raises ToolError as vif does.
+    Where the reference has no detail: noise / (noise + the eye's noise). Raises ToolError as ``vif``.
     """
     bands = list(_bands(image, reference))
     detailed = any(band.total.any() for band in bands)
@@ -104,7 +105,7 @@ def _bands(image: RGB, reference: RGB) -> Iterator[Band]:
     band_pass = np.pad(_BAND_PASS, ((0, 3), (0, 0)), mode="reflect")
     band_pass = np.pad(band_pass, ((0, 0), (0, 3)), mode="reflect", reflect_type="odd")
     low_pass = np.pad(_LOW_PASS, (0, 4), mode="reflect")
-    first, second = _filtered(grey_levels(image), grey_levels(reference), np.pad(_FIRST_LOW_PASS, (0, 2), "reflect"))
+    first, second = _filtered(gray_levels(image), gray_levels(reference), np.pad(_FIRST_LOW_PASS, (0, 2), "reflect"))
     for level in range(LEVELS):
         for kernel in (band_pass, band_pass.T):
             band, reference_band = _filtered(first, second, kernel)
@@ -114,7 +115,7 @@ def _bands(image: RGB, reference: RGB) -> Iterator[Band]:
 
 
 def _measure(band: Plane32, reference: Plane32, window: int) -> Band:
-    """What a subband tells, from its blocks that are clear of the border."""
+    """The information in a subband, from its blocks that are clear of the border."""
     clear = _clear(window)
     band, reference = _whole_blocks(band), _whole_blocks(reference)
     gain, noise = whole(partial(_channel, window=window), band, reference, margin=clear * BLOCK, step=BLOCK)
@@ -126,7 +127,7 @@ def _measure(band: Plane32, reference: Plane32, window: int) -> Band:
 
 
 def _channel(band: Plane32, reference: Plane32, window: int) -> Maps:
-    """The distortion as gain and added noise variance about the centre of each block, by regression.
+    """The distortion as gain and added noise variance about the center of each block, by regression.
 
     Zero for blocks whose window reaches beyond the planes.
     """
@@ -233,3 +234,19 @@ def _clear(window: int) -> int:
 def _whole_blocks(plane: Plane32) -> Plane32:
     height, width = plane.shape
     return plane[: height - height % BLOCK, : width - width % BLOCK]
+
+
+TOOL = Tool(
+    name="VIF",
+    kind="FR",
+    higher_is_better=True,
+    raw_range=(0.0, 1.0),
+    good_at=(),
+    description="The share of the reference's visual information that is left.",
+    source="Sheikh and Bovik 2006, IEEE TIP 15(2)",
+    cost_ms=56,
+    measure=vif,
+    map=vif_map,
+    map_end=1.4,
+    smallest=SMALLEST_SIDE,
+)

@@ -1,7 +1,7 @@
-"""Linear filters as products with small banded matrices, and images taken strip by strip: the speed of the FR metrics.
+"""Fast linear filters for the full-reference metrics: products with small banded matrices, image strip by strip.
 
 A filter of k weights on a block of 16 samples is one product with a (15 + k) x 16 matrix. Most of its entries are
-zero, and a matrix product is still several times faster than a loop that multiplies only what counts.
+zero; a matrix product is still several times faster than a loop that multiplies only the others.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,11 +13,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from agenticiqa.programs.tools.numerics.pixels import STRIP_PIXELS
+
 Plane32: TypeAlias = NDArray[np.float32]
 Maps: TypeAlias = tuple[Plane32, ...]
 
 BLOCK = 16
-STRIP_PIXELS = 3 * 2**14
 
 
 def correlate(plane: Plane32, weights: tuple[float, ...], axis: int, step: int = 1) -> Plane32:
@@ -50,11 +51,11 @@ def strips(
     margin: int,
     step: int = 1,
 ) -> Iterator[Maps]:
-    """What ``compare`` gives for two images (H, W, ...), strip by strip from the top, in little memory.
+    """What ``compare`` returns for two images (H, W, ...), strip by strip from the top, in little memory.
 
-    ``compare`` gives maps with one row for every ``step`` rows (rounded up) of what it is handed, and may look
-    ``margin`` rows, a multiple of ``step``, up and down. Strips overlap by that, the overlap is cut off, and so the
-    strips' rows together are those of the whole image. The strips depend on the shape alone.
+    ``compare`` returns maps with one row for every ``step`` rows (rounded up) of its input, and may depend on
+    ``margin`` rows, a multiple of ``step``, above and below. Strips overlap by that, and the overlap is cut off, so
+    that the strips' rows together are those of the whole image. The strips depend on the shape alone.
     """
     height, width = image.shape[:2]
     units = -(-height // step)

@@ -1,4 +1,4 @@
-"""Fits of the asymmetric generalised Gaussian by its moments, the features of NIQE and BRISQUE.
+"""Fits of the asymmetric generalized Gaussian by its moments, the features of NIQE and BRISQUE.
 
 Source: Lasmar, Stitou, Berthoumieu, "Multiscale skewed heavy tailed model for texture analysis", ICIP 2009.
 """
@@ -59,7 +59,7 @@ def moments(samples: Values) -> Moments:
 
 
 def fit_aggd(found: Moments, count: int) -> Fit:
-    """The asymmetric generalised Gaussians with these moments of samples of ``count`` values each."""
+    """The asymmetric generalized Gaussians with these moments of samples of ``count`` values each."""
     left = np.sqrt(np.maximum(found.energy - found.signed_energy, 0) / 2 / np.maximum(found.below, 1))
     right = np.sqrt(np.maximum(found.energy + found.signed_energy, 0) / 2 / np.maximum(found.above, 1))
     skewed = (found.magnitude / count) ** 2 * (left**3 + right**3) * (left + right)
@@ -72,7 +72,7 @@ def fit_aggd(found: Moments, count: int) -> Fit:
 
 
 def symmetric_shape(found: Moments, count: int) -> Values:
-    """The shapes of the symmetric generalised Gaussians with these moments; the samples must not be all zero."""
+    """The shapes of the symmetric generalized Gaussians with these moments; the samples must not be all zero."""
     table = _table()
     return table.shapes[np.searchsorted(table.changes, found.magnitude**2 / (found.energy * count))]
 

@@ -1,6 +1,7 @@
-"""Measures of the strongest edges of an image, without a reference: how steep they are, and whether they have halos.
+"""The strongest edges of an image, without a reference: how steep they are, and whether they have halos.
 
-Each takes the luma of one or more parts of an image, as the measures of ``spatial`` do.
+Each function takes the luma, 0..255, of one or more parts of an image, float32 arrays (h, w) of any size from one pixel
+up, and returns one finite float for all of them together.
 """
 
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agenticiqa.programs.tools.numerics.pixels import Plane, gaussian
-from agenticiqa.programs.tools.statistics.spatial import Luma
+from agenticiqa.programs.tools.statistics.parts import Luma
 
 CELL = 3  # pixels; an edge is looked for in windows of 3 x 3 cells
 PROFILE_REACH = 8  # pixels to either side of an edge
@@ -20,7 +21,7 @@ def edge_sharpness(parts: Sequence[Luma]) -> float:
     """The steepest step of a typical strong edge as a share of the edge's height: 0 (no edge) to 1 (one pixel wide).
 
     The reciprocal of an edge width in pixels, after Marziliano, Dufaux, Winkler, Ebrahimi, "A no-reference perceptual
-    blur metric", ICIP 2002: the largest difference of neighbours over the range of values, in windows of 9 x 9 pixels,
+    blur metric", ICIP 2002: the largest difference of neighbors over the range of values, in windows of 9 x 9 pixels,
     the median over the fifth of windows with the largest range. It does not depend on contrast. Sharp photos lie
     between 0.48 and 0.78; sharpening drives it to 1.
     """
@@ -63,7 +64,7 @@ def around(cells: Luma, extreme: np.ufunc) -> Luma:
 
 
 def _windows(part: Luma) -> tuple[Luma, Luma]:
-    """The steepest step and the range of values in each window of 3 x 3 cells, of which neighbours share six."""
+    """The steepest step and the range of values in each window of 3 x 3 cells, of which neighbors share six."""
     across, down = np.abs(part[:-1, 1:] - part[:-1, :-1]), np.abs(part[1:, :-1] - part[:-1, :-1])
     steepest = around(_cells(np.maximum(across, down), np.maximum), np.maximum)
     rows, columns = steepest.shape

@@ -1,10 +1,10 @@
-"""Brightness normalised by its local mean and deviation (MSCN), what NIQE, BRISQUE and PIQE look at.
+"""Brightness normalized by its local mean and deviation (MSCN coefficients), for NIQE, BRISQUE and PIQE.
 
-An image is read in bands of rows, so that beside one byte per pixel the memory needed grows with its width alone. A
+An image is read in bands of rows, so that apart from one byte per pixel the memory needed grows with its width alone. A
 band's coefficients are those of the whole image: every filter is given the rows that it needs beyond the band.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -12,10 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, gaussian, grey
+from agenticiqa.programs.tools.numerics.pixels import GrayLevels, Plane, gaussian
 
 Border = Literal["edge", "constant"]
-GreyLevels = NDArray[np.uint8]
 
 REACH = 3  # pixels to either side: the window has 7
 CHUNK = 48 * 1024  # pixels that are worked on at once, few enough for a processor's cache
@@ -27,26 +26,16 @@ class Scale:
 
     height: int
     width: int
-    rows: Callable[[int, int], Plane | GreyLevels]
+    rows: Callable[[int, int], Plane | GrayLevels]
 
 
-def grey_levels(image: RGB) -> GreyLevels:
-    """``grey`` in one byte per pixel: (H, W) uint8."""
-    height, width = image.shape[:2]
-    levels = np.empty((height, width), np.uint8)
-    step = max(1, CHUNK // width)
-    for top in range(0, height, step):
-        levels[top : top + step] = grey(image[top : top + step])
-    return levels
-
-
-def full_scale(levels: GreyLevels) -> Scale:
+def full_scale(levels: GrayLevels) -> Scale:
     """The plane as it is."""
     height, width = levels.shape
     return Scale(height, width, lambda top, bottom: levels[top:bottom])
 
 
-def half_scale(levels: GreyLevels) -> Scale:
+def half_scale(levels: GrayLevels) -> Scale:
     """Half the size, (ceil(H / 2), ceil(W / 2)), by an antialiased bicubic filter, as MATLAB's imresize does it."""
     height, width = levels.shape
 
@@ -73,7 +62,7 @@ def band_height(width: int, multiple: int = 1) -> int:
 
 
 def coefficients(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
-    """Mean-subtracted, contrast-normalised coefficients of the rows top..bottom-1 (BRISQUE paper, Eq. 1 to 3).
+    """Mean-subtracted, contrast-normalized coefficients of the rows top..bottom-1 (BRISQUE paper, Eq. 1 to 3).
 
     ``border`` says what lies outside the plane: "edge" repeats the nearest pixel, "constant" is black.
     """
@@ -81,8 +70,21 @@ def coefficients(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
     found = np.empty((bottom - top, scale.width))
     step = max(64, CHUNK // (bottom - top))
     for left in range(0, scale.width, step):
-        found[:, left : left + step] = _normalised(padded[:, left : left + step + 2 * REACH])
+        found[:, left : left + step] = _normalized(padded[:, left : left + step + 2 * REACH])
     return found
+
+
+def neighbor_products(torus: Plane) -> Iterator[Plane]:
+    """The coefficients, then each times the one beside, above, and diagonally: (n, h + 1, w + 1) in, (n, h, w) out.
+
+    The first row and column of ``torus`` are the last ones once more.
+    """
+    here, beside, above, across = torus[:, 1:, 1:], torus[:, 1:, :-1], torus[:, :-1, 1:], torus[:, :-1, :-1]
+    yield here
+    yield here * beside
+    yield here * above
+    yield here * across
+    yield beside * above
 
 
 def _padded(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
@@ -97,7 +99,7 @@ def _padded(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
     return padded
 
 
-def _normalised(padded: Plane) -> Plane:
+def _normalized(padded: Plane) -> Plane:
     """(h + 6, w + 6) brightness in, (h, w) coefficients out."""
     mean = _local_mean(padded)
     deviation = _local_mean(padded * padded)

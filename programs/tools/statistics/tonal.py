@@ -1,7 +1,7 @@
-"""Measures of tone and colour: brightness, clipping, contrast, colourfulness, colour cast.
+"""Tone and color of an image, without a reference: brightness, clipping, contrast, colorfulness, color cast.
 
-Each takes the ``Tone`` of an image and gives one finite float. That is the means of 8 x 8 pixels, so that noise, fine
-texture and a little blur do not count as tone.
+Each function takes the ``Tone`` of an image and returns one finite float. A tone is the means of 8 x 8 pixels, so that
+noise, fine texture and a little blur do not count.
 """
 
 import math
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, Plane
 
 BLOCK = 8  # pixels
-BLACK, WHITE = 5, 250  # luma at which nothing can be told from the darkest and the brightest
+BLACK, WHITE = 5, 250  # luma from which on nothing differs visibly from the darkest and the brightest
 
 
 class Tone:
-    """The colours of an image of any size in blocks of 8 x 8 pixels (fewer at the right and lower border).
+    """The colors of an image of any size in blocks of 8 x 8 pixels (fewer at the right and lower border).
 
     ``rgb`` is float64 of shape (ceil(H / 8), ceil(W / 8), 3) in 0..255, ``pixels`` (the same without the 3) how many
     pixels each block has.
@@ -81,7 +81,7 @@ def clipped_bright(tone: Tone) -> float:
 
 
 def rms_contrast(tone: Tone) -> float:
-    """Standard deviation of luma, 0 to 127.5 grey levels (Peli, "Contrast in complex images", JOSA A 7, 1990)."""
+    """Standard deviation of luma, 0 to 127.5 gray levels (Peli, "Contrast in complex images", JOSA A 7, 1990)."""
     return float(tone.luma.std())
 
 
@@ -95,9 +95,9 @@ def tonal_range(tone: Tone) -> float:
 
 
 def colorfulness(tone: Tone) -> float:
-    """Colourfulness of Hasler and Süsstrunk, "Measuring colourfulness in natural images", SPIE 5007 (2003).
+    """Colorfulness of Hasler and Süsstrunk, "Measuring colourfulness in natural images", SPIE 5007 (2003).
 
-    0 (grey) to about 190; their words: 15 slightly, 33 moderately, 59 quite, 109 extremely colourful.
+    0 (gray) to about 190; their words: 15 slightly, 33 moderately, 59 quite, 109 extremely colorful.
     """
     red, green, blue = np.moveaxis(tone.rgb, -1, 0)
     red_green, yellow_blue = red - green, (red + green) / 2 - blue
@@ -106,9 +106,9 @@ def colorfulness(tone: Tone) -> float:
 
 
 def color_cast(tone: Tone) -> float:
-    """Strength of the tint of what should be neutral: its distance from grey in CIELAB's a*b* plane, 0 to about 130.
+    """Strength of the tint of what should be neutral: its distance from gray in CIELAB's a*b* plane, 0 to about 130.
 
-    Nearly every scene holds something without colour, so the least saturated fifth of the pixels (chroma over L*) is
+    Nearly every scene holds something without color, so the least saturated fifth of the pixels (chroma over L*) is
     taken for it; black and white ones, L* below 10 or above 95, are left out. Below 20 in nearly all photos.
     """
     lightness, a, b = np.moveaxis(tone.lab, -1, 0)

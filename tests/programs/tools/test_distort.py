@@ -9,7 +9,6 @@ import skimage.data
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
-from agenticiqa.programs.tools.numerics.wavelet import coarsen
 from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS
 from support.ladders import scene
@@ -97,12 +96,6 @@ def test_a_color_cast_keeps_grey_as_bright_as_it_was():
     tinted = distort(grey, "color_cast", 2, seed=3)
     assert float((tinted @ np.array([0.299, 0.587, 0.114])).mean()) == pytest.approx(100, abs=1)
     assert len(set(tinted[0, 0])) > 1
-
-
-@pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 9), (33, 64)])
-def test_nothing_is_lost_where_every_packet_arrives(size):
-    values = np.random.default_rng(0).uniform(0, 255, (*size, 3))
-    assert np.allclose(coarsen(values, 0, np.random.default_rng(0)), values)
 
 
 @pytest.mark.parametrize(("kind", "level", "wrong"), [("fog", 1, "unknown distortion 'fog'"), ("jpeg", 6, "got 6")])

@@ -15,7 +15,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.calibration import load_profile
-from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_card
+from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_tool
 from agenticiqa.signatures.types import OVERALL
 from support.images import loaded
 from support.ladders import scene
@@ -154,7 +154,7 @@ def test_a_metric_sees_the_image_and_then_the_reference_as_batches_between_0_and
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(("name", "worst", "best"), [("brightness", 0, 1), ("darkness", 0, -1), ("difference", -1, 1)])
 def test_without_a_curve_the_stated_range_is_mapped_linearly_in_the_metrics_direction(name, worst, best):
-    card = pyiqa_card(name, "default")
+    card = pyiqa_tool(name, "default")
     assert card.higher_is_better == (best > worst)
     assert card.raw_range == (min(worst, best), max(worst, best))
     assert [card.calibration(raw) for raw in (worst, (worst + best) / 2, best)] == pytest.approx([1, 3, 5])
@@ -163,8 +163,8 @@ def test_without_a_curve_the_stated_range_is_mapped_linearly_in_the_metrics_dire
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_profiles_curve_of_that_name_goes_before_the_line():
-    assert pyiqa_card("topiq_fr", "table5").calibration == load_profile("table5")["topiq_fr"]
-    assert "linear" in pyiqa_card("topiq_fr", "default").calibration.fitted_on
+    assert pyiqa_tool("topiq_fr", "table5").calibration == load_profile("table5")["topiq_fr"]
+    assert "linear" in pyiqa_tool("topiq_fr", "default").calibration.fitted_on
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -226,7 +226,7 @@ def real():
     if find_spec("pyiqa") is None:
         pytest.skip("pyiqa is not installed (optional, PolyForm Noncommercial licence)")
     load_metric.cache_clear()
-    return lambda name, profile="default": pyiqa_card(name, profile)
+    return lambda name, profile="default": pyiqa_tool(name, profile)
 
 
 def test_really_vif_and_ssim_agree_with_the_embedded_ones(real):

@@ -14,16 +14,17 @@ from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
-from agenticiqa.programs.tools import toolbox
-from agenticiqa.programs.tools.catalog import NO_REFERENCE
+from agenticiqa.programs.tools import TOOLS, toolbox
 from support.ladders import scene
+
+NO_REFERENCE = [tool for tool in TOOLS.values() if tool.kind == "NR"]
 
 
 def filled(size: tuple[int, int], content: str) -> np.ndarray:
     image = np.zeros((*size, 3), np.uint8)
     if content == "noise":
         image[:] = np.random.default_rng(0).integers(0, 256, image.shape, dtype=np.uint8)
-    elif content == "grey noise":
+    elif content == "gray noise":
         image[:] = np.random.default_rng(0).integers(0, 256, (*size, 1), dtype=np.uint8)
     elif content == "scene":
         image[:] = scene(*size)
@@ -32,11 +33,11 @@ def filled(size: tuple[int, int], content: str) -> np.ndarray:
     elif content == "one pixel":
         image[size[0] // 2, size[1] // 2] = 255
     else:
-        image[:] = {"black": 0, "white": 255, "grey": 119, "red": (200, 30, 30)}[content]
+        image[:] = {"black": 0, "white": 255, "gray": 119, "red": (200, 30, 30)}[content]
     return image
 
 
-CONTENTS = st.sampled_from(["black", "white", "grey", "red", "noise", "grey noise", "scene", "stripes", "one pixel"])
+CONTENTS = st.sampled_from(["black", "white", "gray", "red", "noise", "gray noise", "scene", "stripes", "one pixel"])
 SIDES = st.one_of(st.integers(1, 40), st.integers(180, 300), st.sampled_from([8, 16, 32, 96, 192, 448]))
 SIZES = st.one_of(
     st.tuples(SIDES, SIDES), st.sampled_from([(8, 8), (1, 1), (8, 4000), (4000, 8), (1, 5000), (200, 2000)])
@@ -80,9 +81,9 @@ def test_the_offline_program_scores_any_image_and_records_each_tool_that_refused
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "P", "LA", "I;16"])
-def test_an_image_of_one_channel_is_judged_as_its_grey_picture(mode):
-    grey = Image.fromarray(scene(200, 240)).convert("L")
-    image = grey.point(lambda v: v * 257, "I").convert("I;16") if mode == "I;16" else grey.convert(mode)
+def test_an_image_of_one_channel_is_judged_as_its_gray_picture(mode):
+    gray = Image.fromarray(scene(200, 240)).convert("L")
+    image = gray.point(lambda v: v * 257, "I").convert("I;16") if mode == "I;16" else gray.convert(mode)
     try:
         result = AgenticIQA.offline()(image)
     except AgenticIQAError as refusal:

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.catalog import FULL_REFERENCE
-from agenticiqa.programs.tools.metrics.fidelity import ms_ssim, psnr, ssim
-from agenticiqa.programs.tools.metrics.fr_fusion import consensus
-from agenticiqa.programs.tools.metrics.gradient import fsim, gmsd, mdsi
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.metrics.fr_fusion import fr_fusion
+from agenticiqa.programs.tools.metrics.fsim import fsim
+from agenticiqa.programs.tools.metrics.gmsd import gmsd
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
+from agenticiqa.programs.tools.metrics.mdsi import mdsi
+from agenticiqa.programs.tools.metrics.ms_ssim import ms_ssim
+from agenticiqa.programs.tools.metrics.psnr import psnr
+from agenticiqa.programs.tools.metrics.ssim import ssim
 from agenticiqa.programs.tools.metrics.ssimulacra2 import ssimulacra2
 from agenticiqa.programs.tools.metrics.vif import vif
 from agenticiqa.programs.tools.tool import Tool
@@ -38,13 +42,13 @@ METRICS = {
     "vif": Metric(vif, 1, 1, 65, symmetric=False),
     "mdsi": Metric(mdsi, 0, -1, 8, symmetric=False),
     "ssimulacra2": Metric(ssimulacra2, 100, 1, 8, symmetric=False),
-    "consensus": Metric(consensus, 5, 1, 8, symmetric=False),
+    "fr_fusion": Metric(fr_fusion, 5, 1, 8, symmetric=False),
 }
 PHOTO = scene(176, 200)
 PHOTO.flags.writeable = False
 
 each_card = pytest.mark.parametrize(
-    "card", [card for card in FULL_REFERENCE if card.map], ids=lambda card: card.name
+    "card", [tool for tool in TOOLS.values() if tool.kind == "FR" and tool.map], ids=lambda card: card.name
 )  # of those with a map
 each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.signal import convolve2d
 
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
-from agenticiqa.programs.tools.numerics.pixels import yiq
+from agenticiqa.programs.tools.numerics.pixels import YIQ_WEIGHTS
 from support.ladders import LADDERS, desaturate, scene
 
 PHOTO = scene()
@@ -17,7 +17,9 @@ def same(plane: np.ndarray, kernel: np.ndarray) -> np.ndarray:
 
 def haarpsi_written_out(image: np.ndarray, reference: np.ndarray) -> float:
     def planes(rgb: np.ndarray) -> list[np.ndarray]:
-        return [same(plane, np.full((2, 2), 0.25))[::2, ::2] for plane in yiq(rgb)]
+        return [
+            same(plane, np.full((2, 2), 0.25))[::2, ::2] for plane in np.moveaxis(rgb @ np.array(YIQ_WEIGHTS).T, -1, 0)
+        ]
 
     def local(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return (2 * abs(first * second) + 30) / (first**2 + second**2 + 30)
@@ -49,7 +51,7 @@ def test_haarpsi_agrees_with_its_definition_written_out(distortion: str, shape: 
     assert haarpsi(image, reference) == pytest.approx(haarpsi_written_out(image, reference), abs=1e-6)
 
 
-def test_haarpsi_sees_colour() -> None:
+def test_haarpsi_sees_color() -> None:
     quality = [haarpsi(desaturate(level, PHOTO), PHOTO) for level in range(6)]
     assert all(np.diff(quality) < 0)
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.metrics.piqe import SIDE, SMALLEST, judge_blocks, piqe, piqe_map
+from agenticiqa.programs.tools.metrics.piqe import SIDE, SMALLEST_SIDE, judge_blocks, piqe, piqe_map
 from support.ladders import LADDERS, scene
 
 
@@ -98,7 +98,7 @@ def test_the_same_pixels_give_the_same_bits(photo: np.ndarray) -> None:
 
 @pytest.mark.parametrize("metric", [piqe, piqe_map])
 def test_an_image_under_one_block_is_refused_in_one_line(metric) -> None:
-    assert 0 < piqe(scene(SMALLEST, SMALLEST)) <= 100
+    assert 0 < piqe(scene(SMALLEST_SIDE, SMALLEST_SIDE)) <= 100
     with pytest.raises(ToolError, match=r"at least 16 pixels, got 40 x 15$"):
         metric(scene(15, 40))
 

@@ -1,17 +1,18 @@
-"""The no-reference tools' maps of where an image is bad."""
+"""What holds of the no-reference tools' maps of where an image is bad."""
 
 import numpy as np
 import pytest
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.catalog import NO_REFERENCE
 from support.ladders import LADDERS, scene
 
-# The learned model's map judges parts instead of finding faults: see test_learned.
-MAPS = {card.name: card.map for card in NO_REFERENCE if card.map and card.name != "LEARNED-IQA"}
+# The learned model's map judges parts instead of finding faults: see test_learned_iqa.
+MAPS = {name: tool.map for name, tool in TOOLS.items() if tool.kind == "NR" and tool.map and name != "LEARNED-IQA"}
 SHARP = scene(384, 576, seed=7)
 SMOOTH = LADDERS["blur"](1, SHARP)
+
+
 # What each map is to find, and in which image: the sharp one reads as a noisy one.
 SHOWN_BY = {
     "NIQE": ("noise", SHARP),

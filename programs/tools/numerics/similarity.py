@@ -1,7 +1,7 @@
-"""Steps that the full-reference metrics share: colour planes, making planes smaller, comparing maps, and pooling.
+"""Steps that full-reference metrics share: color planes, shrinking, gradients, comparing maps, and pooling.
 
-All are in single precision, like the pixels' own eight bits more than enough, and written in terms of what is lost, so
-that equal pixels lose exactly nothing.
+All in single precision, which is enough for 8-bit pixels. Similarity is computed as its difference from 1, so that
+equal pixels lose exactly 0.
 """
 
 from typing import Any, Literal
@@ -9,15 +9,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.filters import STRIP_PIXELS, Plane32
-from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, Plane
+from agenticiqa.programs.tools.numerics.filters import Plane32
+from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, STRIP_PIXELS, Plane
 
 WORKING_SIDE = 256
 WORKING_PIXELS = 2_000_000
+PREWITT = (1 / 3, 1 / 3, 1 / 3)
+SCHARR = (3 / 16, 10 / 16, 3 / 16)
 
 
-def grey_levels(rgb: RGB) -> NDArray[np.uint8]:
-    """Luma in whole grey levels, what MATLAB's rgb2gray makes of 8-bit RGB: (H, W) uint8."""
+def gray_levels(rgb: RGB) -> NDArray[np.uint8]:
+    """Luma in whole gray levels, what MATLAB's rgb2gray makes of 8-bit RGB: (H, W) uint8."""
     height, width = rgb.shape[:2]
     weights = np.array(LUMA_WEIGHTS, np.float32)
     levels = np.empty((height, width), np.uint8)
@@ -29,7 +31,7 @@ def grey_levels(rgb: RGB) -> NDArray[np.uint8]:
     return levels
 
 
-def colour_planes(rgb: NDArray[Any], weights: tuple[tuple[float, float, float], ...]) -> Plane32:
+def color_planes(rgb: NDArray[Any], weights: tuple[tuple[float, float, float], ...]) -> Plane32:
     """Planes (k, H, W) that are weighted sums of the channels of (H, W, 3), with k rows of weights."""
     flat = rgb.reshape(-1, 3).astype(np.float32, copy=False)
     return (np.array(weights, np.float32) @ flat.T).reshape(len(weights), *rgb.shape[:2])
@@ -61,9 +63,10 @@ def shrink(pixels: NDArray[Any], factor: int, border: Literal["constant", "edge"
 
 
 def working_factor(shape: tuple[int, ...]) -> int:
-    """By what to shrink an image first so that its shorter side is about 256 pixels, as several metrics define it.
+    """By what to shrink an image of ``shape`` first so that its shorter side is about 256 pixels.
 
-    Very long images are shrunk further, to at most two million pixels: a limit of ours, to bound the memory.
+    As FSIM and MDSI define it; but very long images are shrunk further, to at most two million pixels, to bound the
+    memory.
     """
     height, width = shape[:2]
     factor = max(1, int(min(height, width) / WORKING_SIDE + 0.5))
@@ -75,7 +78,7 @@ def working_factor(shape: tuple[int, ...]) -> int:
 def gradient_magnitude(plane: Plane32, smoothing: tuple[float, float, float]) -> Plane32:
     """Length of the gradient from central differences over two pixels, smoothed across; zeros outside the plane.
 
-    ``smoothing`` has three weights: 1/3 each for Prewitt's operator, 3/16, 10/16, 3/16 for Scharr's.
+    ``smoothing`` has three weights, such as PREWITT or SCHARR.
     """
     padded = np.pad(plane, 1)
     side, middle, _ = smoothing
@@ -88,7 +91,7 @@ def gradient_magnitude(plane: Plane32, smoothing: tuple[float, float, float]) ->
 
 
 def dissimilarity(first: Plane32, second: Plane32, constant: float) -> Plane32:
-    """Pointwise (a - b)^2 / (a^2 + b^2 + c): what (2ab + c) / (a^2 + b^2 + c) lacks of 1. 0 where the maps agree."""
+    """Pointwise (a - b)^2 / (a^2 + b^2 + c) = 1 - (2ab + c) / (a^2 + b^2 + c). 0 where the maps agree."""
     lost = np.square(first - second)
     lost /= np.square(first) + np.square(second) + np.float32(constant)
     return lost
@@ -103,7 +106,7 @@ def pool(values: NDArray[Any], weights: NDArray[Any]) -> float:
 
 
 def spread(lost: NDArray[Any], weights: NDArray[Any]) -> Plane:
-    """The map (h, w) whose mean is what ``pool`` gives: losses, (h, w) or (k, h, w), by their share of the weight."""
+    """The map (h, w) whose mean ``pool`` returns: losses, (h, w) or (k, h, w), times their share of the weight."""
     if lost.ndim == 2:
         lost, weights = lost[None], weights[None]
     total = weights.sum(axis=0)
@@ -113,7 +116,7 @@ def spread(lost: NDArray[Any], weights: NDArray[Any]) -> Plane:
 
 
 def enlarge(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A map of blocks as ``shrink`` cuts them, spread over the pixels of an image of ``shape``, (H, W) out."""
+    """A map of blocks as ``shrink`` cuts them, enlarged to the pixels of an image of ``shape``: (H, W) out."""
     height, width = shape[:2]
     factor = -(-height // values.shape[0]) if values.shape[0] > values.shape[1] else -(-width // values.shape[1])
     if factor == 1:

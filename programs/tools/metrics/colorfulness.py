@@ -1,0 +1,27 @@
+"""COLORFULNESS: spread and strength of an image's opponent colors. Higher is more colorful."""
+
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
+from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+
+
+def colorfulness(image: RGB) -> float:
+    """0 (gray) to about 190; the authors' words: 15 slightly, 33 moderately, 59 quite, 109 extremely colorful.
+
+    ``image`` is uint8 RGB, (H, W, 3), of any size. Raises ToolError for anything else.
+    Source: Hasler and Süsstrunk, SPIE 5007, 2003, on means of 8 x 8 pixels; see ``statistics.tonal``.
+    """
+    return statistic("colorfulness", image)
+
+
+TOOL = Tool(
+    name="COLORFULNESS",
+    kind="NR",
+    higher_is_better=True,
+    raw_range=(0.0, 150.0),
+    good_at=("Color distortions",),
+    description="Spread and strength of opponent colours.",
+    source="Hasler and Suesstrunk 2003, SPIE 5007",
+    cost_ms=1,
+    measure=SharedMeasure(colorfulness, loaded_statistic("colorfulness")),
+)

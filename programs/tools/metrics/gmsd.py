@@ -1,0 +1,62 @@
+"""GMSD: how unevenly gradients changed from those of a reference. Lower is better."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, whole
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
+from agenticiqa.programs.tools.numerics.similarity import (
+    PREWITT,
+    dissimilarity,
+    gradient_magnitude,
+    gray_levels,
+    shrink,
+)
+from agenticiqa.programs.tools.tool import Tool
+
+SMALLEST_SIDE = 8
+CONSTANT = 170
+
+
+def gmsd(image: RGB, reference: RGB) -> float:
+    """Gradient magnitude similarity deviation of the gray levels: 0 for equal ones, in practice up to about 0.35.
+
+    The standard deviation of the similarity between Prewitt gradients at half resolution, constant 170. Symmetric;
+    color is not seen, and brightness only at the border, outside of which the authors' code takes the image as black.
+
+    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
+    Source: Xue, Zhang, Mou and Bovik, "Gradient magnitude similarity deviation", IEEE TIP 23(2), 2014.
+    """
+    return float(_losses(image, reference).std(dtype=np.float64, ddof=1))
+
+
+def gmsd_map(image: RGB, reference: RGB) -> Plane:
+    """1 - similarity of the gradients, in 0..1, at half the resolution: (ceil(H / 2), ceil(W / 2)). Raises as gmsd."""
+    return _losses(image, reference).astype(np.float64)
+
+
+def _losses(image: RGB, reference: RGB) -> Plane32:
+    check_pair(image, reference, smallest=SMALLEST_SIDE)
+    (lost,) = whole(_compare, gray_levels(image), gray_levels(reference), margin=2, step=2)
+    return lost
+
+
+def _compare(image: NDArray[np.uint8], reference: NDArray[np.uint8]) -> Maps:
+    first, second = (gradient_magnitude(shrink(plane, 2), PREWITT) for plane in (image, reference))
+    return (dissimilarity(first, second, CONSTANT),)
+
+
+TOOL = Tool(
+    name="GMSD",
+    kind="FR",
+    higher_is_better=False,
+    raw_range=(0.0, 0.35),
+    good_at=(),
+    description="Spread of the gradients' similarity; sees damage that is worse in some places than in others.",
+    source="Xue et al. 2014, IEEE TIP 23(2)",
+    cost_ms=2,
+    measure=gmsd,
+    map=gmsd_map,
+    map_end=0.26,
+    smallest=SMALLEST_SIDE,
+)

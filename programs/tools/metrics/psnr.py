@@ -1,0 +1,51 @@
+"""PSNR: the pixel error on a logarithmic scale. Higher is better."""
+
+import numpy as np
+
+from agenticiqa.programs.tools.numerics.filters import Maps, strips, whole
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
+from agenticiqa.programs.tools.tool import Tool
+
+CAP = 100.0  # dB
+
+
+def psnr(image: RGB, reference: RGB) -> float:
+    """Peak signal-to-noise ratio in dB over all three channels, 10 log10(255^2 / MSE).
+
+    From 0 (black against white) to the cap of 100 dB, the value of identical images; without it, a few single gray
+    levels in a very large image could exceed it. Symmetric. Any size.
+
+    Raises ToolError for a pair that is not two uint8 RGB images of one size.
+    """
+    check_pair(image, reference)
+    total = sum(float(errors.sum(dtype=np.float64)) for (errors,) in strips(_errors, image, reference, margin=0))
+    return min(CAP, 10 * float(np.log10(255**2 * image.size / total))) if total > 0 else CAP
+
+
+def psnr_map(image: RGB, reference: RGB) -> Plane:
+    """Squared error of each pixel, mean of its channels, as a share of 255^2: (H, W) in 0..1. Raises as ``psnr``."""
+    check_pair(image, reference)
+    (errors,) = whole(_errors, image, reference, margin=0)
+    return np.divide(errors, 3 * 255**2, dtype=np.float64)
+
+
+def _errors(image: RGB, reference: RGB) -> Maps:
+    """Squared error of each pixel, summed over the channels: whole numbers."""
+    difference = image.astype(np.float32)
+    difference -= reference
+    return (np.square(difference, out=difference) @ np.ones(3, np.float32),)
+
+
+TOOL = Tool(
+    name="PSNR",
+    kind="FR",
+    higher_is_better=True,
+    raw_range=(10.0, 60.0),
+    good_at=("Color distortions", "Brightness change"),
+    description="Pixel error in decibels over all three channels; the one embedded metric that every change moves.",
+    source="ITU-T J.247; peak 255",
+    cost_ms=1,
+    measure=psnr,
+    map=psnr_map,
+    map_end=0.016,
+)

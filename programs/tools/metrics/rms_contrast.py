@@ -1,0 +1,27 @@
+"""RMS-CONTRAST: the standard deviation of an image's luma. Higher is more contrast."""
+
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
+from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+
+
+def rms_contrast(image: RGB) -> float:
+    """Standard deviation of luma, 0 to 127.5 gray levels.
+
+    ``image`` is uint8 RGB, (H, W, 3), of any size. Raises ToolError for anything else.
+    Source: Peli, "Contrast in complex images", JOSA A 7(10), 1990, on means of 8 x 8 pixels.
+    """
+    return statistic("rms_contrast", image)
+
+
+TOOL = Tool(
+    name="RMS-CONTRAST",
+    kind="NR",
+    higher_is_better=True,
+    raw_range=(0.0, 127.5),
+    good_at=("Contrast",),
+    description="Standard deviation of luma.",
+    source="Peli 1990, JOSA A 7(10)",
+    cost_ms=1,
+    measure=SharedMeasure(rms_contrast, loaded_statistic("rms_contrast")),
+)

@@ -1,0 +1,133 @@
+"""What holds of every statistic; what holds of one is in the test of its file."""
+
+import gc
+import warnings
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
+from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics, statistic
+from support.images import coffee, loaded
+from support.ladders import LADDERS, LEVELS, scene
+
+NAMES = [*SPATIAL, *TONAL]
+TOOL_OF = {
+    "BLUR-EXTENT": "blur_extent",
+    "EDGE-SHARPNESS": "edge_sharpness",
+    "NOISE-SIGMA": "noise_sigma",
+    "BLOCKINESS": "blockiness",
+    "COLORFULNESS": "colorfulness",
+    "RMS-CONTRAST": "rms_contrast",
+}
+
+
+@pytest.fixture(scope="module")
+def photo() -> np.ndarray:
+    return coffee()
+
+
+# Each measure follows the distortion that it is named for, over all steps of the ladder.
+@pytest.mark.parametrize(
+    ("name", "ladder", "direction"),
+    [
+        ("blur_extent", "blur", 1),
+        ("edge_sharpness", "blur", -1),
+        ("noise_sigma", "noise", 1),
+        ("blockiness", "jpeg", 1),
+        ("mean_luma", "darken", -1),
+        ("highlight_level", "darken", -1),
+        ("shadow_level", "brighten", 1),
+        ("rms_contrast", "low_contrast", -1),
+        ("tonal_range", "low_contrast", -1),
+        ("colorfulness", "desaturate", -1),
+    ],
+)
+@pytest.mark.parametrize("made", [False, True])
+def test_a_measure_is_monotone_in_its_distortion(photo, name, ladder, direction, made):
+    source = scene() if made else photo
+    values = [statistic(name, LADDERS[ladder](level, source)) for level in LEVELS]
+    assert spearmanr(LEVELS, values).statistic == pytest.approx(direction), values
+
+
+# No warning, no NaN, always a plain float: one pixel, rows, columns, sizes around every window, flat and busy.
+@pytest.mark.parametrize(
+    "size",
+    [(1, 1), (1, 2), (2, 2), (3, 3), (3, 7), (8, 8), (17, 17), (18, 19), (33, 31), (1, 900), (2000, 2), (3, 700)],
+)
+@pytest.mark.parametrize("content", ["black", "white", "gray", "color", "noise"])
+def test_every_measure_is_finite_for_any_image(size, content):
+    image = np.zeros((*size, 3), np.uint8)
+    if content == "noise":
+        image = np.random.default_rng(0).integers(0, 256, image.shape, dtype=np.uint8)
+    else:
+        image[:] = {"black": 0, "white": 255, "gray": 119, "color": (200, 30, 90)}[content]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values = {name: statistic(name, image) for name in NAMES}
+    assert all(type(value) is float and np.isfinite(value) for value in values.values()), values
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wrong", [np.zeros((9, 9), np.uint8), np.zeros((9, 9, 3)), np.zeros((0, 9, 3), np.uint8)])
+def test_what_is_no_8_bit_rgb_image_is_refused(name, wrong):
+    with pytest.raises(ToolError, match="expected"):
+        statistic(name, wrong)
+
+
+def test_measure_holds_every_measure_and_is_read_only(photo):
+    values = all_statistics(loaded(photo))
+    assert dict(values) == {name: statistic(name, photo) for name in NAMES}
+    with pytest.raises(TypeError):
+        values["mean_luma"] = 0.0  # type: ignore[index]
+
+
+def test_measure_computes_once_per_loaded_image_also_under_threads(monkeypatch):
+    calls = []
+    blur_extent = SPATIAL["blur_extent"]
+    monkeypatch.setitem(SPATIAL, "blur_extent", lambda parts: calls.append(1) or blur_extent(parts))
+    image = loaded(scene(96, 96))
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(all_statistics, [image] * 32))
+    assert len(calls) == 1
+    assert all(result is results[0] for result in results)
+    call = run_tool(TOOLS["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
+    assert call.error == "BLUR-EXTENT has no calibration to 1..5 in this profile"
+    call = run_tool(toolbox()["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
+    assert call.raw == results[0]["blur_extent"]
+    assert len(calls) == 1
+    all_statistics(loaded(scene(96, 96)))
+    assert len(calls) == 2
+
+
+def test_measure_does_not_keep_an_image_alive():
+    image = loaded(scene(32, 32))
+    all_statistics(image)
+    alive = weakref.ref(image)
+    del image
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_measure_that_failed_is_taken_again_the_next_time(monkeypatch):
+    image = loaded(scene(32, 32))
+    with monkeypatch.context() as patch:
+        patch.setitem(TONAL, "mean_luma", lambda tone: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            all_statistics(image)
+    assert all_statistics(image)["mean_luma"] > 0
+
+
+@pytest.mark.parametrize("size", [(300, 400), (1500, 2000)])
+def test_a_tool_and_the_measure_that_it_is_made_of_give_one_number_whatever_the_size(size):
+    image = scene(*size)
+    values = all_statistics(loaded(image))
+    assert {tool: TOOLS[tool].measure(image) for tool in TOOL_OF} == {
+        tool: values[name] for tool, name in TOOL_OF.items()
+    }
+    mean = values["mean_luma"]
+    assert TOOLS["EXPOSURE-ERROR"].measure(image) == max(80 - mean, 0) / 80 + max(mean - 160, 0) / 95
