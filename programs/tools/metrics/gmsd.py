@@ -4,12 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, whole
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair, gray_levels
 from agenticiqa.programs.tools.numerics.similarity import (
     PREWITT,
     dissimilarity,
     gradient_magnitude,
-    gray_levels,
     shrink,
 )
 from agenticiqa.programs.tools.tool import Tool

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from agenticiqa.programs.tools.numerics.filters import Plane32
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
-from agenticiqa.programs.tools.numerics.similarity import gray_levels, shrink
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair, gray_levels
+from agenticiqa.programs.tools.numerics.similarity import shrink
 from agenticiqa.programs.tools.numerics.structure import MARGIN, WINDOW_SIDE, Gray, structure_losses
 from agenticiqa.programs.tools.tool import Tool
 

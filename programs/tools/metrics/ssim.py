@@ -3,8 +3,7 @@
 import numpy as np
 
 from agenticiqa.programs.tools.numerics.filters import Plane32
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
-from agenticiqa.programs.tools.numerics.similarity import gray_levels
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair, gray_levels
 from agenticiqa.programs.tools.numerics.structure import MARGIN, WINDOW_SIDE, structure_losses
 from agenticiqa.programs.tools.tool import Tool
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, correlate, whole
-from agenticiqa.programs.tools.numerics.pixels import RGB, STRIP_PIXELS, Plane, check_pair
-from agenticiqa.programs.tools.numerics.similarity import gray_levels
+from agenticiqa.programs.tools.numerics.pixels import RGB, STRIP_PIXELS, Plane, check_pair, gray_levels
 from agenticiqa.programs.tools.tool import Tool
 
 SMALLEST_SIDE = 65

@@ -10,25 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.filters import Plane32
-from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, STRIP_PIXELS, Plane
+from agenticiqa.programs.tools.numerics.pixels import Plane
 
 WORKING_SIDE = 256
 WORKING_PIXELS = 2_000_000
 PREWITT = (1 / 3, 1 / 3, 1 / 3)
 SCHARR = (3 / 16, 10 / 16, 3 / 16)
-
-
-def gray_levels(rgb: RGB) -> NDArray[np.uint8]:
-    """Luma in whole gray levels, what MATLAB's rgb2gray makes of 8-bit RGB: (H, W) uint8."""
-    height, width = rgb.shape[:2]
-    weights = np.array(LUMA_WEIGHTS, np.float32)
-    levels = np.empty((height, width), np.uint8)
-    rows = max(1, STRIP_PIXELS // width)
-    for top in range(0, height, rows):
-        strip = rgb[top : top + rows].astype(np.float32) @ weights
-        strip += 0.5
-        levels[top : top + rows] = strip
-    return levels
 
 
 def color_planes(rgb: NDArray[Any], weights: tuple[tuple[float, float, float], ...]) -> Plane32:
