@@ -99,7 +99,7 @@ def _row(job: Job, label: Labelled, outcome: Row | Failure) -> Row:
         return {**outcome, **fields}
     return {
         "image": job.name,
-        "reference": printable_path(job.reference) if job.reference else None,
+        "reference": printable_path(label.reference) if label.reference else None,
         "query": job.query,
         "error": f"{type(outcome).__name__}: {failure_text(job, outcome)}",
         **fields,

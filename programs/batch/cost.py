@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -24,7 +23,8 @@ from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.text_tokens import frame_tokens, schema_tokens, text_tokens
 from agenticiqa.programs.batch.typical_calls import Asking, Shelf, typical_askings
-from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.errors import ImageError, ToolError
+from agenticiqa.programs.images import ImageSource, load, path_of
 from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.planner import plan_signature
@@ -120,11 +120,11 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
             sizes = _sizes(job, config)
             if isinstance(steps, ToolError):
                 raise steps
-        except (OSError, ToolError) as error:
-            found.refused.append(f"{job.image}: {error}" if isinstance(error, ToolError) else str(error))
+        except (OSError, ImageError, ToolError) as error:
+            found.refused.append(f"{job.name}: {error}" if isinstance(error, ToolError) else str(error))
             continue
         found.questions += 1
-        images.add(job.image)
+        images.add(path_of(job.image) or id(job.image))
         for stage, step in steps.items():
             _add(sums[stage], step, sum(_image_tokens(sums[stage].model, sizes[name]) for name in step.images))
     found.images = len(images)
@@ -209,13 +209,19 @@ def _image_tokens(backend: str, size: Size) -> int:
 
 
 def _sizes(job: Job, config: Config) -> dict[str, Size]:
-    """The sizes in which the images will be sent, from the headers of their files. Raises OSError for no image."""
+    """The sizes in which the images will be sent, from the headers of their files; those in memory are decoded.
+
+    Raises OSError or ImageError for no image.
+    """
     image = _size(job.image)
     pristine = image if job.reference is None or job.resize_reference else _size(job.reference)
     return {"image": within(image, config.max_side), "reference": within(pristine, config.max_side)}
 
 
-def _size(path: Path) -> Size:
+def _size(source: ImageSource) -> Size:
+    path = path_of(source)
+    if path is None:
+        return load(source).size
     if not path.is_file():
         raise OSError(f"there is no file {path}")
     try:

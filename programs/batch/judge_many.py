@@ -27,6 +27,8 @@ from agenticiqa.programs.backends.limits import Halted, LimitReached, current, s
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
+from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.result import Assessment
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ WAITING_FOR_MODEL = (
 )
 
 
-def unchanged(result: dspy.Prediction) -> dspy.Prediction:
+def unchanged(result: Assessment) -> Assessment:
     """The result itself: the default of ``postprocess``."""
     return result
 
@@ -57,12 +59,15 @@ def never(outcome: object) -> bool:
 
 def judge_many(
     program: AgenticIQA,
-    jobs: Iterable[Job],
+    jobs: Iterable[Job | ImageSource],
     workers: int,
-    postprocess: Callable[[dspy.Prediction], T] = unchanged,
+    postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     """Judge every job, ``workers`` at a time; yields each job with its result, or with the error that it ended in.
+
+    An image in place of a job is one that is rated; it may be given in every way that ``images.sources`` lists. A bare
+    image is yielded as the job that was made of it.
 
     Results come in the order in which they are finished. ``postprocess`` is applied to each where it was made, so that
     only what it returns (``Assessment.to_dict``, say) is kept, or sent from another process. An error of ours that it
@@ -81,7 +86,7 @@ def judge_many(
     KeyboardInterrupt is raised.
     """
     judge = partial(_judge, program, postprocess)
-    upcoming = iter(jobs)
+    upcoming: Iterator[Job] = (job if isinstance(job, Job) else Job(job) for job in jobs)
     if not _only_computes(program):
         yield from _side_by_side(judge, upcoming, workers, stop_when, WAITING_FOR_MODEL)
         return
@@ -170,7 +175,7 @@ def _side_by_side(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _judge(program: AgenticIQA, postprocess: Callable[[dspy.Prediction], T], job: Job) -> T | Failure:
+def _judge(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job) -> T | Failure:
     try:
         # DSPy would otherwise keep every image of the run in its history and trace.
         with dspy.context(disable_history=True, trace=None):
@@ -195,7 +200,9 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
     def judge(job: Job) -> Any:
         process = free.get()
         try:
-            return process(job)
+            return process(job.picklable())
+        except AgenticIQAError as error:
+            return error
         except Died as end:
             return ImageError(f"{job.name}: the process that judged it {end}; {ADVICE}")
         except NotStarted as reason:

@@ -136,7 +136,7 @@ def run(args: Namespace) -> int:
                     continue
                 if isinstance(outcome, Exception):
                     failed[job] = outcome
-                    print(f"agenticiqa: {job.image}: {one_line(outcome)}", file=sys.stderr)
+                    print(f"agenticiqa: {job.name}: {one_line(outcome)}", file=sys.stderr)
                     continue
                 judged += 1
                 if journal:

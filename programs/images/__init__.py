@@ -2,7 +2,7 @@
 
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.loading import find_images, load, load_pair, prompt_inputs
-from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, name_of, picklable
+from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, name_of, path_of, picklable
 
 __all__ = [
     "ImageSource",
@@ -12,6 +12,7 @@ __all__ = [
     "load",
     "load_pair",
     "name_of",
+    "path_of",
     "picklable",
     "prompt_inputs",
 ]

@@ -119,11 +119,20 @@ def name_of(source: object) -> str:
     return f"<{type(source).__name__}>"
 
 
+def path_of(source: ImageSource) -> Path | None:
+    """The path of an image that was given as a path or a ``file://`` URI; ``None`` for one in memory."""
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not _DATA_URI.match(source)):
+        return Path(name_of(source))
+    return None
+
+
 def picklable(source: ImageSource) -> ImageSource:
-    """The same image, with the same name, as something that can be sent to another process; file objects are read."""
-    if isinstance(source, str | os.PathLike | bytes | bytearray | np.ndarray | UndecodedImage):
-        return source
-    return read_source(source) if isinstance(source, memoryview) or hasattr(source, "read") else source
+    """The same image, with the same name, as something that can be sent to another process; file objects are read.
+
+    Raises ImageError for what cannot be read or is no image source.
+    """
+    kept = str | os.PathLike | bytes | bytearray | np.ndarray | Image.Image | UndecodedImage | LoadedImage
+    return source if isinstance(source, kept) or _is_dspy_image(source) else read_source(source)
 
 
 def local_path(source: str | os.PathLike[str]) -> Path:

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, is_canvas
 from agenticiqa.programs.pictures.card import ROW, draw_card, rows_of
 from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
@@ -72,18 +73,21 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
     canvas.save(Path(path))
 
 
-def picture_paths(folder: Path, images: Iterable[Path]) -> dict[str, Path]:
+def picture_paths(folder: Path, images: Iterable[ImageSource]) -> dict[str, Path]:
     """The file in ``folder`` for each image's picture: its stem, or b.png, b-2.png, ... where images share a stem.
+
+    The keys are the images' names, as results have them. Images without a path are named by their kind: bytes.png.
 
     Raises UserError when a file that is no such picture (one of the images, say) would be overwritten.
     """
     paths: dict[str, Path] = {}
     taken: set[str] = set()
-    for image in dict.fromkeys(images):
-        names = chain([image.stem], (f"{image.stem}-{number}" for number in count(2)))
+    for source in dict.fromkeys(map(name_of, images)):
+        stem = Path(source.strip("<>")).stem
+        names = chain([stem], (f"{stem}-{number}" for number in count(2)))
         name = next(name for name in names if name.lower() not in taken)  # file systems may ignore case
         taken.add(name.lower())
-        paths[str(image)] = path = folder / f"{name}.png"
+        paths[source] = path = folder / f"{name}.png"
         if path.exists() and not is_canvas(path):
             raise UserError(f"{path} already exists and is no picture of an assessment: name another folder")
     return paths

@@ -49,6 +49,11 @@ def obey(order: str) -> Any:
     return order
 
 
+def row_of(result: dspy.Prediction) -> tuple[int, dict[str, Any]]:
+    """The process that a result was made in, and its JSON."""
+    return os.getpid(), row(result)
+
+
 def row(result: dspy.Prediction) -> dict[str, Any]:
     """A result's JSON; the process is killed for an image whose name says so, unless it is the tests' own."""
     if Path(result.image.source).stem == "fatal":

@@ -1,0 +1,121 @@
+"""Jobs of images of every kind: judged in threads and in processes, each with its name, its result and its errors."""
+
+import base64
+import io
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Config, StageConfig
+from agenticiqa.programs import AgenticIQA, Job, judge_many
+from agenticiqa.programs.assess import DEFAULT_QUERY
+from agenticiqa.programs.batch import judge_many as judging
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import UndecodedImage, load
+from agenticiqa.programs.result import Assessment
+from support.elsewhere import row, row_of
+from support.ladders import scene
+
+PIXELS = scene(60, 80)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("images") / "a photo.png"
+    Image.fromarray(PIXELS).save(path)
+    return path
+
+
+def every_kind(path: Path) -> dict[str, Any]:
+    """The same picture in every way it may be given, by the name that it then has."""
+    data = path.read_bytes()
+    uri = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    named = io.BytesIO(data)
+    named.name = "upload.png"
+    return {
+        str(path): path,
+        "<bytes>": data,
+        "upload.png": named,
+        "<file object>": io.BytesIO(data),
+        "<data URI>": uri,
+        "<dspy.Image>": dspy.Image(uri),
+        "<array>": PIXELS,
+        "<PIL image>": Image.open(path),
+        "seventh": UndecodedImage("seventh", data),
+    }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_images_of_every_kind_are_judged_alike_and_come_back_with_their_names(
+    path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two workers in other processes, to which the images travel."""
+    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    given = every_kind(path)
+    judged = {job.name: outcome for job, outcome in judge_many(AgenticIQA.offline(), given.values(), workers, row_of)}
+    assert list(judged) == list(given) if workers == 1 else set(judged) == set(given)
+    assert (os.getpid() in [process for process, _ in judged.values()]) == (workers == 1)
+    outcomes = {name: outcome for name, (_, outcome) in judged.items()}
+    assert {name: outcome["image"] for name, outcome in outcomes.items()} == {name: name for name in given}
+    expected = AgenticIQA.offline()(path).to_dict()
+    for outcome in outcomes.values():
+        assert outcome["query"] == DEFAULT_QUERY
+        assert outcome["quality_score"] == expected["quality_score"]
+        assert outcome["plan"] == expected["plan"]
+
+
+def test_a_reference_of_any_kind_goes_to_another_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    references = every_kind(path)
+    jobs = [Job(path, reference=reference) for reference in references.values()]
+    outcomes = [outcome for _, outcome in judge_many(AgenticIQA.offline(), jobs, 2, row)]
+    assert {outcome["reference"] for outcome in outcomes} == set(references)
+    assert len({outcome["quality_score"] for outcome in outcomes}) == 1
+
+
+def test_what_cannot_be_read_is_the_outcome_of_its_own_job(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    closed = io.BytesIO(b"")
+    closed.close()
+    bad: list[Any] = [closed, 3, "https://127.0.0.1:9/a.png", PIXELS.astype(int), b"no image"]
+    outcomes = [outcome for _, outcome in judge_many(AgenticIQA.offline(), [*bad, path, path], 2, row)]
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    assert len(failures) == len(bad)
+    assert all(isinstance(failure, ImageError) for failure in failures)
+    assert len(outcomes) == len(bad) + 2
+
+
+def test_a_job_names_its_image_and_prints_none_of_its_bytes(path: Path) -> None:
+    assert [Job(image).name for image in every_kind(path).values()] == [*every_kind(path)]
+    assert Job(path).query == DEFAULT_QUERY
+    assert len(repr(Job(path.read_bytes() * 1000, reference=bytearray(10_000)))) < 200
+
+
+def test_a_job_to_be_sent_holds_the_bytes_of_its_file_objects(path: Path) -> None:
+    job = Job(io.BytesIO(path.read_bytes()), "Sharp?", reference=memoryview(path.read_bytes()))
+    sent = pickle.loads(pickle.dumps(job.picklable()))
+    assert (sent.name, sent.query) == ("<file object>", "Sharp?")
+    assert np.array_equal(load(sent.image).pixels, PIXELS)
+    assert np.array_equal(load(sent.reference).pixels, PIXELS)
+
+
+def test_an_estimate_takes_images_of_every_kind(path: Path) -> None:
+    config = Config(summarizer=StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9"))
+    found = estimate(config, [Job(image) for image in every_kind(path).values()])
+    assert (found.questions, found.images, found.refused) == (9, 9, [])
+    (alone,), (many,) = estimate(config, [Job(path)]).stages, found.stages
+    assert many.image_tokens == 9 * alone.image_tokens
+    assert "uint8" in estimate(config, [Job(PIXELS.astype(int))]).refused[0]
+
+
+def test_results_are_assessments_unless_postprocessed(path: Path) -> None:
+    ((job, outcome),) = judge_many(AgenticIQA.offline(), [str(path)], workers=1)
+    assert isinstance(outcome, Assessment)
+    assert job.name == outcome.image.source == str(path)
