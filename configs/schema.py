@@ -3,7 +3,7 @@
 import os
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -168,6 +168,7 @@ def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
         return f"{where}: {message}"
     section: type[BaseModel] = Config
     for part in location[:-1]:
-        inner = section.model_fields[str(part)].annotation
-        section = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else section
+        annotation = section.model_fields[str(part)].annotation
+        for inner in (annotation, *get_args(annotation)):  # a section, or one that may be null
+            section = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else section
     return f"unknown key {where!r}, known are {', '.join(section.model_fields)}"

@@ -35,12 +35,11 @@ def test_the_shipped_default_is_offline_everywhere() -> None:
 
 
 def test_the_shipped_default_says_only_what_the_models_defaults_say() -> None:
-    """But for the lengths and the planner's top_p, which are its own."""
+    """But for the planner's top_p, and the length of the summarizer's and the judge's answers, which are their own."""
     shipped, bare = load_config(), Config()
-    loosened = {"max_tokens": 2048, "top_p": None}
-    assert shipped.model_copy(
-        update={stage: getattr(shipped, stage).model_copy(update=loosened) for stage in STAGES}
-    ) == bare.model_copy(update={stage: getattr(bare, stage).model_copy(update=loosened) for stage in STAGES})
+    own = {"planner": {"top_p": 0.1}, "summarizer": {"max_tokens": 512}, "replan": {"max_tokens": 512}}
+    changed = {stage: getattr(bare, stage).model_copy(update=settings) for stage, settings in own.items()}
+    assert shipped == bare.model_copy(update=changed)
 
 
 def test_the_shipped_default_has_no_key_and_no_address_in_it() -> None:
@@ -131,6 +130,18 @@ def test_a_wrong_value_is_told_with_its_place(tmp_path: Path, text: str, where: 
 def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "attempts: 0\nplanner:\n  timeout: 0\nspeed: 3"))
     assert all(part in message for part in ("attempts", "planner.timeout", "'speed'"))
+
+
+def test_the_papers_fusion_can_be_configured_and_a_negative_one_cannot(tmp_path: Path) -> None:
+    fusion = load_config(write(tmp_path, "fusion: {eta: 0, model_error: 0}")).fusion
+    assert (fusion.eta, fusion.model_error) == (0, 0)
+    for name in ("eta", "model_error"):
+        assert f"fusion.{name}" in refusal(write(tmp_path, f"fusion: {{{name}: -0.1}}"))
+
+
+def test_an_unknown_key_of_a_section_that_may_be_null_is_told_with_its_own_keys(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, "planner: {price: {input: 1, outptu: 2}}"))
+    assert "unknown key 'planner.price.outptu', known are input, output" in message
 
 
 @pytest.mark.parametrize("text", ["planner: [", "a: b: c", "\t- x", "!!python/object/apply:os.system ['true']"])

@@ -282,6 +282,19 @@ def test_the_evidence_is_serialised_as_the_documents_have_it() -> None:
     assert evidence.scores == [2.6]
 
 
+def test_a_rating_is_made_of_the_overall_scores_of_each_region_and_of_all_where_there_are_none() -> None:
+    scores = {
+        "sky": {"Overall": ("NIQE", 4.0), "Overall 2": ("PIQE", 3.0), "Noise": ("NOISE-SIGMA", 1.0)},
+        "car": {"Blurs": ("GMSD", 2.0), "Noise": ("NOISE-SIGMA", 1.0)},
+        "sea": {"Overall": ("NIQE", 5.0)},
+    }
+    found = ExecutorOutput.model_validate({"quality_scores": scores})
+    assert found.overall_scores == [4.0, 3.0, 2.0, 1.0, 5.0]
+    assert found.overall_mean == 3.0
+    assert found.scores == [4.0, 3.0, 1.0, 2.0, 1.0, 5.0]
+    assert (ExecutorOutput().overall_scores, ExecutorOutput().overall_mean) == ([], None)
+
+
 @pytest.mark.parametrize(
     ("fields", "empty"),
     [

@@ -1,6 +1,5 @@
 """What a run will cost: the estimate is what the very run then asks, and changes with what a run depends on."""
 
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +11,12 @@ from PIL import Image
 
 from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
+from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.batch.cost import SECTIONS, Estimate, StageEstimate, estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.text_tokens import text_tokens
 from agenticiqa.programs.batch.typical_calls import EXPLANATION, FOUND, REASON
-from agenticiqa.programs.tools import toolbox
 from support.fake_server import Body, Server, bad_json, by_stage, fake_server, field_of, text_of
-from support.golden_requests import all_signatures
 from support.judging import ALL, LOGS, locate, pairs, plan, select
 from support.ladders import scene
 
@@ -38,8 +35,6 @@ FIELDS = {
     "answering": "answer",
     "replan": "decision",
 }
-GOLDEN = Path(__file__).parents[1] / "stages" / "golden"  # the prompts of all stages
-O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # GPT-4o's vocabulary, in the file that tiktoken keeps it in
 SEEING = {"planner", "distortion detection", "distortion analysis", "scoring"}
 
 
@@ -346,89 +341,3 @@ def test_with_rules_that_plan_no_run_asks_more_than_the_most(query: str, replans
     most = {name: row.calls_at_most for name, row in stages(estimate(config, [Job(photo, query)])).items()}
     asked = {name: len(server.of(field)) for name, field in FIELDS.items()}
     assert {name: count for name, count in asked.items() if count} == most
-
-
-# Images: the examples and tables of the providers' own pages.
-
-
-@pytest.mark.parametrize(
-    ("backend", "size", "tokens"),
-    [
-        ("openai.gpt-4o", (1024, 1024), 765),
-        ("openai.gpt-4o", (2048, 4096), 1105),
-        ("openai.gpt-4o-mini", (512, 512), 2833 + 5667),
-        ("openai.gpt-5-chat-latest", (512, 512), 70 + 140),
-        ("openai.o3-2025-04-16", (512, 512), 75 + 150),
-        ("openai.o4-mini", (1800, 2400), 2498),  # 1452 patches of 1.72
-        ("openai.gpt-5.4", (1024, 1024), 1229),
-        ("openai.gpt-5.4", (2048, 2048), 3000),
-        ("anthropic.claude-sonnet-4-20250514", (200, 200), 64),
-        ("anthropic.claude-sonnet-4-5", (1920, 1080), 1560),
-        ("anthropic.claude-3-5-sonnet-20241022", (2000, 1500), 1564),
-        ("anthropic.claude-sonnet-4-6", (1075, 1520), 33 * 47),
-        ("anthropic.claude-opus-4-7", (1920, 1080), 2691),
-        ("anthropic.claude-opus-4-8", (3840, 2160), 4784),
-        ("google.gemini-2.5-flash", (384, 384), 258),
-        ("google.gemini-2.5-flash", (960, 540), 6 * 258),
-        ("google.gemini-3-flash-preview", (960, 540), 1120),
-        ("vllm.qwen2.5-vl-7b", (560, 280), 20 * 10),
-        ("ollama.qwen2.5vl", (10, 10), 4),
-    ],
-)
-def test_images_cost_what_the_providers_publish(backend: str, size: Size, tokens: int) -> None:
-    assert image_tokens(backend, size) == tokens
-
-
-BACKENDS = [
-    "openai.gpt-4o",
-    "openai.gpt-4.1-nano",
-    "openai.gpt-5.5",
-    "openai.not-yet-known",
-    "anthropic.claude-haiku-4-5",
-    "anthropic.claude-opus-5",
-    "google.gemini-2.0-flash",
-    "vllm.some-vl",
-    "llamacpp.some-vl",
-]
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_an_image_on_its_side_costs_the_same(backend: str) -> None:
-    for size in ((640, 480), (4032, 3024), (3000, 400), (1, 1), (20000, 3)):
-        assert image_tokens(backend, size) == image_tokens(backend, size[::-1]) > 0
-
-
-@pytest.mark.parametrize(("backend", "most"), [("anthropic.claude-haiku-4-5", 1568), ("gguf./m.gguf", 4096)])
-def test_no_image_costs_more_than_the_budget(backend: str, most: int) -> None:
-    sizes = [(side, int(side * share)) for side in range(1200, 9000, 487) for share in (1.0, 0.75, 0.4)]
-    tokens = [image_tokens(backend, size) for size in sizes]
-    assert max(tokens) <= most
-    assert min(tokens[len(tokens) // 2 :]) > 0.8 * most
-
-
-def test_a_size_within_the_limit_is_left_alone() -> None:
-    assert within((640, 480), 640) == within((640, 480), None) == (640, 480)
-    assert within((4000, 3000), 1000) == (1000, 750)
-    assert within((3, 9000), 900) == (1, 900)
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("It is", 2), ("compression", 2), ("0.8912", 4), ('{"a": [1]}', 6), ("画质", 2)]
-)
-def test_words_figures_and_marks_are_counted_as_tokens(text: str, tokens: int) -> None:
-    assert text_tokens(text) == tokens
-
-
-def test_the_prompts_are_counted_as_a_tokenizer_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = importlib.util.find_spec("litellm")
-    folder = Path(package.origin or "").parent / "litellm_core_utils" / "tokenizers" if package else Path()
-    if not (folder / O200K).is_file():
-        pytest.skip("no tokenizer at hand: litellm, which ships one, is not installed")
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
-    encode = pytest.importorskip("tiktoken").get_encoding("o200k_base").encode
-    prompts = {path.stem: path.read_text(encoding="utf-8") for path in GOLDEN.glob("*.txt")}
-    assert len(prompts) >= len(all_signatures())
-    shares = {name: text_tokens(text) / len(encode(text)) for name, text in prompts.items()}
-    assert {name: share for name, share in shares.items() if not 0.93 < share < 1.07} == {}
-    tools = "\n".join(card.line() for card in toolbox().values())
-    assert 0.85 < text_tokens(tools) / len(encode(tools)) < 1.05
