@@ -1,11 +1,11 @@
-"""From a metric's own scale to 1..5 (higher is better): five-parameter logistic curves with their provenance.
+"""Calibration: five-parameter logistic curves from a metric's own scale to 1..5, higher is better.
 
-The curve is the standard form of Sheikh et al. 2006 (the paper's Eq. 6 prints it without the ``1 +``, with which nine
-of its tools would be constant)::
+The curve is the standard form of Sheikh et al. 2006::
 
     beta1 * (1/2 - 1 / (1 + exp(beta2 * (x - beta3)))) + beta4 * x + beta5, clipped to [1, 5]
 
-A curve that turns round inside the metric's range would call a worse image better, so it is refused by name.
+(The paper's Eq. 6 prints it without the ``1 +``, which would make nine of its tools constant.) A curve that is not
+monotone over the metric's range would rate a worse image higher, so it is refused by name.
 """
 
 import os
@@ -33,14 +33,14 @@ HEADER = """\
 
 @dataclass(frozen=True)
 class Calibration:
-    """One tool's curve. ``fitted_on`` says where the numbers come from: data set, n, date, residual, SRCC."""
+    """One tool's curve. ``fitted_on`` says what it was fitted on: data set, n, date, residual, SRCC."""
 
     betas: Betas
     raw_range: tuple[float, float]
     fitted_on: str
 
     def __call__(self, raw: float) -> float:
-        """The score in [1, 5] of a raw value; values beyond the range count as its end."""
+        """The score in [1, 5] of a raw value; values outside ``raw_range`` are clipped to it first."""
         return float(np.clip(logistic5(np.clip(raw, *self.raw_range), self.betas), 1.0, 5.0))
 
     def is_monotone(self) -> bool:

@@ -6,38 +6,13 @@ from importlib import import_module
 from typing import Any
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools import ranking
 from agenticiqa.programs.tools.calibration import Calibration, usable
 from agenticiqa.programs.tools.srcc_table import measured
 from agenticiqa.programs.tools.tool import Tool, find_tool
 
-# The metrics, by the name of their file in metrics/. Which tool is chosen for a distortion is decided by the measured
-# table (``srcc_table``); of equals the first one here is taken.
-METRICS = (
-    # full-reference
-    "fr_fusion",
-    "haarpsi",
-    "fsim",
-    "mdsi",
-    "ssimulacra2",
-    "gmsd",
-    "deep_sim",
-    "vif",
-    "ms_ssim",
-    "ssim",
-    "psnr",
-    # no-reference
-    "learned_iqa",
-    "niqe",
-    "brisque",
-    "piqe",
-    "blur_extent",
-    "edge_sharpness",
-    "noise_sigma",
-    "blockiness",
-    "exposure_error",
-    "colorfulness",
-    "rms_contrast",
-)
+# The metrics by the names of their functions, which are those of their files in metrics/.
+METRICS = tuple(name for name in vars(ranking) if not name.startswith("_"))
 
 
 def _tool(metric: str) -> Tool:
@@ -55,7 +30,7 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, To
     there is no such profile or metric, or no tool with a usable curve.
     """
     tools: dict[str, Tool] = {}
-    if pyiqa:  # first, since whoever lists them prefers them
+    if pyiqa:  # first: a metric that is listed is preferred
         from agenticiqa.programs.tools.pyiqa import pyiqa_tool
 
         for name in pyiqa:

@@ -1,12 +1,12 @@
-"""Distortions made on purpose: 22 kinds in five levels each, from slight to extreme, for tests, training and study.
+"""Synthetic distortions: 22 kinds in five levels each, from slight to extreme, for tests, training and studies.
 
 >>> from agenticiqa.programs.tools.distort import KINDS, distort
 >>> worse = distort(pixels, "motion_blur", 3)  # doctest: +SKIP
 >>> KINDS["motion_blur"].category
 'Blurs'
 
-The levels 1 to 5 are meant as slight, moderate, visible at a glance, severe and extreme, alike over the kinds as far as
-one table can make them so: WebP ends at "severe", and what a level does to an image depends on the image.
+The levels 1 to 5 stand for slight, moderate, visible at a glance, severe and extreme, as equal over the kinds as one
+table can make them: WebP ends at "severe", and how visible a level is depends on the image.
 """
 
 import io
@@ -35,7 +35,7 @@ class Kind:
     """One kind of distortion: the category it belongs to, what it does, and how strong its five levels are.
 
     ``apply`` takes float64 RGB in 0..255 of shape (H, W, 3), the strength of the level and a generator of random
-    numbers, and gives values of the same shape, which may lie outside 0..255.
+    numbers, and returns values of the same shape, which may lie outside 0..255.
     """
 
     category: Distortion
@@ -45,11 +45,11 @@ class Kind:
 
 
 def distort(pixels: RGB, kind: str, level: int, *, seed: int = 0) -> RGB:
-    """The image with one distortion of KINDS at level 1 (slight) to 5 (extreme); level 0 gives a copy of it.
+    """The image with one distortion of KINDS at level 1 (slight) to 5 (extreme); level 0 returns a copy.
 
-    ``pixels`` is uint8 RGB of shape (H, W, 3) and any size, and so is what comes back. ``seed`` picks what the kind
-    leaves to chance: the noise, the direction of a motion, the hue of a cast. It is the same draw at every level, so
-    that a higher level is more of the same, and the same arguments always give the same bytes.
+    ``pixels`` is uint8 RGB of shape (H, W, 3) and any size, and so is the result. ``seed`` decides what is random in a
+    kind: the noise, the direction of a motion, the hue of a cast. It is the same draw at every level, so that a higher
+    level is more of the same distortion, and the same arguments always return the same bytes.
 
     Raises ToolError for an unknown kind or level, for anything that is not such an image, and for one that a format
     cannot hold (WebP ends at 16,383 pixels a side).
@@ -71,7 +71,7 @@ def gaussian_blur(rgb: Values, sigma: float, rng: np.random.Generator) -> Values
 
 
 def motion_blur(rgb: Values, length: float, rng: np.random.Generator) -> Values:
-    """The mean along a straight path of ``length`` pixels in a random direction."""
+    """The mean along a straight line of ``length`` pixels in a random direction."""
     angle = rng.uniform(0, math.pi)
     steps = np.linspace(-length / 2, length / 2, 4 * math.ceil(length) + 1)
     return _convolve(rgb, np.stack([steps * math.sin(angle), steps * math.cos(angle)]))
@@ -93,7 +93,7 @@ def low_resolution(rgb: Values, factor: float, rng: np.random.Generator) -> Valu
 
 
 def pixelate(rgb: Values, side: float, rng: np.random.Generator) -> Values:
-    """Squares of ``side`` pixels of one colour each, the mean of what they cover."""
+    """Squares of ``side`` pixels of one color each, the mean of the pixels that they cover."""
     height, width = rgb.shape[:2]
     rows, columns = (np.arange(0, length, int(side)) for length in (height, width))
     sums = np.add.reduceat(np.add.reduceat(rgb, rows, axis=0), columns, axis=1)
@@ -102,7 +102,7 @@ def pixelate(rgb: Values, side: float, rng: np.random.Generator) -> Values:
 
 
 def white_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
-    """Gaussian noise of a standard deviation in grey levels, drawn for each pixel and channel."""
+    """Gaussian noise of a standard deviation in gray levels, drawn for each pixel and channel."""
     return rgb + sigma * rng.standard_normal(rgb.shape)
 
 
@@ -114,12 +114,12 @@ def impulse_noise(rgb: Values, share: float, rng: np.random.Generator) -> Values
 
 
 def speckle_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
-    """Grain that multiplies the brightness: dark parts keep clean. ``sigma`` is a share of the value."""
+    """Grain that multiplies the brightness: dark parts stay clean. ``sigma`` is a share of the value."""
     return rgb * (1 + sigma * rng.standard_normal(rgb.shape[:2])[..., None])
 
 
 def chroma_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
-    """Blotches of colour about two pixels wide that leave the luma alone, as small sensors make them in the dark."""
+    """Blotches of color about two pixels wide without any change of luma, as of small sensors in the dark."""
     colors = scipy.ndimage.gaussian_filter(rng.standard_normal(rgb.shape), (0.8, 0.8, 0))
     colors *= 1 / max(colors.std(), 1e-9)
     return rgb + sigma * (colors - _luma(colors))
@@ -167,13 +167,13 @@ def scale_contrast(rgb: Values, gain: float, rng: np.random.Generator) -> Values
 
 
 def scale_color(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
-    """Distances from grey of the same luma times ``gain``: 0 is grey."""
-    grey = _luma(rgb)
-    return grey + (rgb - grey) * gain
+    """Distances from gray of the same luma times ``gain``: 0 is gray."""
+    gray = _luma(rgb)
+    return gray + (rgb - gray) * gain
 
 
 def color_cast(rgb: Values, strength: float, rng: np.random.Generator) -> Values:
-    """The light of a coloured lamp: gains per channel, off 1 by up to ``strength`` towards a random hue."""
+    """The light of a colored lamp: gains per channel that differ from 1 by up to ``strength``, of a random hue."""
     hue = rng.uniform(0, 2 * math.pi)
     gains = 1 + strength * np.cos(hue + np.array([0, 2, 4]) * math.pi / 3)
     return rgb * (gains / (gains @ LUMA_WEIGHTS))
@@ -192,7 +192,7 @@ KINDS: dict[str, Kind] = {
     "white_noise": Kind("Noise", "Gaussian noise in every channel", (4, 9, 16, 28, 45), white_noise),
     "impulse_noise": Kind("Noise", "salt and pepper", (0.003, 0.01, 0.03, 0.07, 0.15), impulse_noise),
     "speckle_noise": Kind("Noise", "grain in the bright parts", (0.04, 0.08, 0.15, 0.26, 0.45), speckle_noise),
-    "chroma_noise": Kind("Noise", "blotches of colour", (7, 13, 22, 36, 60), chroma_noise),
+    "chroma_noise": Kind("Noise", "blotches of color", (7, 13, 22, 36, 60), chroma_noise),
     "jpeg": Kind("Compression", "JPEG", (60, 35, 20, 12, 6), jpeg),
     "jpeg2000": Kind("Compression", "JPEG 2000", (16, 28, 48, 80, 130), jpeg2000),
     "webp": Kind("Compression", "WebP", (50, 25, 10, 4, 0), webp),
@@ -202,11 +202,11 @@ KINDS: dict[str, Kind] = {
     "brighten": Kind("Brightness change", "overexposure", (1.15, 1.35, 1.7, 2.2, 3.0), scale_light),
     "low_contrast": Kind("Contrast", "flat tones", (0.8, 0.6, 0.45, 0.3, 0.15), scale_contrast),
     "high_contrast": Kind("Contrast", "hard tones with clipped ends", (1.25, 1.55, 2.0, 2.8, 4.5), scale_contrast),
-    "desaturate": Kind("Color distortions", "faded colours, grey at last", (0.8, 0.6, 0.4, 0.2, 0), scale_color),
-    "oversaturate": Kind("Color distortions", "gaudy colours", (1.35, 1.75, 2.3, 3.2, 5), scale_color),
-    "color_cast": Kind("Color distortions", "light of one colour", (0.05, 0.1, 0.18, 0.3, 0.5), color_cast),
+    "desaturate": Kind("Color distortions", "faded colors, gray at last", (0.8, 0.6, 0.4, 0.2, 0), scale_color),
+    "oversaturate": Kind("Color distortions", "gaudy colors", (1.35, 1.75, 2.3, 3.2, 5), scale_color),
+    "color_cast": Kind("Color distortions", "light of one color", (0.05, 0.1, 0.18, 0.3, 0.5), color_cast),
     "oversharpen": Kind("Sharpness", "unsharp mask with halos", (0.7, 1.3, 2.2, 3.6, 6), oversharpen),
-    "pixelate": Kind("Spatial distortions", "squares of one colour", (2, 3, 5, 8, 12), pixelate),
+    "pixelate": Kind("Spatial distortions", "squares of one color", (2, 3, 5, 8, 12), pixelate),
 }
 
 

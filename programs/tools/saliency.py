@@ -1,4 +1,4 @@
-"""What stands out in an image: the subject's mask by U2-Net small, and the boxes of subject and background from it.
+"""Saliency: the mask of an image's subject by U2-Net small, and from it the boxes of subject and background.
 
 X. Qin, Z. Zhang, C. Huang, M. Dehghan, O. R. Zaiane, M. Jagersand, "U2-Net: Going deeper with nested U-structure for
 salient object detection", Pattern Recognition 106 (2020). The network is the authors' u2netp as an ONNX file of 4.6 MB.
@@ -19,12 +19,12 @@ from agenticiqa.signatures.types import Box
 
 NETWORK = Path(__file__).with_name("u2netp.onnx")
 SHA256 = "309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8"
-FUSED = "1959"  # the name of the mask that is made of the six side outputs
+FUSED = "1959"  # the network's output that fuses its six side outputs
 SIDE = 320  # pixels: what the network was trained on, whatever the image's shape
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, of red, green, blue in 0..1
 
 SUBJECT_FROM = 0.5
-LEAST_SUBJECT = 0.005  # of the image: less is a speck, not what the photo is about
+LEAST_SUBJECT = 0.005  # of the image: a smaller part is a speck
 COMPANION = 0.25  # of the largest part: a smaller part does not belong to the subject
 BACKGROUND_BELOW = 0.2
 LEAST_BACKGROUND = 0.25  # of the image
@@ -34,7 +34,7 @@ Mask = NDArray[np.float32]
 
 
 def saliency(image: LoadedImage) -> Mask:
-    """How much each part of an image stands out: float32 of shape (320, 320), 0..1, over the whole image.
+    """How salient each part of an image is: float32 of shape (320, 320), 0..1, over the whole image.
 
     Computed once per loaded image. Raises ToolError when the network's file is damaged.
     """
@@ -42,7 +42,10 @@ def saliency(image: LoadedImage) -> Mask:
 
 
 def predict(pixels: RGB) -> Mask:
-    """The saliency of an image, uint8 RGB of shape (H, W, 3) and any size. Bit for bit the same each time."""
+    """The saliency of an image, uint8 RGB of shape (H, W, 3) and any size. The same bits each time.
+
+    Raises ToolError for another array, and when the network's file is damaged.
+    """
     check_image(pixels)
     small = Image.fromarray(pixels).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     scaled = np.asarray(small, dtype=np.float32)
@@ -55,7 +58,7 @@ def predict(pixels: RGB) -> Mask:
 
 
 def subject_box(seen: Mask, size: tuple[int, int]) -> Box | None:
-    """The box around the subject in an image of ``size`` (width, height); ``None`` when nothing stands out.
+    """The box around the subject in an image of ``size`` (width, height); ``None`` when nothing is salient.
 
     The largest connected part with a saliency of at least 0.5, together with parts of at least a quarter of its area:
     two people side by side are one subject.
@@ -72,7 +75,7 @@ def subject_box(seen: Mask, size: tuple[int, int]) -> Box | None:
 def background_box(seen: Mask, size: tuple[int, int]) -> Box | None:
     """The largest rectangle beside the subject in an image of ``size`` (width, height).
 
-    ``None`` when it is less than a quarter of the image, or when there is no subject to tell it from.
+    ``None`` when it is less than a quarter of the image, or when there is no subject.
     """
     if subject_box(seen, size) is None:
         return None

@@ -1,4 +1,4 @@
-"""How well each tool was measured to follow each category of distortion: the table that tools are chosen by."""
+"""The table that tools are chosen by: how well each tool follows each category of distortion, measured as SRCC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ TABLE = "tool_table.yaml"
 
 @dataclass(frozen=True)
 class Agreement:
-    """SRCC with the level or the opinion, positive where the tool moves as its card says, over ``n`` images."""
+    """SRCC with the level or the opinion over ``n`` images, positive where the tool's direction is the stated one."""
 
     srcc: float
     n: int
@@ -21,7 +21,7 @@ class Agreement:
 
 @cache
 def measured() -> Mapping[str, Mapping[str, Agreement]]:
-    """By tool and category: the mean of the table's sources, and how many images there were in all of them."""
+    """By tool and category: the mean SRCC of the table's sources, and the number of images in all of them."""
     table = yaml.safe_load((resources.files("agenticiqa.configs") / TABLE).read_text(encoding="utf-8"))
     result: dict[str, dict[str, Agreement]] = {}
     for category, tools in table["categories"].items():

@@ -11,7 +11,7 @@ from agenticiqa.programs.tools.numerics.weights import read_checked
 
 
 def run_network(file: Path, sha256: str, output: str, given: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One named output of a network with one input; only what leads to it is computed.
+    """One named output of a network with one input; only the layers that lead to it are computed.
 
     Raises ToolError when the file is missing or its sha256 is not the given one.
     """

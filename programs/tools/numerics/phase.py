@@ -1,4 +1,4 @@
-"""Phase congruency: where an image's Fourier components agree in phase, as they do at edges, lines and corners."""
+"""Phase congruency: where an image's Fourier components agree in phase, as at edges, lines and corners."""
 
 import math
 from functools import lru_cache
@@ -22,9 +22,10 @@ NOISE_OVERESTIMATE = 1.7
 def phase_congruency(planes: list[Plane32]) -> list[Plane32]:
     """Phase congruency of each plane, all of one shape (H, W) with sides of at least 2: maps of that shape in 0..1.
 
-    Unlike a gradient it does not depend on contrast. Measured with log-Gabor filters, less what noise would give
-    (Kovesi, "Image features from phase congruency", Videre 1(3), 1999), in the setting of the FSIM paper: four
-    scales from a wavelength of 6 pixels in octaves, four orientations. A flat plane has none anywhere.
+    Unlike a gradient it does not depend on contrast. Measured with log-Gabor filters, less the estimated response to
+    noise, in the setting of the FSIM paper: four scales in octaves from a wavelength of 6 pixels, four orientations. A
+    flat plane has none anywhere.
+    Source: Kovesi, "Image features from phase congruency", Videre 1(3), 1999.
     """
     radial, angular, noise_gains = _log_gabor(planes[0].shape)
     result = []

@@ -1,4 +1,4 @@
-"""What a picture coded with wavelets loses when packets do not arrive, as JPEG 2000 over a fading channel."""
+"""The loss of an image coded with wavelets when packets are lost, as JPEG 2000 over a fading channel."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ def coarsen(rgb: Values, share: float, rng: np.random.Generator) -> Values:
     """Cut bit planes from a share of the finest code blocks and from fewer of the coarser ones.
 
     (H, W, C) in, the same out, for any size. A block that is hit keeps the bit planes above a random one, or none of
-    them. What is hit at one share is hit at every greater one; the coarsest image always arrives.
+    them. A block that is hit at one share is hit at every greater one; the coarsest image always arrives.
     """
     return _merge(rgb, SCALES, share, rng)
 

@@ -1,1 +1,1 @@
-"""What several metrics and the detector of distortions measure."""
+"""Statistics of an image that several metrics and the detector of distortions use."""

@@ -1,4 +1,4 @@
-"""A metric is added as CONTRIBUTING says: by its file, its line in the catalog, and the measured tables.
+"""A metric is added as CONTRIBUTING says: by its file, its line in the ranking, and the measured tables.
 
 Done to a copy of the package, which is then asked from outside like any user's.
 """
@@ -48,6 +48,7 @@ TOOL = Tool(
     map_end=1.0,
 )
 '''
+LINE = "from agenticiqa.programs.tools.metrics.dark_share import dark_share as dark_share\n"
 CURVE = '  DARK-SHARE: {betas: [0, 0, 0, -4, 5], raw_range: [0.0, 1.0], fitted_on: "by hand, n=0"}\n'
 ROW = "    DARK-SHARE: {by_hand: {srcc: 0.99, n: 10}}\n"
 
@@ -99,9 +100,9 @@ def add_line(file: Path, after: str, line: str) -> None:
     file.write_text("".join([*lines[: at + 1], line, *lines[at + 1 :]]), encoding="utf-8")
 
 
-def test_a_metric_is_added_by_its_file_a_line_of_the_catalog_and_the_tables(package: Path, examples: Path) -> None:
+def test_a_metric_is_added_by_its_file_a_line_of_the_ranking_and_the_tables(package: Path, examples: Path) -> None:
     (package / "programs/tools/metrics/dark_share.py").write_text(METRIC, encoding="utf-8")
-    add_line(package / "programs/tools/catalog.py", '    "rms_contrast",', '    "dark_share",\n')
+    add_line(package / "programs/tools/ranking.py", "from", LINE)
     add_line(package / "configs/calibration/default.yaml", "tools:", CURVE)
     add_line(package / "configs/tool_table.yaml", "  Brightness change:", ROW)
 
