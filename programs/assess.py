@@ -172,19 +172,19 @@ class AgenticIQA(dspy.Module):
         record, history, feedback, plan = RunRecord(), list[str](), "", None
         while True:
             planning = call(self.planner, image=image, query=query, reference=reference, feedback=feedback)
-            planned = yield from record.timed("plan", planning)
+            planned = yield from record.timed("planner", planning)
             if planned.plan == plan:
                 progress.unchanged_plan()
                 break
             plan, iteration = planned.plan, len(history)
-            progress.planned(plan, record.seconds["plan"])
+            progress.planned(plan, record.seconds["planner"])
             executing = call(self.executor, image=image, query=query, plan=plan, reference=reference)
-            evidence = (yield from record.timed("execute", executing)).evidence
+            evidence = (yield from record.timed("executor", executing)).evidence
             summarizing = call(
                 self.summarizer, image=image, query=query, plan=plan, evidence=evidence, reference=reference
             )
             doubting = self.replan.verdict(query, plan, evidence, iteration, limit)
-            summarized, verdict = yield from together(record.timed("summarize", summarizing), doubting)
+            summarized, verdict = yield from together(record.timed("summarizer", summarizing), doubting)
             deciding = call(
                 self.replan,
                 plan=plan,
@@ -229,7 +229,7 @@ class AgenticIQA(dspy.Module):
             summarizer_result=result,
             iteration_count=len(history),
             replan_history=history,
-            retries=record.rejected_answers,
+            rejected_answers=record.rejected_answers,
             timings_ms=record.timings_ms,
             image=image,
             reference=reference,

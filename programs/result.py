@@ -83,7 +83,7 @@ class Assessment(dspy.Prediction):
     summarizer_result: SummarizerOutput
     iteration_count: int
     replan_history: list[str]
-    retries: dict[str, list[str]]
+    rejected_answers: dict[str, list[str]]
     usage: dict[str, dict[str, Any]]
     usage_by_stage: dict[str, dict[str, Any]]
     timings_ms: dict[str, float]
@@ -115,7 +115,7 @@ class Assessment(dspy.Prediction):
             "iteration_count": self.iteration_count,
             "replan_history": self.replan_history,
             "backend": self.backend,
-            "retries": self.retries,
+            "rejected_answers": self.rejected_answers,
             "usage": self.usage,
             "usage_by_stage": self.usage_by_stage,
             "timings_ms": {stage: round(ms, 1) for stage, ms in self.timings_ms.items()},

@@ -48,7 +48,7 @@ class GepaAdapter(dspy.Module):
             quality_score=result.quality_score,
             evidence=result.executor_evidence,
             expectation=sum(int(level) * p for level, p in probabilities.items()) or None,
-            rejected_answers=result.retries,
+            rejected_answers=result.rejected_answers,
             failure=None if result.quality_score is not None else result.quality_reasoning,
         )
 

@@ -35,10 +35,10 @@ BILL_SCHEMAS = frozenset({"openai", "anthropic", "google"})
 
 SECTIONS = {  # the section of the configuration that each stage reads
     "planner": "planner",
-    "localisation": "executor",
-    "distortion detection": "executor",
-    "distortion analysis": "executor",
-    "tool selection": "executor",
+    "localization": "executor",
+    "distortion_detection": "executor",
+    "distortion_analysis": "executor",
+    "tool_selection": "executor",
     "scoring": "summarizer",
     "answering": "summarizer",
     "replan": "replan",
@@ -176,7 +176,7 @@ def _steps(config: Config, shelf: Shelf, query: str, reference: bool) -> dict[st
     else:
         rounds = [set(askings)]
     turns = {stage: sum(stage in stages for stages in rounds) for stage in SECTIONS}
-    turns["replan"] = min(turns["distortion analysis"], replans)  # all doubts come of the analysis
+    turns["replan"] = min(turns["distortion_analysis"], replans)  # all doubts come of the analysis
     steps = {}
     for stage, section in ((stage, section_of(config, stage)) for stage in SECTIONS if turns[stage]):
         if not section.is_offline:

@@ -102,26 +102,26 @@ def typical_askings(
     }
     if unplaced:
         corners = [{"region": region, "box": [252, 131, 748, 806]} for region in unplaced]
-        asking["localisation"] = Asking(
+        asking["localization"] = Asking(
             LocateRegions, {"regions": _json(unplaced)}, _json({"location": {"regions": corners}})
         )
     if flags.distortion_detection:
         found = [{"region": region, "distortions": names} for region, names in wanted.items()]
-        asking["distortion detection"] = Asking(
+        asking["distortion_detection"] = Asking(
             DetectDistortions,
             {"query": query, "query_scope": _json(plan.regions), "boxes": where},
             _json({"detection": {"distortion_set": found}}),
         )
     if flags.distortion_analysis and pairs:
         rows = [{"region": r, "type": name, **_seen()} for r, name in pairs]
-        asking["distortion analysis"] = Asking(
+        asking["distortion_analysis"] = Asking(
             AnalyzeDistortions,
             {"query": query, "distortion_set": asked, "boxes": where},
             _json({"analysis": {"distortion_analysis": rows}}),
         )
     if flags.tool_selection and pairs and not (plan.tools and flags.tool_execution):
         chosen = [{"region": r, "distortion": name, "tool": _tool(name, cards)} for r, name in pairs]
-        asking["tool selection"] = Asking(
+        asking["tool_selection"] = Asking(
             SelectTools,
             {"available_tools": shelf.fitting_lines[reference], "distortion_set": asked},
             _json({"selection": {"selected_tools": chosen}}),

@@ -97,7 +97,7 @@ def _detected(told: Event) -> list[Row]:
     return [("detected", line("; ".join(_listed(told["distortions"]))))]
 
 
-def _analysed(told: Event) -> list[Row]:
+def _analyzed(told: Event) -> list[Row]:
     return _labelled(
         "severity",
         [
@@ -180,7 +180,7 @@ DRAWN: dict[str, Callable[[Event], list[Row]]] = {
     "planned": _planned,
     "located": _located,
     "detected": _detected,
-    "analysed": _analysed,
+    "analyzed": _analyzed,
     "selected": _selected,
     "measured": _measured,
     "scored": _scored,

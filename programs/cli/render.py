@@ -55,10 +55,10 @@ def card(row: dict[str, Any]) -> Panel:
     """A result (as its JSON) as a readable card: the answer, its reason, and the evidence."""
     parts: list[Any] = [_answer(row), Text(row["quality_reasoning"])]
     evidence = row["executor_evidence"]
-    analysed = [(region, item) for region, items in (evidence["distortion_analysis"] or {}).items() for item in items]
-    if analysed:
+    analyzed = [(region, item) for region, items in (evidence["distortion_analysis"] or {}).items() for item in items]
+    if analyzed:
         table = _table("distortion", "severity", "seen or measured")
-        for region, item in analysed:
+        for region, item in analyzed:
             name = item["type"] if region == "Global" else f"{item['type']} in {region}"
             table.add_row(escape(name), item["severity"], escape(item["explanation"]))
         parts.append(table)

@@ -18,7 +18,7 @@ class Analyst(Stage[Analyzed]):
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()
         self.ask: CheckedPredict[Analysis] = CheckedPredict(
-            AnalyzeDistortions, stage="distortion analysis", backend=backend, attempts=attempts
+            AnalyzeDistortions, stage="distortion_analysis", backend=backend, attempts=attempts
         )
 
     def steps(

@@ -18,7 +18,7 @@ class Detector(Stage[Detected]):
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()
         self.ask: CheckedPredict[Detection] = CheckedPredict(
-            DetectDistortions, stage="distortion detection", backend=backend, attempts=attempts
+            DetectDistortions, stage="distortion_detection", backend=backend, attempts=attempts
         )
 
     def steps(

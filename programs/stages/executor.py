@@ -103,7 +103,7 @@ class Executor(Stage[Executed]):
         if unplaced and self.locate is not None:
             # The reference shows the same scene undistorted, so regions are easier to find in it.
             image = work.reference or work.image
-            located = yield from work.attempt("localisation", call(self.locate, image=image, regions=unplaced))
+            located = yield from work.attempt("localization", call(self.locate, image=image, regions=unplaced))
             if located:
                 work.boxes |= located.boxes
                 work.remarks += located.remarks

@@ -18,7 +18,7 @@ class Locator(Stage[Located]):
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()
         self.ask: CheckedPredict[Location] = CheckedPredict(
-            LocateRegions, stage="localisation", backend=backend, attempts=attempts
+            LocateRegions, stage="localization", backend=backend, attempts=attempts
         )
 
     def steps(self, image: LoadedImage, regions: list[str]) -> Flow[Located]:

@@ -75,7 +75,7 @@ def analyzed(analysis: Mapping[str, Sequence[DistortionAnalysis]]) -> None:
     """The severity of each distortion, with its explanation."""
     worded = {region: ", ".join(f"{item.type} {item.severity}" for item in items) for region, items in analysis.items()}
     rows = {region: [item.model_dump() for item in items] for region, items in analysis.items()}
-    logger.info("analysed: %s", _by_region(worded), extra=event("analysed", analysis=rows))
+    logger.info("analyzed: %s", _by_region(worded), extra=event("analyzed", analysis=rows))
 
 
 def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
@@ -105,7 +105,7 @@ def summarizing(
     distortions, scores = sum(map(len, (evidence.distortion_analysis or {}).values())), len(evidence.scores)
     name = reference.source if reference else None
     logger.info(
-        "summarizer: query type %s, %s mode, %d analysed distortions, %d tool scores, image %s, reference %s",
+        "summarizer: query type %s, %s mode, %d analyzed distortions, %d tool scores, image %s, reference %s",
         *(plan.query_type, mode, distortions, scores, image.source, name),
         extra=event(
             "summarizing",

@@ -17,7 +17,7 @@ class Selector(Stage[Selected]):
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()
         self.ask: CheckedPredict[Selection] = CheckedPredict(
-            SelectTools, stage="tool selection", backend=backend, attempts=attempts
+            SelectTools, stage="tool_selection", backend=backend, attempts=attempts
         )
 
     def steps(self, distortion_set: Distortions, tools: list[Tool]) -> Flow[Selected]:

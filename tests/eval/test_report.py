@@ -29,9 +29,9 @@ def row(number: int, score: float | None, tools: dict[str, float], **changes: An
             "quality_scores": {"Global": {tool: [tool, value] for tool, value in tools.items()}},
             "tool_log": log,
         },
-        "retries": {},
+        "rejected_answers": {},
         "iteration_count": 0,
-        "timings_ms": {"plan": 10.0, "execute": 30.0},
+        "timings_ms": {"planner": 10.0, "executor": 30.0},
         **changes,
     }
 
@@ -45,7 +45,7 @@ def run_of_eight() -> list[dict[str, Any]]:
     """Eight images: one failed, one unparsed; SSIM follows the labels, NIQE runs against them on three images only."""
     rows = [row(n, 1 + n / 4, {"SSIM": 1 + n / 3, **({"NIQE": 4.5 - n} if n < 3 else {})}) for n in range(6)]
     rows[3]["quality_score"] = 1.0  # our one mistake
-    rows[4]["retries"] = {"scoring": ["no JSON", "no JSON again"]}
+    rows[4]["rejected_answers"] = {"scoring": ["no JSON", "no JSON again"]}
     rows[5] |= {"iteration_count": 1, "probability_source": "logprobs"}
     return [*rows, row(6, None, {"SSIM": 3.0}), failed(7)]
 
@@ -106,6 +106,15 @@ def test_the_conduct_of_the_run_is_counted() -> None:
     assert (summary["images_with_rejected_answers"], summary["rejected_answers"]) == (1, {"scoring": 2})
     assert summary["replanned"] == 1
     assert summary["ms_per_image"] == {"median": 40, "mean": 40}
+
+
+def test_rows_of_an_older_version_are_counted_too() -> None:
+    rows = run_of_eight()
+    for each in rows:
+        if "rejected_answers" in each:
+            each["retries"] = each.pop("rejected_answers")
+    summary = report.summarize(rows, resamples=20)
+    assert (summary["images_with_rejected_answers"], summary["rejected_answers"]) == (1, {"scoring": 2})
 
 
 def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path) -> None:

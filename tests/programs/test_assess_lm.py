@@ -104,7 +104,7 @@ def test_scoring_without_a_reference(photo: Path) -> None:
     assert result.summarizer_result.quality_probs == pytest.approx({str(level): share for level, share in p.items()})
     assert "Soft edges everywhere." in result.quality_reasoning
     assert f"{result.final_answer:.2f}" in result.quality_reasoning
-    assert (result.iteration_count, result.replan_history, result.retries) == (0, [], {})
+    assert (result.iteration_count, result.replan_history, result.rejected_answers) == (0, [], {})
     assert result.backend == "vllm.test"
 
 
@@ -184,7 +184,7 @@ def test_a_letter_that_was_not_offered_is_sent_back(photo: Path) -> None:
         result = program_for(server)(photo, OPTIONS)
     assert result.final_answer == "C"
     assert "A, B, C" in field_of(server.of("answer")[1], "correction")
-    assert list(result.retries) == ["answering"]
+    assert list(result.rejected_answers) == ["answering"]
 
 
 def test_a_question_why_is_answered_in_words(photo: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_tool_that_only_the_model_made_up_is_sent_back(photo: Path) -> None:
     made_up = plan(required_tool=["MAGIQ"], flags={**ALL, "tool_selection": False})
     with fake_server(by_stage({**SCRIPT, "plan": [made_up, plan()]})) as server:
         result = program_for(server)(photo)
-    assert "MAGIQ" in result.retries["planner"][0]
+    assert "MAGIQ" in result.rejected_answers["planner"][0]
     assert result.plan.required_tool is None
 
 
@@ -313,8 +313,8 @@ def test_a_judge_who_gives_no_usable_decision_lets_the_answer_stand(photo: Path)
     with fake_server(by_stage({**CONTRADICTION, "decision": bad_json()})) as server:
         result = composed(server, constant(4.6))(photo)
     assert (len(server.of("decision")), result.iteration_count) == (3, 0)
-    assert len(result.retries["replan"]) == 3
-    assert "the answer was: " in result.retries["replan"][-1], "the raw last output is kept in the result"
+    assert len(result.rejected_answers["replan"]) == 3
+    assert "the answer was: " in result.rejected_answers["replan"][-1], "the raw last output is kept in the result"
 
 
 def test_a_plan_against_the_rules_is_sent_back_and_mended(photo: Path) -> None:
@@ -322,7 +322,7 @@ def test_a_plan_against_the_rules_is_sent_back_and_mended(photo: Path) -> None:
     undecided = plan(reference_mode="Full-Reference")
     with fake_server(by_stage({**SCRIPT, "plan": [wrong, undecided, plan()]})) as server:
         result = program_for(server)(photo)
-    first, second = result.retries["planner"]
+    first, second = result.rejected_answers["planner"]
     assert "tool_execution" in first
     assert "No-Reference" in second
     assert [first.rstrip(".") in field_of(server.of("plan")[1], "correction")] == [True]
@@ -333,7 +333,7 @@ def test_after_the_last_attempt_the_rules_set_the_flags(photo: Path) -> None:
     with fake_server(by_stage({**SCRIPT, "plan": plan(flags=NONE)})) as server:
         result = program_for(server)(photo)
     assert len(server.of("plan")) == 3
-    assert len(result.retries["planner"]) == 3
+    assert len(result.rejected_answers["planner"]) == 3
     assert result.plan.plan.model_dump() == ALL
 
 
@@ -350,7 +350,7 @@ def test_without_any_plan_the_rules_may_plan(photo: Path) -> None:
     with fake_server(by_stage({**SCRIPT, "plan": bad_json()})) as server:
         result = program_for(server, planner={"on_failure": "rules"})(photo)
     assert result.plan.plan.model_dump() == ALL
-    assert len(result.retries["planner"]) == 3
+    assert len(result.rejected_answers["planner"]) == 3
     assert isinstance(result.final_answer, float)
 
 
@@ -365,7 +365,7 @@ def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
     assert (result.final_answer, result.quality_reasoning) == (UNABLE, PARSING_FAILED)
     assert (result.quality_score, result.iteration_count) == (None, 0)
     assert not result.summarizer_result.need_replan
-    assert {stage: len(reasons) for stage, reasons in result.retries.items()} == {
+    assert {stage: len(reasons) for stage, reasons in result.rejected_answers.items()} == {
         "scoring" if query == RATE else "answering": 3
     }
     assert len(server.of("plan")) == 1
@@ -387,7 +387,7 @@ def test_without_probabilities_the_level_in_the_reasoning_counts(photo: Path) ->
     assert len(server.of("assessment")) == 3
     assert result.summarizer_result.probability_source == "reasoning"
     assert result.summarizer_result.quality_probs["2"] == pytest.approx(0.7)
-    assert len(result.retries["scoring"]) == 3
+    assert len(result.rejected_answers["scoring"]) == 3
 
 
 def test_probabilities_in_place_of_their_logarithms_are_sent_back(photo: Path) -> None:
@@ -454,7 +454,7 @@ def test_the_fallback_takes_over_in_mid_run(photo: Path) -> None:
             photo
         )
     assert second.stages() == ["assessment"]
-    assert result.retries == {}
+    assert result.rejected_answers == {}
     assert set(result.usage) == {"vllm/test", "vllm/other"}
 
 
@@ -501,7 +501,7 @@ def test_async_gives_what_sync_gives(photo: Path, query: str) -> None:
     with fake_server(by_stage({**script, "analysis": [bad_json(), analyse("slight")]})) as server:
         again = asyncio.run(program_for(server).acall(photo, query))
     assert comparable(sync) == comparable(again)
-    assert len(sync.retries["distortion analysis"]) == 1
+    assert len(sync.rejected_answers["distortion_analysis"]) == 1
 
 
 @pytest.fixture
@@ -545,16 +545,16 @@ def test_usage_and_retries_are_those_of_the_whole_run(photo: Path) -> None:
     }
     with fake_server(by_stage(script)) as server:
         result = program_for(server)(photo)
-    assert {stage: len(reasons) for stage, reasons in result.retries.items()} == {
+    assert {stage: len(reasons) for stage, reasons in result.rejected_answers.items()} == {
         "planner": 1,
-        "distortion detection": 1,
-        "tool selection": 1,
+        "distortion_detection": 1,
+        "tool_selection": 1,
         "scoring": 1,
     }
     assert len(server.requests) == 9
     spent = result.usage["vllm/test"]
     assert (spent["prompt_tokens"], spent["completion_tokens"]) == (8 * 10 + 1000, 8 * 5 + 1)
-    assert set(result.timings_ms) == {"plan", "execute", "summarize", "replan"}
+    assert set(result.timings_ms) == {"planner", "executor", "summarizer", "replan"}
 
 
 def test_what_replays_from_the_cache_costs_nothing(photo: Path) -> None:
@@ -562,7 +562,11 @@ def test_what_replays_from_the_cache_costs_nothing(photo: Path) -> None:
         program = program_for(server)
         first, again = program(photo), program(photo)
         assert len(server.requests) == 6
-    assert (again.final_answer, again.plan, again.retries) == (first.final_answer, first.plan, first.retries)
+    assert (again.final_answer, again.plan, again.rejected_answers) == (
+        first.final_answer,
+        first.plan,
+        first.rejected_answers,
+    )
     assert again.usage == {}
 
 

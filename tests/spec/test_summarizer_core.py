@@ -334,7 +334,7 @@ def test_log_summarizer_invocation(
     with caplog.at_level(logging.INFO, "agenticiqa"):
         summarizer_node(state(photo, query, plan(), evidence(), reference), config)
     (line,) = [record.getMessage() for record in caplog.records if record.getMessage().startswith("summarizer:")]
-    for part in ("IQA", f"{mode} mode", "1 analysed distortion", "1 tool score", str(photo), str(reference)):
+    for part in ("IQA", f"{mode} mode", "1 analyzed distortion", "1 tool score", str(photo), str(reference)):
         assert part in line
 
 
@@ -396,7 +396,7 @@ def test_contradictory_evidence(photo: Path, query: str, again: bool) -> None:
 
 
 def test_missing_query_scope_coverage(photo: Path) -> None:
-    """A region of the scope that was not analysed leads to a new plan, and the reason names that region only."""
+    """A region of the scope that was not analyzed leads to a new plan, and the reason names that region only."""
     config, _ = scripted(SAID)
     planned = plan(scope=["vehicle", "background"], analyse=True)
     result = summarizer_node(state(photo, RATE, planned, evidence(region="vehicle")), config)["summarizer_result"]

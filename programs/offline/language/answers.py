@@ -90,8 +90,8 @@ def _plain(query: str) -> str:
 
 def regions_of(question: str, evidence: ExecutorOutput) -> list[str]:
     """The regions that the evidence or the question names, each once; none for the whole picture."""
-    analysed = [*(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
-    named = [region for region in analysed if region != GLOBAL] or read_scope(question, {}).regions
+    analyzed = [*(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
+    named = [region for region in analyzed if region != GLOBAL] or read_scope(question, {}).regions
     return unique(_ADJECTIVE.sub("", region) for region in named)
 
 

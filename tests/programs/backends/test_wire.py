@@ -396,7 +396,7 @@ def test_a_whole_assessment(dialect: Dialect, with_reference: bool, examples: Pa
     assert server.refused == []
     assert 1 <= result.final_answer <= 5
     assert result.summarizer_result.probability_source == "quality_probs"
-    assert result.retries == {}
+    assert result.rejected_answers == {}
     assert {"plan", "detection", "analysis", "assessment"} <= {stage for stage in SCRIPT if server.of(stage)}
     files = [reference, image] if reference else [image]
     for seen in server.seen:

@@ -27,15 +27,15 @@ PLACE = "Is the left half noisy?"
 # The output field of each stage, by which the loopback server tells who asks.
 FIELDS = {
     "planner": "plan",
-    "localisation": "location",
-    "distortion detection": "detection",
-    "distortion analysis": "analysis",
-    "tool selection": "selection",
+    "localization": "location",
+    "distortion_detection": "detection",
+    "distortion_analysis": "analysis",
+    "tool_selection": "selection",
     "scoring": "assessment",
     "answering": "answer",
     "replan": "decision",
 }
-SEEING = {"planner", "distortion detection", "distortion analysis", "scoring"}
+SEEING = {"planner", "distortion_detection", "distortion_analysis", "scoring"}
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,9 @@ def test_a_rating_takes_five_calls(photo: Path) -> None:
     found = estimate(asking(), [Job(photo, RATE)])
     assert expected(found) == [
         "planner",
-        "distortion detection",
-        "distortion analysis",
-        "tool selection",
+        "distortion_detection",
+        "distortion_analysis",
+        "tool_selection",
         "scoring",
     ]
     assert found.total.calls == 5
@@ -93,13 +93,13 @@ def test_a_question_that_is_not_about_quality_takes_two(photo: Path) -> None:
 
 
 def test_a_region_is_looked_for_unless_its_name_places_it(photo: Path) -> None:
-    assert "localisation" in expected(estimate(asking(), [Job(photo, REGION)]))
-    assert "localisation" not in expected(estimate(asking(), [Job(photo, PLACE)]))
+    assert "localization" in expected(estimate(asking(), [Job(photo, REGION)]))
+    assert "localization" not in expected(estimate(asking(), [Job(photo, PLACE)]))
 
 
 def test_named_distortions_are_not_detected_and_a_named_tool_is_not_selected(photo: Path) -> None:
-    assert "distortion detection" not in expected(estimate(asking(), [Job(photo, "How strong is the noise?")]))
-    assert "tool selection" not in expected(estimate(asking(), [Job(photo, "Rate the quality with BRISQUE.")]))
+    assert "distortion_detection" not in expected(estimate(asking(), [Job(photo, "How strong is the noise?")]))
+    assert "tool_selection" not in expected(estimate(asking(), [Job(photo, "Rate the quality with BRISQUE.")]))
 
 
 @pytest.mark.parametrize("query", [RATE, OTHER, REGION])
@@ -135,7 +135,7 @@ def test_a_reference_adds_an_image_to_the_stages_that_see_images(photo: Path, pr
 def test_regions_are_looked_for_in_one_image_of_the_two(photo: Path, pristine: Path) -> None:
     alone = stages(estimate(asking(), [Job(photo, REGION)]))
     compared = stages(estimate(asking(), [Job(photo, REGION, pristine)]))
-    assert alone["localisation"].image_tokens == compared["localisation"].image_tokens > 0
+    assert alone["localization"].image_tokens == compared["localization"].image_tokens > 0
 
 
 def test_a_planner_without_images_is_not_charged_for_them(photo: Path) -> None:
@@ -167,7 +167,7 @@ def test_without_a_price_there_is_no_sum_of_money(photo: Path) -> None:
     config = asking(price=Price(input=1, output=1))
     part = config.model_copy(update={"executor": config.executor.model_copy(update={"price": None})})
     found = estimate(part, [Job(photo, RATE)])
-    assert stages(found)["distortion analysis"].usd is None
+    assert stages(found)["distortion_analysis"].usd is None
     assert found.total.usd is None
     assert stages(found)["scoring"].usd
 
@@ -328,7 +328,7 @@ def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
     most = {name: row.calls_at_most for name, row in stages(estimate(config, [Job(photo, RATE)])).items()}
     assert all(asked[name] <= most.get(name, 0) for name in asked)
     reached = {name for name in most if asked[name] == most[name]}
-    assert reached == set(most) - {"tool selection"}
+    assert reached == set(most) - {"tool_selection"}
 
 
 @pytest.mark.usefixtures("no_cache")

@@ -32,7 +32,7 @@ KEYS = [
     "iteration_count",
     "replan_history",
     "backend",
-    "retries",
+    "rejected_answers",
     "usage",
     "usage_by_stage",
     "timings_ms",

@@ -57,7 +57,7 @@ def test_every_step_has_its_line(full: str) -> None:
         r"plan       a question of quality, about the whole image, without a reference",
         r"           to do: find distortions, tell how bad they are, choose tools, measure",
         r"detected   Blurs, Noise",
-        r"rejected   distortion analysis: attempt 1 of 3 rejected: the answer was not a JSON object",
+        r"rejected   distortion_analysis: attempt 1 of 3 rejected: the answer was not a JSON object",
         r"severity   Blurs: severe  Blurs in Global.",
         r"           Noise: severe  Noise in Global.",
         r"chosen     RMS-CONTRAST for Blurs, Noise; LEARNED-IQA for Overall",
@@ -136,7 +136,7 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     said = "red \x1b[31m and \x1b]0;title\x07 and \r and \x9b2J end"
     row = {"type": "Blurs", "severity": "slight", "explanation": said}
     for each in (
-        record(event="analysed", analysis={"Global": [row]}),
+        record(event="analyzed", analysis={"Global": [row]}),
         record(event="concluded", answer=said, reasoning=said),
         record(said, logging.WARNING),
     ):

@@ -85,14 +85,14 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def test_a_run_is_told_step_by_step(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
     events = [vars(record).get("event") for record in full[0] if record.levelno >= logging.INFO]
-    beside = {"asked", "answered", "rejected", "analysed", "selected", "measured", "retry"}  # what runs side by side
+    beside = {"asked", "answered", "rejected", "analyzed", "selected", "measured", "retry"}  # what runs side by side
     rounds = ["planned", "detected", "summarizing", "scored", "replan", "planned", "summarizing", "scored", "replan"]
     assert [event for event in events if event not in beside] == ["begun", *rounds, "done"]
     one = events[events.index("detected") : events.index("summarizing")]
     two = events[len(events) - events[::-1].index("planned") : len(events) - events[::-1].index("summarizing")]
     for told_in_round in (one, two):
         assert told_in_round.index("selected") < told_in_round.index("measured")
-        assert told_in_round.count("analysed") == 1
+        assert told_in_round.count("analyzed") == 1
     assert events.index("asked") < events.index("retry") < events.index("answered") < events.index("planned")
 
 
@@ -105,12 +105,12 @@ def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy
     assert first["flags"] == dict.fromkeys(first["flags"], True)
     assert (first["query_type"], first["scope"], first["reference_mode"]) == ("IQA", ["Global"], "No-Reference")
     assert (second["distortions"], second["flags"]["distortion_detection"]) == ({"Global": ["Blurs"]}, False)
-    assert 0 < first["seconds"] < result.timings_ms["plan"] / 1000
+    assert 0 < first["seconds"] < result.timings_ms["planner"] / 1000
     (detected,) = named(records, "detected")
     assert detected["distortions"] == {"Global": ["Blurs", "Noise"]}
-    severities = [told["analysis"]["Global"][0]["severity"] for told in named(records, "analysed")]
+    severities = [told["analysis"]["Global"][0]["severity"] for told in named(records, "analyzed")]
     assert severities == ["severe", "slight"]
-    assert named(records, "analysed")[0]["analysis"]["Global"][0]["explanation"] == "Blurs in Global."
+    assert named(records, "analyzed")[0]["analysis"]["Global"][0]["explanation"] == "Blurs in Global."
     logged = [call.model_dump() for call in result.executor_evidence.tool_log]
     measured = [{key: told[key] for key in logged[0]} for told in named(records, "measured") if told["iteration"] == 1]
     assert measured == logged
@@ -133,9 +133,9 @@ def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy
 def test_what_was_asked_and_spent_adds_up(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
     records, result = full
     answered, (rejected,), (done,) = named(records, "answered"), named(records, "rejected"), named(records, "done")
-    assert (rejected["stage"], rejected["attempt"]) == ("distortion analysis", 1)
+    assert (rejected["stage"], rejected["attempt"]) == ("distortion_analysis", 1)
     assert "JSON" in rejected["reason"]
-    assert [told["attempt"] for told in answered if told["stage"] == "distortion analysis"] == [2, 1]
+    assert [told["attempt"] for told in answered if told["stage"] == "distortion_analysis"] == [2, 1]
     assert len(named(records, "asked")) == len(answered) + 1
     spent = result.usage_by_stage.values()
     for key in ("calls", "retries", "input_tokens", "output_tokens", "usd"):
@@ -258,7 +258,7 @@ def test_without_v_only_warnings_are_printed(
     printed = [line for line in capsys.readouterr().err.splitlines() if "JSON schema" not in line]  # the probe's line
     assert len(printed) == 2
     assert "429" in printed[0]
-    assert printed[1].startswith("distortion analysis: attempt 1 of 3 rejected")
+    assert printed[1].startswith("distortion_analysis: attempt 1 of 3 rejected")
 
 
 def test_the_log_file_has_one_json_object_for_each_record(

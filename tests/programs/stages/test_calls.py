@@ -139,8 +139,8 @@ def test_usage_is_told_by_stage_and_adds_up(photo: Path) -> None:
         )
     stages = result.to_dict()["usage_by_stage"]
     first, second, *side_by_side, last = stages
-    assert (first, second, last) == ("planner", "distortion detection", "scoring")
-    assert set(side_by_side) == {"distortion analysis", "tool selection"}
+    assert (first, second, last) == ("planner", "distortion_detection", "scoring")
+    assert set(side_by_side) == {"distortion_analysis", "tool_selection"}
     for used in stages.values():
         assert (used["calls"], used["cached"], used["retries"]) == (1, 0, 0)
         assert (used["input_tokens"], used["output_tokens"]) == (10, 5)

@@ -165,7 +165,7 @@ def test_a_box_that_cannot_be_is_sent_back_with_the_reason(image: LoadedImage, w
     assert stages(engine) == ["location", "location", "analysis"]
     assert why in field_of(engine.bodies[1], "correction")
     assert result.evidence.boxes == {VEHICLE: pixels_of(BOX, image)}
-    assert len(result.rejected_answers["localisation"]) == 1
+    assert len(result.rejected_answers["localization"]) == 1
 
 
 def test_a_region_that_the_model_does_not_find_is_said_so(image: LoadedImage) -> None:
@@ -185,8 +185,8 @@ def test_a_model_that_never_gives_a_box_is_a_failure_and_the_whole_image_is_meas
     planned = plan(VEHICLE, required_tool="NIQE", flags={**ANALYSE, "tool_execution": True})
     result = execute(executor, image, planned)
     assert stages(engine) == ["location"] * 3 + ["analysis"]
-    assert "left < right" in result.evidence.failures["localisation"]
-    assert len(result.rejected_answers["localisation"]) == 3
+    assert "left < right" in result.evidence.failures["localization"]
+    assert len(result.rejected_answers["localization"]) == 3
     assert result.evidence.boxes == {VEHICLE: None}
     assert field_of(engine.bodies[-1], "boxes") == "none"
     assert "No box was found for vehicle: the whole image was measured." in result.evidence.notes
@@ -243,7 +243,7 @@ def test_a_full_reference_tool_gets_the_same_crop_of_both_images(
     assert any(f"{right - left} x {bottom - top}" in note or str([*call.box]) in note for note in evidence.notes)
 
 
-def test_each_half_is_analysed_and_measured_by_itself(halves: LoadedImage) -> None:
+def test_each_half_is_analyzed_and_measured_by_itself(halves: LoadedImage) -> None:
     planned = plan(LEFT, RIGHT, required_tool="EDGE-SHARPNESS", flags={**EVERYTHING, "tool_selection": False})
     evidence = execute(offline(), halves, planned).evidence
     assert "Blurs" in evidence.distortion_set[LEFT]
