@@ -37,7 +37,7 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     model is asked to answer, which a configuration may leave to a probe. No address of a server, no name of a key and
     no path of a calibration is in it. Raises ToolError when the calibration cannot be read.
     """
-    left_out = {**dict.fromkeys(STAGES, TRANSPORT), "cache": True, "profile": True, "calibration": True}
+    left_out: dict[str, Any] = {**dict.fromkeys(STAGES, TRANSPORT), "cache": True, "profile": True, "calibration": True}
     curves = {tool: [curve.betas, curve.raw_range] for tool, curve in load_profile(config.calibration).items()}
     return {
         "version": version("agenticiqa"),

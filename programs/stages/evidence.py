@@ -1,4 +1,4 @@
-"""What the evidence says, what it lacks, and where it contradicts itself."""
+"""The evidence as text for a prompt, its gaps, contradictions and uncertainties."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def format_evidence(evidence: ExecutorOutput) -> str:
 
 
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
-    """What the plan asked for and the evidence lacks, one sentence each. What was switched off cannot be missing."""
+    """One sentence for each piece of evidence that the plan asked for and that is missing, in the plan's order."""
     missing = [f"{_words(stage)} failed: {why}" for stage, why in evidence.failures.items()]
     if plan.plan.distortion_analysis and "distortion_analysis" not in evidence.failures:
         unseen = [region for region in plan.regions if region not in (evidence.distortion_analysis or {})]
@@ -50,9 +50,10 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
 
 
 def contradictions(evidence: ExecutorOutput) -> list[str]:
-    """Where the analysis and the tool scores of a region cannot both be right, one sentence each.
+    """One sentence for each tool score that contradicts the analysis of the same region.
 
-    A score for one distortion is held against the analysis of that distortion, an overall score against all of it.
+    That is a score above 4 with a severe distortion, or below 2 where no distortion is visible. A score for one
+    distortion is compared with the analysis of that distortion, an overall score with all of the region's analysis.
     """
     found = []
     for region, rows in (evidence.distortion_analysis or {}).items():
@@ -68,7 +69,7 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
 
 
 def uncertainties(evidence: ExecutorOutput) -> list[str]:
-    """Explanations in which the analyst says that it could not tell."""
+    """One sentence for each explanation in which the analyst is not sure."""
     return [
         f"The analysis of {row.type} in {region} is uncertain: {row.explanation}"
         for region, rows in (evidence.distortion_analysis or {}).items()
@@ -78,16 +79,16 @@ def uncertainties(evidence: ExecutorOutput) -> list[str]:
 
 
 def what_is_missing(evidence: ExecutorOutput) -> str:
-    """A sentence about the kinds of evidence that there is none of; empty when each is there."""
-    lacking = [
-        name
-        for name, there in (
+    """A sentence that names the kinds of evidence without any entry; empty when there are none such."""
+    missing = [
+        kind
+        for kind, present in (
             ("distortion analysis", bool(evidence.distortion_analysis)),
             ("tool scores", bool(evidence.scores)),
         )
-        if not there
+        if not present
     ]
-    return f"No {' and no '.join(lacking)} to go by." if lacking else ""
+    return f"No {' and no '.join(missing)} to go by." if missing else ""
 
 
 def _has_score(scores: dict[str, tuple[str, float]], distortion: str) -> bool:

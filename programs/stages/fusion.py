@@ -23,19 +23,20 @@ _NUMBERED = re.compile(r"\blevel\s*:?\s*([1-5])\b", re.I)
 
 
 class ScoreFusion:
-    """The perceptual fusion of tool scores with a model's opinion.
+    """Fuses tool scores with a model's probabilities over the quality levels.
 
     ``alpha_c`` is proportional to ``exp(-eta (mean - c)^2)`` around the mean of the tool scores, ``p_c`` is the
     softmax of the model's log-probabilities, and the score is ``sum(alpha_c p_c c) / sum(alpha_c p_c)``. The paper
     prints it without the denominator, with which no result could reach the scale: its own example (two tools at
     2.9871, result 2.9542) holds with it.
 
-    ``model_error`` guards the tools against a model that is wrong. It is the standard deviation, in levels, of how far
-    the model's reading may lie from the true level: in the place of ``p_c`` stands the probability that an image of
-    level c is read as the model reads this one, ``sum_j p_j K(j | c)`` with K Gaussian over the levels and normalised
-    for each c. 0 is the paper's formula; the greater it is, the more the tools decide. However sure of itself the model
-    is, it pulls no harder than that error allows, an undecided model does not pull at all, and the score still rises
-    with its opinion.
+    ``model_error`` limits the influence of a confidently wrong model. It is the standard deviation, in levels, of the
+    model's error: ``p_c`` is replaced by the probability that an image of level c is rated as the model rates this one,
+    ``sum_j p_j K(j | c)`` with K Gaussian over the levels and normalized for each c. 0 is the paper's formula; the
+    larger it is, the more the tools decide. A confident model then has no more influence than that error allows, an
+    undecided one has none, and the score still rises with the model's expectation.
+
+    Raises ValueError for an ``eta`` or ``model_error`` that is negative or not finite.
     """
 
     def __init__(
@@ -59,12 +60,12 @@ class ScoreFusion:
         """A model's probabilities over the levels, from its JSON answer or its text; they sum to one.
 
         In this order: the log-probabilities under ``quality_probs``, softmaxed; the level that its reasoning names
-        (0.7 for it, the rest shared); uniform. The last two log a warning.
+        (0.7 for it, the rest shared); uniform. The last two log a warning. Raises ValueError for other levels.
         """
         return self.probabilities_and_source(vlm_output)[0]
 
     def probabilities_and_source(self, vlm_output: Mapping[str, Any] | str) -> tuple[Probabilities, Source]:
-        """As :meth:`extract_vlm_probabilities`, with the place that they were found in."""
+        """As :meth:`extract_vlm_probabilities`, with the source: quality_probs, reasoning or uniform."""
         if isinstance(vlm_output, Mapping) and vlm_output.get("quality_probs"):
             logs = {int(level): float(log) for level, log in vlm_output["quality_probs"].items()}
             if set(logs) != set(self.quality_levels):
@@ -80,10 +81,10 @@ class ScoreFusion:
         return dict.fromkeys(self.quality_levels, 1 / len(self.quality_levels)), "uniform"
 
     def fuse_scores(self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float]) -> float:
-        """The fused score in [1, 5]: rises with every tool score and with the model's own expectation.
+        """The fused score in [1, 5]; it rises with every tool score and with the model's expectation.
 
-        Without any tool score it is the expectation under p, whatever the model's error. Raises ValueError for tool
-        scores off the scale, or probabilities that are not a distribution over the levels.
+        Without any tool score it is the expectation under ``vlm_probabilities``, whatever ``model_error`` is. Raises
+        ValueError for tool scores outside [1, 5], or probabilities that are not a distribution over the levels.
         """
         if set(vlm_probabilities) != set(self.quality_levels):
             raise ValueError(f"probabilities of the levels {sorted(vlm_probabilities)}, expected {self.quality_levels}")
@@ -91,23 +92,24 @@ class ScoreFusion:
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities are at least 0 and sum to 1, got {dict(vlm_probabilities)}")
         closeness = self._closeness(tool_scores)
-        told = self.likelihood(vlm_probabilities) if tool_scores else vlm_probabilities
+        shares = self.likelihood(vlm_probabilities) if tool_scores else vlm_probabilities
         # In logarithms, so that a large eta does not take every level to zero.
-        joint = softmax({c: closeness[c] + math.log(share) for c, share in told.items() if share > 0})
+        joint = softmax({c: closeness[c] + math.log(share) for c, share in shares.items() if share > 0})
         score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
 
     fuse = fuse_scores
 
     def likelihood(self, vlm_probabilities: Mapping[int, float]) -> Probabilities:
-        """How probable the model's reading is for an image of each level, up to a factor, given ``model_error``."""
+        """The likelihood of the model's probabilities for an image of each level, up to a factor."""
         if self.model_error == 0:
             return dict(vlm_probabilities)
         likely = {}
         for level in self.quality_levels:
-            away = {read: (read - level) / self.model_error for read in self.quality_levels}
-            shares = {read: math.exp(-0.5 * steps * steps) for read, steps in away.items()}
-            likely[level] = math.fsum(shares[read] * p for read, p in vlm_probabilities.items()) / sum(shares.values())
+            errors = {rated: (rated - level) / self.model_error for rated in self.quality_levels}
+            kernel = {rated: math.exp(-0.5 * error * error) for rated, error in errors.items()}
+            joint = math.fsum(kernel[rated] * p for rated, p in vlm_probabilities.items())
+            likely[level] = joint / sum(kernel.values())
         return likely
 
     def map_to_level(self, score: float) -> str:
@@ -115,7 +117,7 @@ class ScoreFusion:
         return LETTERS[level_name(score)]
 
     def _closeness(self, tool_scores: Sequence[float]) -> dict[int, float]:
-        """The logarithm of each level's weight, up to a constant: how near it is to the mean of the tool scores."""
+        """The logarithm of each level's weight, up to a constant: -eta times the squared distance from the mean."""
         low, high = self.quality_levels[0], self.quality_levels[-1]
         for score in tool_scores:
             if not (math.isfinite(score) and low <= score <= high):

@@ -14,21 +14,21 @@ logger = logging.getLogger(__name__)
 
 FIELD = '"quality_level"'
 LEAST_MASS = 0.5
-MOST_MASS = 1.01  # of rounded numbers; what sums to more are no log-probabilities
+MOST_MASS = 1.01  # more than rounding explains: these are no log-probabilities
 
 _BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
-# Some servers show their tokenizer's own marks of a blank and of a line's end.
+# Some servers return their tokenizer's own marks for a blank and a newline.
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 
 
 @dataclass(frozen=True)
 class LevelReading:
-    """What the tokens say of the levels 1..5.
+    """The probabilities of the levels 1..5, as the tokens have them.
 
-    ``mass`` is the probability, before renormalising, that fell on any level, in [0, 1]. ``probabilities`` sum to one;
+    ``mass`` is the probability, before normalization, that fell on any level, in [0, 1]. ``probabilities`` sum to one;
     they are ``None`` where ``mass`` is under one half. A level that is in none of the alternatives has 0, which is
-    too little by at most ``1 - mass``.
+    too low by at most ``1 - mass``.
     """
 
     probabilities: Probabilities | None
@@ -38,9 +38,9 @@ class LevelReading:
 def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     """The distribution over the levels at the token where the answer names its level; ``None`` without such a token.
 
-    ``logprobs`` is what DSPy gives for a call: an object or mapping with ``content``, a list of tokens with their
+    ``logprobs`` is what DSPy returns for a call: an object or mapping with ``content``, a list of tokens with their
     ``top_logprobs``. Every alternative counts for the level that it names or begins to name: by number or word, in any
-    case, with whatever blanks, quotes and commas the tokenizer left at it.
+    case, ignoring blanks, quotes and commas around it.
     """
     tokens = list(_get(logprobs, "content") or ()) if logprobs else []
     found = _value_token(tokens)
@@ -63,7 +63,7 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
 
 
 def _value_token(tokens: list[Any]) -> tuple[Any, str] | None:
-    """The token that holds the first character of the level's name, and what it has before that."""
+    """The token with the first character of the level's name, and the token's text before that character."""
     text, starts = "", []
     for token in tokens:
         starts.append(len(text))
@@ -77,7 +77,7 @@ def _value_token(tokens: list[Any]) -> tuple[Any, str] | None:
 
 
 def _alternatives(token: Any) -> Iterator[tuple[str, float]]:
-    """What might have stood there, with its probability; the token itself, too, where the server does not list it."""
+    """The alternatives for a token with their probabilities; the token itself is added where it is not listed."""
     listed = list(_get(token, "top_logprobs") or ())
     if all(_get(each, "token") != _get(token, "token") for each in listed):
         listed.append(token)

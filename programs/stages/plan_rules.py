@@ -1,8 +1,8 @@
-"""The paper's rules of planning (arXiv 2509.26006, Appendix A.2): they check a model's plan, and make the offline one.
+"""The paper's rules for plans (arXiv 2509.26006, Appendix A.2): they check a model's plan, and make the offline one.
 
-Type, scope, source and tools decide the four flags; nothing about them is left to judgement. A plan made again, after
-an earlier one did not carry the answer, may switch on more than the rules do, but never a detection of what the
-question already named.
+Query type, scope, distortion source and named tools determine the four flags. When planning again, because the evidence
+was not sufficient, a plan may switch on more than the rules do, but not the detection of distortions that the question
+names.
 """
 
 from collections.abc import Collection, Iterator
@@ -16,7 +16,7 @@ from agenticiqa.signatures.vocabulary import Distortion
 def expected_flags(
     query_type: Literal["IQA", "Other"], has_regions: bool, explicit: bool, has_tools: bool
 ) -> PlanFlags:
-    """The sub-tasks that run: none for ``"Other"``; else what was named is not detected, and all is analysed.
+    """The sub-tasks that run: none for ``"Other"``; else named distortions are not detected, and all are analyzed.
 
     ============  ==============  ==============  ==============
     tool named    region named    tool_selection  tool_execution
@@ -26,17 +26,17 @@ def expected_flags(
     no            no              yes             yes
     ============  ==============  ==============  ==============
     """
-    assessed = query_type == "IQA"
+    is_iqa = query_type == "IQA"
     return PlanFlags(
-        distortion_detection=assessed and not explicit,
-        distortion_analysis=assessed,
-        tool_selection=assessed and not has_tools and not has_regions,
-        tool_execution=assessed and (has_tools or not has_regions),
+        distortion_detection=is_iqa and not explicit,
+        distortion_analysis=is_iqa,
+        tool_selection=is_iqa and not has_tools and not has_regions,
+        tool_execution=is_iqa and (has_tools or not has_regions),
     )
 
 
 def widened(flags: PlanFlags, explicit: bool) -> PlanFlags:
-    """The flags of a plan made again: everything, but what the question named is still not detected."""
+    """The flags for planning again: all on, but for the detection of distortions that the question names."""
     return flags.model_copy(
         update={
             "distortion_detection": not explicit,
@@ -48,30 +48,30 @@ def widened(flags: PlanFlags, explicit: bool) -> PlanFlags:
 
 
 def violations(
-    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], again: bool = False
+    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], replanning: bool = False
 ) -> list[str]:
-    """What is wrong with a plan, one sentence each, addressed to whoever made it: what it is and what it must be.
+    """One sentence for each rule that the plan breaks, for the model that made it: what the value is and must be.
 
-    ``again`` is for a plan that follows one that did not carry the answer: its flags may go beyond the rules.
+    ``replanning``: the evidence of the previous plan was not sufficient, so the flags may go beyond the rules.
     """
-    return [*_content_violations(plan, reference_given, known_tools), *_flag_violations(plan, known_tools, again)]
+    return [*_content_violations(plan, reference_given, known_tools), *_flag_violations(plan, known_tools, replanning)]
 
 
 def enforce(
-    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], again: bool = False
+    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], replanning: bool = False
 ) -> PlannerOutput:
-    """The plan as the rules want it: ``violations`` finds nothing in it.
+    """The plan corrected so that ``violations`` finds nothing in it.
 
     Reference mode and flags are set, unknown tools dropped and known ones spelled as in the toolbox, distortions of
-    regions outside the scope dropped (or moved to the region that differs in case only). A plan that calls its
-    distortions explicit but then has none is one with inferred distortions.
+    regions outside the scope dropped (or moved to the region that differs in case only). A plan with explicit
+    distortions that lists none becomes one with inferred distortions.
     """
     named = _within_scope(plan)
     explicit = plan.distortion_source == "Explicit" and bool(named)
     tools = unique(tool for name in plan.tools if (tool := find_tool(name, known_tools)))
     table = expected_flags(plan.query_type, plan.query_scope != GLOBAL, explicit, bool(tools))
     flags = table
-    if again:
+    if replanning:
         most = widened(table, explicit).model_dump()
         flags = PlanFlags(
             **{
@@ -97,8 +97,8 @@ def _reference_mode(given: bool) -> Literal["Full-Reference", "No-Reference"]:
 def _content_violations(plan: PlannerOutput, reference_given: bool, known_tools: Collection[str]) -> Iterator[str]:
     mode = _reference_mode(reference_given)
     if plan.reference_mode != mode:
-        came = "a reference image was given" if reference_given else "no reference image was given"
-        yield f"reference_mode is {plan.reference_mode!r}, but {came}: it must be {mode!r}."
+        fact = "a reference image was given" if reference_given else "no reference image was given"
+        yield f"reference_mode is {plan.reference_mode!r}, but {fact}: it must be {mode!r}."
     if unknown := [name for name in plan.tools if not find_tool(name, known_tools)]:
         tools, are = ", ".join(known_tools) or "none at all", "is" if len(unknown) == 1 else "are"
         yield (
@@ -116,11 +116,11 @@ def _content_violations(plan: PlannerOutput, reference_given: bool, known_tools:
             yield f"distortions has the key {region!r}, which is not in query_scope: the keys must be among {keys}."
 
 
-def _flag_violations(plan: PlannerOutput, known_tools: Collection[str], again: bool) -> Iterator[str]:
+def _flag_violations(plan: PlannerOutput, known_tools: Collection[str], replanning: bool) -> Iterator[str]:
     regional, explicit = plan.query_scope != GLOBAL, plan.distortion_source == "Explicit"
     has_tools = any(find_tool(name, known_tools) for name in plan.tools)
     table = expected_flags(plan.query_type, regional, explicit, has_tools)
-    allowed = (widened(table, explicit) if again else table).model_dump()
+    allowed = (widened(table, explicit) if replanning else table).model_dump()
     why_detection = (
         "the question names the distortions" if explicit else "the question names no distortion, so they must be found"
     )

@@ -54,13 +54,13 @@ class Planner(Stage[Planned]):
 
     def steps(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Flow[Planned]:
         """See ``protocols.Planner``. Raises ToolError when the question itself names an unknown tool."""
-        reference_given, again = reference is not None, bool(feedback)
+        reference_given, replanning = reference is not None, bool(feedback)
 
         def check(answer: PlanAnswer) -> None:
             refuse_unknown_tools(answer.required_tool, query, self.toolbox)
             try:
                 wrong = violations(
-                    answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, again=again
+                    answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, replanning=replanning
                 )
             except ValidationError as error:
                 raise Rejected("; ".join(item["msg"] for item in error.errors())) from error
@@ -68,7 +68,9 @@ class Planner(Stage[Planned]):
                 raise Rejected("; ".join(wrong))
 
         def enforced(answer: PlanAnswer, rejected: RejectedAnswers) -> Planned:
-            plan = enforce(answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, again=again)
+            plan = enforce(
+                answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, replanning=replanning
+            )
             return Planned(plan, rejected)
 
         asking = call(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)

@@ -1,4 +1,4 @@
-"""What can be read off a question without a model: the options it offers, and the form of the answer it wants."""
+"""Parse a question without a model: the options it offers, and the form of the answer it asks for."""
 
 import re
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ _ASKS = re.compile(
 
 @dataclass(frozen=True)
 class _Offer:
-    """The options that a question offers, and the part of the question that spells them out."""
+    """The options that a question offers, and the span of the question that lists them."""
 
     texts: list[str]
     start: int
@@ -69,7 +69,7 @@ def parse_options(query: str) -> dict[str, str]:
 
     Lettered options are ``A) ..``, ``A. ..``, ``(A) ..`` or ``A: ..``, one per line or in one line, 2 to 26 of them,
     consecutive from A; small letters are given back as capitals. Options without letters ("choose from: X, Y or Z",
-    "Options: X, Y", a closing "Yes or No?", "(Yes/No)", "Yes, No") get the letters A, B, ... as they come.
+    "Options: X, Y", a closing "Yes or No?", "(Yes/No)", "Yes, No") get the letters A, B, ... in their order.
 
     >>> parse_options("Is the sky noisy? A. Yes B. No")
     {'A': 'Yes', 'B': 'No'}
@@ -79,7 +79,7 @@ def parse_options(query: str) -> dict[str, str]:
 
 
 def question_part(query: str) -> str:
-    """The question without the options it offers; the whole of it when nothing else would be left.
+    """The question without the options it offers; the whole question when it consists of options only.
 
     >>> question_part("Is the sky noisy? A. Yes B. No")
     'Is the sky noisy?'
@@ -95,10 +95,10 @@ def question_part(query: str) -> str:
 def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -> QueryType:
     """The form of the answer: a letter, a score from 1 to 5, or text.
 
-    Options come first, whatever the question. A question that is not about quality (``"Other"``) is never scored. A
-    request to rate, score, assess or evaluate the quality is, also as "What is the quality score?" or "How is the
-    quality?", unless it opens with "why" or "explain". Other questions (why, what, describe, is, how blurry, ...)
-    want text, and what is left ("Measure the noise.") a score.
+    A question with options is answered by a letter. A question that is not about quality (``"Other"``) is never scored.
+    A request to rate, score, assess or evaluate the quality is scored, also as "What is the quality score?" or "How is
+    the quality?", unless it begins with "why" or "explain". Other questions (why, what, describe, is, how blurry, ...)
+    are answered by text, and everything else ("Measure the noise.") by a score.
     """
     if _offer(query):
         return QueryType.MCQ
@@ -129,7 +129,7 @@ def _lettered(query: str) -> Iterator[_Offer]:
 
 
 def _run(markers: list[re.Match[str]]) -> list[re.Match[str]]:
-    """The first markers that count A, B, C, ... with none missing; empty when there are fewer than two."""
+    """The first consecutive run of markers A, B, C, ...; empty when it has fewer than two."""
     letters = "".join(marker["letter"].upper() for marker in markers)
     for start in (index for index, letter in enumerate(letters) if letter == "A"):
         rest = letters[start + 1 :].partition("A")[0]
@@ -142,7 +142,7 @@ def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
     first, last = run[0], run[-1]
     before = query[: first.start()]
     bare_paren = first["close"] == ")" and not first["open"]
-    # An initial ("the portrait of A. Smith") and a label ("image A: ...") stand in the middle of a sentence.
+    # An initial ("the portrait of A. Smith") and a label ("image A: ...") occur in the middle of a sentence.
     mid_sentence = bool(before.strip()) and not re.search(r"[?:.!;,)\"'\n]\s*$", before)
     if mid_sentence and not bare_paren:
         if _LABELLED.search(before) and first["close"] != ".":
@@ -151,7 +151,7 @@ def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
             return None
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
     bodies = [query[here.end() : after.start()] for here, after in pairwise(run)]
-    # "(a) the sky and (b) the sea" counts things up, it does not let one choose.
+    # "(a) the sky and (b) the sea" is an enumeration, not a choice.
     if any(re.search(r"\band\s*$", body) for body in bodies):
         return None
     texts = [_tidy(body) for body in (*bodies, tail)]

@@ -139,9 +139,9 @@ def test_a_plan_by_the_rules_has_no_violation(letters: str, changed: dict[str, A
 
 @given(made=PLANS, given_one=st.booleans(), again=st.booleans())
 def test_enforce_leaves_nothing_to_complain_about(made: PlannerOutput, given_one: bool, again: bool) -> None:
-    right = enforce(made, reference_given=given_one, known_tools=KNOWN, again=again)
-    assert violations(right, reference_given=given_one, known_tools=KNOWN, again=again) == []
-    assert enforce(right, reference_given=given_one, known_tools=KNOWN, again=again) == right
+    right = enforce(made, reference_given=given_one, known_tools=KNOWN, replanning=again)
+    assert violations(right, reference_given=given_one, known_tools=KNOWN, replanning=again) == []
+    assert enforce(right, reference_given=given_one, known_tools=KNOWN, replanning=again) == right
     assert (right.query_type, right.query_scope) == (made.query_type, made.query_scope)
     assert set(right.tools) <= set(KNOWN)
 
@@ -150,11 +150,11 @@ def test_enforce_leaves_nothing_to_complain_about(made: PlannerOutput, given_one
 def test_a_plan_without_violations_is_changed_in_the_spelling_of_its_tools_only(
     made: PlannerOutput, given_one: bool, again: bool
 ) -> None:
-    right = enforce(made, reference_given=given_one, known_tools=KNOWN, again=again)
+    right = enforce(made, reference_given=given_one, known_tools=KNOWN, replanning=again)
     spelled = [{"MS_SSIM": "ms ssim", "SSIM": "ssim"}.get(name, name) for name in right.tools] or None
     otherwise = right.model_copy(update={"required_tool": spelled})
-    assert violations(otherwise, reference_given=given_one, known_tools=KNOWN, again=again) == []
-    assert enforce(otherwise, reference_given=given_one, known_tools=KNOWN, again=again) == right
+    assert violations(otherwise, reference_given=given_one, known_tools=KNOWN, replanning=again) == []
+    assert enforce(otherwise, reference_given=given_one, known_tools=KNOWN, replanning=again) == right
 
 
 def test_enforce_moves_distortions_to_the_region_that_differs_in_case_only() -> None:
@@ -172,5 +172,5 @@ def test_a_plan_made_again_may_go_beyond_the_rules_but_not_below_them() -> None:
     regional = {"query_scope": ["sky"], "distortions": {"sky": ["Noise"]}}
     for letters, wrong in (("-ASE", 0), ("-A--", 0), ("-A-E", 0), ("DASE", 1), ("---E", 1)):
         made = explicit(letters, **regional)
-        assert len(violations(made, reference_given=False, known_tools=KNOWN, again=True)) == wrong
+        assert len(violations(made, reference_given=False, known_tools=KNOWN, replanning=True)) == wrong
     assert len(violations(explicit("-ASE", **regional), reference_given=False, known_tools=KNOWN)) == 2

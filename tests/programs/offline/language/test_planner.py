@@ -98,8 +98,8 @@ def test_whatever_is_asked_the_plan_keeps_the_rules(query: str, reference: bool,
     except ToolError:
         reject()
     again = bool(feedback)
-    assert violations(plan, reference_given=reference, known_tools=KNOWN, again=again) == []
-    assert enforce(plan, reference_given=reference, known_tools=KNOWN, again=again) == plan
+    assert violations(plan, reference_given=reference, known_tools=KNOWN, replanning=again) == []
+    assert enforce(plan, reference_given=reference, known_tools=KNOWN, replanning=again) == plan
 
 
 @pytest.mark.parametrize(
