@@ -34,7 +34,7 @@ from agenticiqa.programs.stages.flow import Flow, arun, call, run, together
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
-from agenticiqa.programs.stages.replan import Replan, judge, remember
+from agenticiqa.programs.stages.replan import Replan, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
@@ -133,7 +133,7 @@ class AgenticIQA(dspy.Module):
             planner,
             executor,
             summarizer,
-            Replan(judge(backend=replanning, attempts=attempts) if replanning else None),
+            Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None),
             max_replan_iterations=config.max_replan_iterations,
             max_side=config.max_side,
             backend=backend_name(config),
@@ -178,13 +178,17 @@ class AgenticIQA(dspy.Module):
                 break
             plan, iteration = planned.plan, len(history)
             progress.planned(plan, record.seconds["planner"])
+
             executing = call(self.executor, image=image, query=query, plan=plan, reference=reference)
             evidence = (yield from record.timed("executor", executing)).evidence
-            summarizing = call(
+
+            answering = call(
                 self.summarizer, image=image, query=query, plan=plan, evidence=evidence, reference=reference
             )
-            doubting = self.replan.verdict(query, plan, evidence, iteration, limit)
-            summarized, verdict = yield from together(record.timed("summarizer", summarizing), doubting)
+            summarized, verdict = yield from together(  # the judge of the evidence needs no answer
+                record.timed("summarizer", answering), self.replan.verdict(query, plan, evidence, iteration, limit)
+            )
+
             deciding = call(
                 self.replan,
                 plan=plan,

@@ -144,13 +144,13 @@ def concluded(answer: float | str, reasoning: str) -> None:
     logger.info("concluded: %s", answer, extra=event("concluded", answer=answer, reasoning=reasoning))
 
 
-def stays(iteration: int, doubts: Sequence[str]) -> None:
+def no_replan(iteration: int, doubts: Sequence[str]) -> None:
     """The evidence is sufficient; ``doubts`` remain."""
     fields = event("replan", need_replan=False, reason=None, iteration=iteration, doubts=[*doubts])
     logger.info("replan: not needed, iteration %d", iteration, extra=fields)
 
 
-def replans(reason: str, iteration: int, limit: int) -> None:
+def replan(reason: str, iteration: int, limit: int) -> None:
     """The evidence is not sufficient: plan again, unless the limit is reached."""
     again = iteration < limit
     fields = event("replan", need_replan=again, reason=reason, iteration=iteration, doubts=[])

@@ -40,9 +40,9 @@ class Replan(Computed[Decided]):
             return Decided(result, verdict.rejected_answers)
         reason = "; ".join(gaps(plan, evidence) or verdict.reasons)
         if not reason:
-            progress.stays(iteration, doubts(evidence))
+            progress.no_replan(iteration, doubts(evidence))
             return Decided(result, verdict.rejected_answers)
-        progress.replans(reason, iteration, max_iterations)
+        progress.replan(reason, iteration, max_iterations)
         if iteration < max_iterations:
             result = result.model_copy(update={"need_replan": True, "replan_reason": reason})
         return Decided(result, verdict.rejected_answers)
@@ -78,8 +78,8 @@ def doubts(evidence: ExecutorOutput) -> list[str]:
     return [*contradictions(evidence), *uncertainties(evidence)]
 
 
-def judge(*, backend: Backend | None = None, attempts: int = 3) -> CheckedPredict[Decision]:
-    """The judge that asks a model."""
+def replan_judge(*, backend: Backend | None = None, attempts: int = 3) -> CheckedPredict[Decision]:
+    """The judge of doubtful evidence: a model."""
     return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts)
 
 

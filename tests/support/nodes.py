@@ -16,7 +16,7 @@ from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner
-from agenticiqa.programs.stages.replan import Replan, judge
+from agenticiqa.programs.stages.replan import Replan, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
@@ -127,7 +127,7 @@ def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iteration
         planner=Planner(tools, backend=backend, prefetch=executor.prefetch),
         executor=executor,
         summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
-        replan=Replan(judge(backend=backend)),
+        replan=Replan(replan_judge(backend=backend)),
         max_replan_iterations=max_replan_iterations,
     )
 

@@ -36,7 +36,7 @@ from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.plan_rules import violations
 from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.stages.protocols import StageResult
-from agenticiqa.programs.stages.replan import judge
+from agenticiqa.programs.stages.replan import replan_judge
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures import executor, summarizer
@@ -183,7 +183,7 @@ def test_the_selector_gives_a_known_tool_for_each_distortion_or_says_that_it_has
 
 
 def test_the_judge_decides_with_log_probabilities_of_every_token(listening: Listening) -> None:
-    ask = judge(backend=backend(listening, 160, logprobs=True, top_logprobs=5), attempts=ATTEMPTS)
+    ask = replan_judge(backend=backend(listening, 160, logprobs=True, top_logprobs=5), attempts=ATTEMPTS)
     reply, retries = tried(lambda: ask(inputs=DOUBT))
     if reply is not None:
         assert isinstance(reply.answer, Decision)
