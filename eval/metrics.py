@@ -53,7 +53,7 @@ def plcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
 
 
 def mean_absolute_error(predictions: ArrayLike, mos: ArrayLike) -> float | None:
-    """The mean absolute difference on a common scale; ``None`` without images. Raises ValueError as ``checked`` does."""
+    """The mean absolute difference on a common scale; ``None`` without images. Raises ValueError like ``checked``."""
     x, y = checked(predictions, mos)
     return float(np.abs(x - y).mean()) if len(x) else None
 
