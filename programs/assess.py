@@ -12,7 +12,7 @@ from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs import saving
 from agenticiqa.programs.backends.connect import connect, without_place
 from agenticiqa.programs.backends.ledger import keeping
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.errors import UserError, explains_arguments
 from agenticiqa.programs.events import judging, next_round
 from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair, name_of
 from agenticiqa.programs.offline.stages import (
@@ -32,6 +32,7 @@ from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.flow import Flow, arun, call, run, together
 from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.inputs import SYNONYMS, ImageProgram
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
 from agenticiqa.programs.stages.replan import Replan, remember, replan_judge
@@ -45,7 +46,7 @@ MAX_QUERY_LENGTH = 4000  # characters
 DEFAULT_QUERY = "Rate the perceptual quality of this image."
 
 
-class AgenticIQA(dspy.Module):
+class AgenticIQA(ImageProgram):
     """Judges an image, against a pristine reference if there is one, by a question in plain words.
 
     Composed of four stages, each asking a model or working offline::
@@ -139,21 +140,57 @@ class AgenticIQA(dspy.Module):
             backend=backend_name(config),
         )
 
-    def forward(
+    def __repr__(self) -> str:
+        return f"<AgenticIQA, backend {self.backend}>"
+
+    @explains_arguments(SYNONYMS)
+    def __call__(
         self,
         image: ImageSource,
-        query: str = DEFAULT_QUERY,
+        query: str | None = None,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
     ) -> Assessment:
-        """Judge one image. ``resize_reference`` allows a reference of another size, scaled to the image's."""
+        """Judge one image, given in any way that ``images.sources`` lists.
+
+        Without a ``query`` the perceptual quality is rated. ``reference`` is the pristine image, if there is one;
+        ``resize_reference`` allows one of another size, which is scaled to the image's. Raises as the class says, and
+        WrongArgument (a TypeError) for arguments that are not these.
+        """
+        result: Assessment = super().__call__(
+            image=image, query=query, reference=reference, resize_reference=resize_reference
+        )
+        return result
+
+    @explains_arguments(SYNONYMS)
+    async def acall(
+        self,
+        image: ImageSource,
+        query: str | None = None,
+        reference: ImageSource | None = None,
+        resize_reference: bool = False,
+    ) -> Assessment:
+        """As calling the program, async."""
+        result: Assessment = await super().acall(
+            image=image, query=query, reference=reference, resize_reference=resize_reference
+        )
+        return result
+
+    def forward(
+        self,
+        image: ImageSource,
+        query: str | None = None,
+        reference: ImageSource | None = None,
+        resize_reference: bool = False,
+    ) -> Assessment:
+        """What DSPy runs when the program is called."""
         with bookkeeping(image) as finish:
             return finish(run(self._steps(image, query, reference, resize_reference)))
 
     async def aforward(
         self,
         image: ImageSource,
-        query: str = DEFAULT_QUERY,
+        query: str | None = None,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
     ) -> Assessment:
@@ -162,9 +199,9 @@ class AgenticIQA(dspy.Module):
             return finish(await arun(self._steps(image, query, reference, resize_reference)))
 
     def _steps(
-        self, source: ImageSource, query: str, reference_source: ImageSource | None, resize_reference: bool
+        self, source: ImageSource, question: str | None, reference_source: ImageSource | None, resize_reference: bool
     ) -> Flow[Assessment]:
-        query, limit = checked(query), self.max_replan_iterations
+        query, limit = checked(question), self.max_replan_iterations
         image, reference = yield from call(
             load_pair, source, reference_source, resize_reference=resize_reference, max_side=self.max_side
         )
@@ -264,9 +301,11 @@ def bookkeeping(image: ImageSource) -> Iterator[Callable[[Assessment], Assessmen
         yield finish
 
 
-def checked(query: str) -> str:
-    """The question, stripped. Raises UserError when it is empty or too long."""
-    query = well_formed(query).strip()
+def checked(query: str | None) -> str:
+    """The question, stripped; the default one for ``None``. Raises UserError when it is empty, too long or no text."""
+    if query is not None and not isinstance(query, str):
+        raise UserError(f"the question is a {type(query).__name__}: give it as text")
+    query = well_formed(DEFAULT_QUERY if query is None else query).strip()
     if not query:
         raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
     if len(query) > MAX_QUERY_LENGTH:

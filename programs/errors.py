@@ -1,4 +1,4 @@
-"""Every error that this package raises on purpose, and the one hint that several of their messages share.
+"""Every error that this package raises on purpose, and the hints that several of their messages share.
 
 ::
 
@@ -8,7 +8,8 @@
     │   │   └── ImageNotFound       (also a FileNotFoundError)
     │   ├── ToolError               no such metric, not applicable, or not installed
     │   ├── BackendError            no such backend, or its key is missing
-    │   └── StateError              a saved program that does not belong to this one
+    │   ├── StateError              a saved program that does not belong to this one
+    │   └── WrongArgument           (also a TypeError) the program was called with other arguments than it takes
     ├── Unanswered                  the model answered, but never usably; what was wrong each time is in it
     └── NoScore                     neither tools nor a model gave anything that a score could be made of
 
@@ -16,9 +17,14 @@ Two more come from elsewhere and pass through unchanged: ``agenticiqa.configs.Co
 file, the caller can fix it) and ``dspy.LMError`` (the model could not be reached: an outage, never an answer).
 """
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -26,6 +32,33 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_lower, n=1)
     return f", did you mean {by_lower[close[0]]}?" if close else ""
+
+
+def explains_arguments(synonyms: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a method so that wrong arguments raise WrongArgument: one line that names those it takes.
+
+    ``synonyms`` maps names that a caller may use by mistake to the argument that is meant.
+    """
+
+    def decorate(method: Callable[P, T]) -> Callable[P, T]:
+        signature, owner = inspect.signature(method), method.__qualname__.partition(".")[0]
+        takes = [name for name in signature.parameters if name != "self"]
+
+        @wraps(method)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                unknown = next((name for name in kwargs if name not in takes), None)
+                meant = synonyms.get(str(unknown).lower())
+                hint = f", did you mean {meant}?" if meant else did_you_mean(str(unknown), takes)
+                problem = f"{owner} has no argument {unknown!r}{hint or '.'}" if unknown else f"{owner}: {error}."
+                raise WrongArgument(f"{problem} It takes {', '.join(takes)}.") from None
+            return method(*args, **kwargs)
+
+        return checked
+
+    return decorate
 
 
 class AgenticIQAError(Exception):
@@ -57,6 +90,10 @@ class BackendError(UserError):
 
 class StateError(UserError):
     """A saved program was made for other signatures than the ones it is loaded into."""
+
+
+class WrongArgument(UserError, TypeError):
+    """A function was called with arguments that it does not take, or without one that it needs."""
 
 
 class Unanswered(AgenticIQAError):

@@ -1,0 +1,170 @@
+"""Calling the program: images of every kind, the default question, wrong arguments in one line, several at once."""
+
+import asyncio
+import inspect
+import io
+import logging
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.assess import DEFAULT_QUERY
+from agenticiqa.programs.errors import UserError, WrongArgument
+from agenticiqa.programs.result import Assessment
+from support.ladders import scene
+
+
+@pytest.fixture(scope="module")
+def program() -> AgenticIQA:
+    return AgenticIQA.offline()
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("images") / "photo.png"
+    Image.fromarray(scene(60, 80)).save(path)
+    return path
+
+
+# --- the question ----------------------------------------------------------------------------------------------------
+
+
+def test_none_is_the_default_question(program: AgenticIQA, photo: Path) -> None:
+    left_out, none = program(photo), program(photo, None)
+    assert left_out.query == none.query == DEFAULT_QUERY
+    assert left_out.quality_score == none.quality_score
+    assert asyncio.run(program.acall(photo, query=None)).query == DEFAULT_QUERY
+
+
+@pytest.mark.parametrize("query", ["", "  \n "])
+def test_an_empty_question_is_an_error(program: AgenticIQA, photo: Path, query: str) -> None:
+    with pytest.raises(UserError, match="the question is empty: ask something, or leave it out"):
+        program(photo, query)
+
+
+def test_a_question_that_is_no_text_is_an_error(program: AgenticIQA, photo: Path) -> None:
+    with pytest.raises(UserError, match="the question is a int: give it as text"):
+        program(photo, 5)  # type: ignore[arg-type]
+
+
+# --- the arguments ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"question": "Is it sharp?"}, "AgenticIQA has no argument 'question', did you mean query? It takes"),
+        ({"Prompt": "Is it sharp?"}, "no argument 'Prompt', did you mean query?"),
+        ({"ref": "b.png"}, "no argument 'ref', did you mean reference?"),
+        ({"refrence": "b.png"}, "no argument 'refrence', did you mean reference?"),
+        ({"resize": True}, "no argument 'resize', did you mean resize_reference?"),
+        ({"zzz": 1}, "no argument 'zzz'. It takes image, query, reference, resize_reference."),
+    ],
+)
+def test_a_wrong_keyword_is_told_in_one_line_with_the_right_ones(
+    program: AgenticIQA, photo: Path, arguments: dict[str, Any], words: str
+) -> None:
+    for call in (lambda: program(photo, **arguments), lambda: asyncio.run(program.acall(photo, **arguments))):
+        with pytest.raises(WrongArgument) as caught:
+            call()
+        assert words in str(caught.value)
+        assert str(caught.value).endswith("It takes image, query, reference, resize_reference.")
+        assert "\n" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("positional", "keywords", "words"),
+    [
+        ((), {}, "AgenticIQA: missing a required argument: 'image'. It takes image"),
+        ((), {"path": "a.png"}, "no argument 'path', did you mean image?"),
+        (("a.png", "Sharp?", None, False, 5), {}, "too many positional arguments"),
+        (("a.png",), {"image": "b.png"}, "multiple values for argument 'image'"),
+    ],
+)
+def test_missing_and_spare_arguments_are_told_in_one_line(
+    program: AgenticIQA, positional: tuple[Any, ...], keywords: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(WrongArgument, match=r"^AgenticIQA") as caught:
+        program(*positional, **keywords)
+    assert words in str(caught.value)
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, UserError)
+
+
+def test_an_editor_sees_the_arguments_and_the_type_of_the_result() -> None:
+    for method in (AgenticIQA.__call__, AgenticIQA.acall):
+        signature = inspect.signature(method)
+        assert list(signature.parameters) == ["self", "image", "query", "reference", "resize_reference"]
+        assert signature.return_annotation is Assessment
+
+
+def test_a_program_has_a_short_repr(program: AgenticIQA) -> None:
+    assert repr(program) == "<AgenticIQA, backend offline>"
+
+
+# --- images ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_image_in_memory_gives_the_result_of_its_file(program: AgenticIQA, photo: Path) -> None:
+    expected = program(photo, reference=photo).to_dict()
+    for source, name in (
+        (np.asarray(Image.open(photo)), "<array>"),
+        (bytearray(photo.read_bytes()), "<bytes>"),
+        (io.BytesIO(photo.read_bytes()), "<file object>"),
+        (photo.as_uri(), str(photo)),
+        (dspy.Image.from_path(str(photo)), "<dspy.Image>"),
+    ):
+        result = program(source, reference=source).to_dict()
+        assert (result["image"], result["reference"]) == (name, name)
+        for key in ("final_answer", "quality_reasoning", "plan"):
+            assert result[key] == expected[key]
+
+
+# --- several at once -------------------------------------------------------------------------------------------------
+
+
+def test_batch_takes_images_and_keeps_their_order(program: AgenticIQA, photo: Path) -> None:
+    pixels = np.asarray(Image.open(photo))
+    given = [photo, pixels, photo.read_bytes(), {"image": str(photo), "query": "Is it blurry?"}]
+    results = program.batch(given, num_threads=2, disable_progress_bar=True)
+    assert [result.image.source for result in results] == [str(photo), "<array>", "<bytes>", str(photo)]
+    assert [result.query for result in results] == [DEFAULT_QUERY] * 3 + ["Is it blurry?"]
+    assert all(isinstance(result, Assessment) for result in results)
+
+
+def test_batch_takes_dspys_examples_as_before(program: AgenticIQA, photo: Path) -> None:
+    examples = [
+        dspy.Example(image=photo, query=query, mos=3.0).with_inputs("image", "query") for query in ("Sharp?", "Noisy?")
+    ]
+    results = program.batch(examples, disable_progress_bar=True)
+    assert [result.query for result in results] == ["Sharp?", "Noisy?"]
+    results, failed, errors = program.batch(
+        [*examples, dspy.Example(image="gone.png").with_inputs("image")],
+        return_failed_examples=True,
+        disable_progress_bar=True,
+    )
+    assert len(results) == 3
+    assert [example.image for example in failed] == ["gone.png"]
+    assert isinstance(errors[0], UserError)
+
+
+def test_what_fails_in_a_batch_is_none_and_its_bytes_are_not_logged(
+    program: AgenticIQA, photo: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("dspy").addHandler(caplog.handler)  # DSPy's logger does not propagate
+    try:
+        results = program.batch([b"no image" * 100_000, photo], disable_progress_bar=True)
+    finally:
+        logging.getLogger("dspy").removeHandler(caplog.handler)
+    assert results[0] is None
+    assert results[1].image.source == str(photo)
+    (message,) = [record.getMessage() for record in caplog.records if "expected an image" in record.getMessage()]
+    assert "image=<bytes>" in message
+    assert len(message) < 500
