@@ -145,3 +145,14 @@ def test_no_resamples_give_the_value_alone() -> None:
     x, y = pairs(30, 0.8, 0)
     figure = interval(srcc, x, y, each(30), resamples=0)
     assert (figure.value, figure.low, figure.high, figure.note) == (srcc(x, y), None, None, "")
+
+
+def test_a_figure_that_most_resamples_leave_undefined_has_no_interval() -> None:
+    def needs(count: int, x: np.ndarray) -> float | None:
+        return 0.5 if len(set(x)) >= count else None
+
+    x, y = [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]
+    assert interval(lambda x, y: needs(2, x), x, y, each(3)).low == 0.5
+    figure = interval(lambda x, y: needs(3, x), x, y, each(3))
+    assert (figure.value, figure.low) == (0.5, None)
+    assert "too few contents" in figure.note

@@ -73,7 +73,7 @@ def test_a_mos_std_that_is_no_number_is_named_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "empty file"),
         ("image,score\na.png,3\n", "add mos"),
@@ -83,8 +83,8 @@ def test_a_mos_std_that_is_no_number_is_named_too(tmp_path: Path) -> None:
         ("image,mos\na.png,3\na.png,4\n", "line 3"),
     ],
 )
-def test_a_file_without_usable_rows_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    assert said in complaint(labels_file(tmp_path, text))
+def test_a_file_without_usable_rows_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    assert message in complaint(labels_file(tmp_path, text))
 
 
 def test_missing_images_are_counted_and_the_first_ones_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.optimize import curve_fit
+from scipy.special import expit
 
 from agenticiqa.eval.bootstrap import Interval, fitted_plcc_interval
 from agenticiqa.eval.metrics import krcc, logistic_fit, mean_absolute_error, plcc, srcc, why_undefined
@@ -91,6 +92,16 @@ def test_the_fit_is_the_least_squares_curve_that_scipy_finds() -> None:
     mos = logistic(x, 90, 15, 2.8, 0.4) + rng.normal(0, 8, 300)
     best, _ = curve_fit(logistic, x, mos, p0=[mos.max(), mos.min(), x.mean(), x.std()])
     assert logistic_fit(x, mos) == pytest.approx(logistic(x, *best), abs=0.01)
+
+
+def test_where_the_fit_from_one_start_does_not_converge_the_other_start_is_taken() -> None:
+    rng = np.random.default_rng(157)
+    n = int(rng.integers(8, 60))
+    x = rng.normal(0, 1, n)
+    x[:2] *= 20
+    center, width = np.quantile(x, rng.uniform(0.1, 0.9)), 10 ** rng.uniform(-3, 0) * x.std()
+    mos = expit((x - center) / width) + rng.normal(0, 10 ** rng.uniform(-3, -0.5), n)
+    assert logistic_fit(x, mos) is not None
 
 
 @settings(max_examples=20, deadline=None)

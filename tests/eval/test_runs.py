@@ -33,21 +33,22 @@ def test_the_same_run_may_go_on(tmp_path: Path, labels: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "instruction", "more", "said"),
+    ("config", "instruction", "more", "message"),
     [
         (Config().with_backend("openai.gpt-4o"), "Is it sharp?", {"split": None}, "config.planner.backend"),
         (Config(max_replan_iterations=0), "Is it sharp?", {"split": None}, "config.max_replan_iterations: 2, not 0"),
         (Config(), "Is it blurred?", {"split": None}, "prompts"),
         (Config(), "Is it sharp?", {"split": "dev"}, 'split: null, not "dev"'),
+        (Config(), "Is it sharp?", {"split": None, "limit": 3}, "limit: null, not 3"),
     ],
 )
 def test_another_run_is_refused_in_one_line(
-    tmp_path: Path, labels: Path, config: Config, instruction: str, more: dict[str, object], said: str
+    tmp_path: Path, labels: Path, config: Config, instruction: str, more: dict[str, object], message: str
 ) -> None:
     pin(tmp_path / "run", made_with(Sharp(), Config(), labels, {"split": None}))
     with pytest.raises(UserError) as caught:
         pin(tmp_path / "run", made_with(Sharp(instruction), config, labels, more))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""A key, and the password in an address, are sent to their server and stand nowhere else."""
+"""A key, and the password in an address, are sent to their server and written nowhere else."""
 
 import base64
 import logging
@@ -39,7 +39,7 @@ def answers() -> Script:
 
 @dataclass(frozen=True)
 class Login:
-    """A way to be let in: what the server sees and may repeat, and how it stands in a configuration."""
+    """A way to log in: what the server sees and may repeat, and how a configuration has it."""
 
     authorization: str
     repeated: str
@@ -99,11 +99,11 @@ def test_assessing_writes_no_secret(
         kept = ["--jsonl", str(tmp_path / "scores.jsonl"), "--log", str(tmp_path / "log.jsonl")]
         assert main(["assess", str(folder), *kept, "--config", str(config), "-vv", "--workers", "1"]) == 0
         assert {headers["authorization"] for headers in server.headers} == {login.authorization}
-    told = written()
-    assert "Soft edges." in told
-    assert "rejected" in told
+    text = written()
+    assert "Soft edges." in text
+    assert "rejected" in text
     assert (tmp_path / "log.jsonl").stat().st_size > 1000
-    assert free_of_secrets(told)
+    assert free_of_secrets(text)
 
 
 def test_evaluating_and_the_tuned_prompts_write_no_secret(
@@ -124,8 +124,8 @@ def test_evaluating_and_the_tuned_prompts_write_no_secret(
 
 def echo(login: Login, status: int) -> Reply:
     """A complaint that repeats how one asked to be let in."""
-    said = f"this is no good: {login.authorization} ({login.repeated})"
-    return Reply(status=status, raw_body=said.encode()) if status == 200 else error_reply(status, {"error": said})
+    message = f"this is no good: {login.authorization} ({login.repeated})"
+    return Reply(status=status, raw_body=message.encode()) if status == 200 else error_reply(status, {"error": message})
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 429, 500])
@@ -142,9 +142,9 @@ def test_a_server_that_repeats_a_secret_does_not_get_it_shown(
         assert backend is not None
         with pytest.raises(dspy.LMError) as caught:
             backend.lms[0]("Are you there?")
-    told = written()
-    assert "***" in told
-    assert free_of_secrets(told)
+    text = written()
+    assert "***" in text
+    assert free_of_secrets(text)
     shown = [*traceback.format_exception(caught.value), repr(caught.value), repr(caught.value.__cause__), repr(backend)]
     shown += [repr(lm) + repr(vars(lm)) for lm in backend.lms]
     assert free_of_secrets("".join(shown))
@@ -157,9 +157,9 @@ def test_a_server_that_is_not_there_does_not_get_the_address_shown_with_its_pass
     with fake_server(in_turn("never")) as gone:
         config = LOGINS["a password"].configured(gone, tmp_path)
     assert main(["assess", str(folder), "--config", str(config), "-vv", "--workers", "1"]) == 1
-    told = written()
-    assert "refused" in told
-    assert free_of_secrets(told)
+    text = written()
+    assert "refused" in text
+    assert free_of_secrets(text)
 
 
 @pytest.mark.parametrize("wrong", ["http://ann:{}@", "ftp://ann:{}@host/v1", "http://ann:{}@host:port/v1"])

@@ -57,13 +57,28 @@ def test_perfect_is_5_and_the_worst_at_most_2_even_where_the_scores_say_otherwis
     assert curve.is_monotone()
 
 
+def test_the_held_out_error_is_that_of_curves_that_never_saw_the_content():
+    raw = np.linspace(0, 1, 80)
+    contents = tuple("low" if value < 0.5 else "high" for value in raw)
+    fit = fit_calibration(Points(raw, 1 + 4 * raw**3, contents), HIGHER)
+    assert fit.residual < 0.05
+    assert fit.held_out > 0.5, "each half is extrapolated from the other"
+
+
+def test_where_the_other_contents_have_too_few_points_nothing_is_held_out():
+    given = related(n=24)
+    assert len(set(given.contents)) == 6
+    assert fit_calibration(given, HIGHER).held_out is None
+    assert fit_calibration(related(n=28), HIGHER).held_out is not None
+
+
 def test_points_of_one_content_leave_nothing_to_hold_out():
     given = related()
     assert fit_calibration(replace(given, contents=("one",) * 200), HIGHER).held_out is None
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (related(n=19), "at least 20 rated images that it can measure, got 19"),
         (points([0.5] * 30, np.linspace(1, 5, 30)), "measures 0.5 for every image"),
@@ -80,7 +95,7 @@ def test_points_of_one_content_leave_nothing_to_hold_out():
     ],
     ids=["few", "flat values", "flat scores", "unrelated", "opposite", "turning"],
 )
-def test_where_no_curve_should_be_made_the_reason_is_one_line(given, said):
-    with pytest.raises(ToolError, match=said) as caught:
+def test_where_no_curve_should_be_made_the_reason_is_one_line(given, message):
+    with pytest.raises(ToolError, match=message) as caught:
         fit_calibration(given, HIGHER)
     assert "\n" not in str(caught.value)

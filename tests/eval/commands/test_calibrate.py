@@ -149,7 +149,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["{labels}", "--tool", "LPIPS"], "unknown tool 'LPIPS'"),
         (["{labels}", "--base", "nothing"], "no calibration profile 'nothing'"),
@@ -162,7 +162,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["nowhere.csv"], "nowhere.csv"),
     ],
 )
-def test_a_users_mistake_is_one_line_and_status_2(arguments, said, labels, tmp_path, capsys):
+def test_a_users_mistake_is_one_line_and_status_2(arguments, message, labels, tmp_path, capsys):
     (tmp_path / "alone.csv").write_text("image,mos\nscene0.png,3\nscene1.png,4\n")
     (tmp_path / "wide.csv").write_text("image,reference,mos\nscene0.png,scene0.png,300\nscene1.png,scene1.png,4\n")
     places = {"labels": labels, "photos": tmp_path, "alone": tmp_path / "alone.csv", "wide": tmp_path / "wide.csv"}
@@ -170,7 +170,7 @@ def test_a_users_mistake_is_one_line_and_status_2(arguments, said, labels, tmp_p
     assert main(["calibrate", *arguments, "--out", str(tmp_path / "x.yaml")]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert said in error
+    assert message in error
     assert not (tmp_path / "x.yaml").exists()
 
 

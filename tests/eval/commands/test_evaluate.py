@@ -30,7 +30,7 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def judgements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def judged_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Counts how often each image is judged."""
     judged: Counter[str] = Counter()
     forward = AgenticIQA.forward
@@ -91,7 +91,7 @@ def test_an_interrupted_run_loses_nothing_and_judges_nothing_twice(
     assert "continues from what is kept" in capsys.readouterr().err
     kept = rows_of(run)
     assert len(kept) == 3
-    with judgements(monkeypatch) as judged:
+    with judged_images(monkeypatch) as judged:
         assert main(command) == 0
     names = [row["name"] for row in rows_of(run)]
     assert rows_of(run)[:3] == kept
@@ -109,7 +109,7 @@ def test_a_last_line_cut_short_is_judged_again(
     before = rows_of(run)
     text = (run / "results.jsonl").read_bytes()
     (run / "results.jsonl").write_bytes(text[:-40])
-    with judgements(monkeypatch) as judged:
+    with judged_images(monkeypatch) as judged:
         assert main(command) == 0
     assert list(judged) == [before[-1]["name"]]
     assert [row["quality_score"] for row in rows_of(run)] == [row["quality_score"] for row in before]
@@ -122,7 +122,7 @@ def test_a_finished_run_judges_nothing_and_reports_the_same(
     command = [*EVALUATE, str(make_labels()), "--out", str(run)]
     assert main(command) == 0
     report = (run / "report.json").read_text()
-    with judgements(monkeypatch) as judged:
+    with judged_images(monkeypatch) as judged:
         assert main(command) == 0
     assert not judged
     assert (run / "report.json").read_text() == report
@@ -135,7 +135,7 @@ def test_a_limited_run_goes_on_without_the_limit(
     command = [*EVALUATE, str(make_labels()), "--out", str(run)]
     assert main([*command, "--limit", "2"]) == 0
     assert json.loads((run / "report.json").read_text())["images"] == 2
-    with judgements(monkeypatch) as judged:
+    with judged_images(monkeypatch) as judged:
         assert main(command) == 0
     assert len(judged) == 4
 
@@ -154,7 +154,7 @@ def test_a_broken_image_is_unscored_and_tried_again_when_it_is_mended(
     assert "quality_score" not in row
     assert "2 of 3 images scored, 1 unscored (ImageError 1)" in capsys.readouterr().out
     image.write_bytes(whole)
-    with judgements(monkeypatch) as judged:
+    with judged_images(monkeypatch) as judged:
         assert main(command) == 0
     assert list(judged) == ["scene0_2.png"]
 
@@ -165,7 +165,7 @@ def test_an_image_that_changed_is_judged_again(
     labels, run = make_labels(scenes=1), tmp_path / "run"
     assert main([*EVALUATE, str(labels), "--out", str(run)]) == 0
     (labels.parent / "scene0_4.png").write_bytes((labels.parent / "scene0_0.png").read_bytes())
-    with judgements(monkeypatch) as judged:
+    with judged_images(monkeypatch) as judged:
         assert main([*EVALUATE, str(labels), "--out", str(run)]) == 0
     assert list(judged) == ["scene0_4.png"]
 
@@ -215,14 +215,14 @@ def test_an_outage_in_mid_run_loses_nothing_and_the_same_command_goes_on(
 ) -> None:
     config, run, labels = tmp_path / "remote.yaml", tmp_path / "run", make_labels(scenes=6)
     answers = by_stage({"assessment": ASSESSMENT})
-    broken, told = False, 0
+    broken, answered = False, 0
 
     def four_times(request: Body) -> Reply | str:
-        nonlocal broken, told
+        nonlocal broken, answered
         if broken:
             return server_error()
-        told += 1
-        broken = told == 4
+        answered += 1
+        broken = answered == 4
         return answers(request)
 
     with fake_server(four_times) as server:

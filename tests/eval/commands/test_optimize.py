@@ -1,4 +1,4 @@
-"""``agenticiqa optimize``, against a simulated model that judges well only when told what to look for."""
+"""``agenticiqa optimize``, against a simulated model that judges well only if its prompt says what to look for."""
 
 import hashlib
 import json
@@ -47,9 +47,9 @@ def selection(request: dict[str, Any]) -> dict[str, Any]:
 
 def reflection(request: dict[str, Any]) -> str:
     """Adds the phrase to what it is shown, once the feedback tells it that the answers were too kind or too harsh."""
-    said = text_of(request)
+    prompt = text_of(request)
     current = field_of(request, "current_instruction")
-    lesson = f"\nAlways {PHRASE}." if "too kind" in said or "too harsh" in said else ""
+    lesson = f"\nAlways {PHRASE}." if "too kind" in prompt or "too harsh" in prompt else ""
     return json.dumps({"new_instruction": current + lesson})
 
 
@@ -121,7 +121,7 @@ def test_reflection_finds_the_phrase_and_held_out_images_are_judged_better(
     with simulated_models(labels) as server:
         config = scorer_only(server, tmp_path / "config.yaml")
         assert main(command(labels, server, out, 24, "--config", str(config), "--held-out", "0.4")) == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     figures = header(out)["held_out"]
     assert figures["srcc"]["before"] < 0 < 0.7 < figures["srcc"]["after"]
     assert figures["srcc"]["change"]["low"] > 0
@@ -129,8 +129,8 @@ def test_reflection_finds_the_phrase_and_held_out_images_are_judged_better(
     assert figures["scored_both_times"] == figures["images"] == 10
     state = json.loads(out.read_text())["state"]
     assert PHRASE in state["summarizer.score.ask.predict"]["signature"]["instructions"]
-    assert "Cost: 24 judgments to tune" in said
-    assert f"{figures['srcc']['before']:.3f} -> {figures['srcc']['after']:.3f}" in said
+    assert "Cost: 24 judgments to tune" in printed
+    assert f"{figures['srcc']['before']:.3f} -> {figures['srcc']['after']:.3f}" in printed
     assert "127.0.0.1" not in out.read_text()
 
 
@@ -199,9 +199,9 @@ def test_an_outage_of_the_judged_model_is_no_bad_prompt_and_the_run_goes_on_afte
     with fake_server(sometimes) as server:
         args = command(labels, server, out, 30, "--config", str(scorer_only(server, tmp_path / "config.yaml")))
         assert main(args) == 1
-        said = capsys.readouterr().err
-        assert "no such key" in said
-        assert f"continues from what is kept in {out}.gepa" in said
+        err = capsys.readouterr().err
+        assert "no such key" in err
+        assert f"continues from what is kept in {out}.gepa" in err
         assert not out.exists()
         broken = False
         assert main(args) == 0
@@ -227,7 +227,7 @@ def test_a_finished_run_is_not_made_again_and_other_labels_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["--backend", "offline"], "nothing to tune"),
         (["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--budget", "6"], "--budget is at least"),
@@ -243,11 +243,11 @@ def test_a_finished_run_is_not_made_again_and_other_labels_are_refused(
     ],
 )
 def test_mistakes_are_told_in_one_line_before_anything_is_sent(
-    make_labels: Callable[..., Path], tmp_path: Path, more: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    make_labels: Callable[..., Path], tmp_path: Path, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels = make_labels(scenes=3, levels=(0, 4), references=True)
     usual = ["--reflection-backend", "vllm.y", "--reflection-api-base", "http://127.0.0.1:9/v1", "--budget", "50"]
     assert main(["optimize", str(labels), *usual, "--out", str(tmp_path / "tuned.json"), *more]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
