@@ -61,7 +61,8 @@ class RunRecord:
         self.seconds[name] = time.perf_counter() - started
         self.timings_ms[name] = self.timings_ms.get(name, 0.0) + self.seconds[name] * 1000
         for asked, reasons in result.rejected_answers.items():
-            self.rejected_answers.setdefault(asked, []).extend(reasons)
+            if reasons:
+                self.rejected_answers.setdefault(asked, []).extend(reasons)
         return result
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.programs.images.regions import account, place_in_frame, told
+from agenticiqa.programs.images.regions import account, boxes_for_prompt, place_in_frame
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.planner import nameable
 from agenticiqa.programs.stages.question import detect_query_type, parse_options
@@ -87,7 +87,7 @@ def typical_askings(
     pairs = [(region, name) for region, names in wanted.items() for name in names]
     cards = shelf.fitting[reference]
     asked = _json({region: names for region, names in wanted.items() if names})
-    where = told(boxes, SIZE)
+    where = boxes_for_prompt(boxes, SIZE)
     asking = {
         "planner": Asking(
             planner,

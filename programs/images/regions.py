@@ -1,4 +1,4 @@
-"""Regions as boxes in pixels: those that words for a place in the frame name, how boxes are cropped and told.
+"""Regions as boxes in pixels: places in the frame by their names, crops of boxes, and boxes as text.
 
 A box is (left, top, right, bottom): left and top inside, right and bottom just outside, as Pillow and numpy have it.
 """
@@ -13,7 +13,7 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.signatures.types import Box, Boxes
 
 SMALLEST = 96  # pixels: the measures of noise, blur and blocking need at least some blocks and edges to look at
-WHOLE = 1000  # a model is told and tells boxes in thousandths of width and height
+WHOLE = 1000  # prompts and answers have boxes in thousandths of width and height
 
 _PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: left or top, 1: right or bottom)
     "left": (0, 0),
@@ -73,7 +73,7 @@ def in_pixels(edges: Sequence[float], size: tuple[int, int], whole: float = 1.0)
     )
 
 
-def told(boxes: Boxes, size: tuple[int, int]) -> str:
+def boxes_for_prompt(boxes: Boxes, size: tuple[int, int]) -> str:
     """The boxes for a prompt: JSON of region to [left, top, right, bottom] in thousandths, or "none" without any."""
     shown = {
         region: [round(edge / extent * WHOLE) for edge, extent in zip(box, (*size, *size), strict=True)]

@@ -4,7 +4,7 @@ import json
 
 from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.images.regions import told
+from agenticiqa.programs.images.regions import boxes_for_prompt
 from agenticiqa.programs.stages.ask import CheckedPredict, require_same
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Analyzed
@@ -38,7 +38,7 @@ class Analyst(Stage[Analyzed]):
             **prompt_inputs(image, reference),
             "query": query,
             "distortion_set": json.dumps(present, ensure_ascii=False),
-            "boxes": told(boxes, image.size),
+            "boxes": boxes_for_prompt(boxes, image.size),
         }
         reply = yield from call(self.ask, inputs=inputs, check=check)
         rows = reply.answer.by_region()

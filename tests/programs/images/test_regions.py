@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agenticiqa.programs.images import LoadedImage, load
-from agenticiqa.programs.images.regions import SMALLEST, account, crop, grown, in_pixels, place_in_frame, told
+from agenticiqa.programs.images.regions import (
+    SMALLEST,
+    account,
+    boxes_for_prompt,
+    crop,
+    grown,
+    in_pixels,
+    place_in_frame,
+)
 from support.ladders import scene
 
 SIZE = (640, 480)
@@ -127,7 +135,7 @@ def test_a_box_told_in_thousandths_comes_back_to_within_a_thousandth(
     given_box: tuple[tuple[int, int, int, int], tuple[int, int]],
 ) -> None:
     box, size = given_box
-    edges = json.loads(told({"car": box, "sky": None}, size))["car"]
+    edges = json.loads(boxes_for_prompt({"car": box, "sky": None}, size))["car"]
     if edges[0] == edges[2] or edges[1] == edges[3]:
         return  # a sliver, which no model can be told of in thousandths
     for here, back, extent in zip(box, in_pixels(edges, size, 1000), (*size, *size), strict=True):
@@ -135,7 +143,7 @@ def test_a_box_told_in_thousandths_comes_back_to_within_a_thousandth(
 
 
 def test_without_any_box_nothing_is_told() -> None:
-    assert told({"sky": None}, SIZE) == told({}, SIZE) == "none"
+    assert boxes_for_prompt({"sky": None}, SIZE) == boxes_for_prompt({}, SIZE) == "none"
     assert account({"sky": None}, SIZE) == []
 
 

@@ -4,6 +4,7 @@ import asyncio
 import io
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from PIL import Image
 from agenticiqa.configs import Price
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits, within
+from agenticiqa.programs.stages import flow
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools.calibration import Calibration
 from support.fake_server import Body, Reply, Script, by_stage, fake_server, images_of, stage_of
@@ -248,3 +250,19 @@ def test_a_model_that_someone_else_connected_is_sent_the_same_bytes(photo: Path)
     one, other = server.of("plan")
     assert images_of(one) == images_of(other)
     assert len(server.requests) == 10
+
+
+def test_offline_threads_are_taken_for_analysis_beside_tools_only(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No judge is asked while the answer is made, and nothing is measured while rules plan."""
+    pools: list[int] = []
+
+    def counted(workers: int) -> ThreadPoolExecutor:
+        pools.append(workers)
+        return ThreadPoolExecutor(workers)
+
+    monkeypatch.setattr(flow, "ThreadPoolExecutor", counted)
+    program = AgenticIQA.offline()
+    program(photo)
+    assert pools == [2]
+    program(photo, OTHER)
+    assert pools == [2]
