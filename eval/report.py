@@ -163,21 +163,15 @@ def _run_statistics(rows: Sequence[Row]) -> dict[str, Any]:
     times = [sum(row["timings_ms"].values()) for row in judged]
     rejected: Counter[str] = Counter()
     for row in judged:
-        rejected.update({stage: len(reasons) for stage, reasons in _rejected(row).items()})
+        rejected.update({stage: len(reasons) for stage, reasons in row["rejected_answers"].items()})
     return {
         "probability_sources": dict(Counter(source for row in judged if (source := row["probability_source"]))),
-        "images_with_rejected_answers": sum(bool(_rejected(row)) for row in judged),
+        "images_with_rejected_answers": sum(bool(row["rejected_answers"]) for row in judged),
         "rejected_answers": dict(rejected),
         "replanned": sum(row["iteration_count"] > 0 for row in judged),
         "failed_tool_calls": sum(bool(c["error"]) for row in judged for c in row["executor_evidence"]["tool_log"]),
         "ms_per_image": {"median": statistics.median(times), "mean": statistics.fmean(times)} if times else None,
     }
-
-
-def _rejected(row: Row) -> Mapping[str, Sequence[str]]:
-    """By stage, why answers were rejected; rows of older versions have it under ``retries``."""
-    reasons: Mapping[str, Sequence[str]] = row.get("rejected_answers") or row.get("retries") or {}
-    return reasons
 
 
 def _reason(row: Row) -> str:

@@ -108,15 +108,6 @@ def test_the_conduct_of_the_run_is_counted() -> None:
     assert summary["ms_per_image"] == {"median": 40, "mean": 40}
 
 
-def test_rows_of_an_older_version_are_counted_too() -> None:
-    rows = run_of_eight()
-    for each in rows:
-        if "rejected_answers" in each:
-            each["retries"] = each.pop("rejected_answers")
-    summary = report.summarize(rows, resamples=20)
-    assert (summary["images_with_rejected_answers"], summary["rejected_answers"]) == (1, {"scoring": 2})
-
-
 def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path) -> None:
     summary = named(report.summarize([failed(1), failed(2)], resamples=20))
     report.write(summary, tmp_path)
