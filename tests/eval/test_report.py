@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from agenticiqa.eval import report
-from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.metrics import plcc, srcc
 
 
 def row(number: int, score: float | None, tools: dict[str, float], **changes: Any) -> dict[str, Any]:
@@ -90,6 +90,28 @@ def test_the_best_single_tool_has_to_have_measured_half_of_the_images() -> None:
     assert systems["SSIM"]["srcc"]["value"] < 1
     assert summary["best_tool"] == "SSIM"
     assert any("SSIM" in line and "on these very images" in line for line in report.sentences(summary))
+
+
+def test_a_tool_that_measured_several_regions_has_their_mean() -> None:
+    rows = [row(n, 3.0, {"SSIM": 1 + n / 2}) for n in range(4)]
+    for number, other in enumerate((5.0, 1.0, 1.0, 1.0)):
+        rows[number]["executor_evidence"]["tool_log"].append(
+            {"tool": "SSIM", "region": "sky", "distortion": "Noise", "calibrated": other, "error": None}
+        )
+    means = [(1 + n / 2 + other) / 2 for n, other in enumerate((5.0, 1.0, 1.0, 1.0))]
+    assert by_name(report.summarize(rows, resamples=0))["SSIM"]["plcc"]["value"] == pytest.approx(plcc(means, range(4)))
+
+
+def test_only_ours_the_mean_and_the_best_tool_have_intervals() -> None:
+    rows = [row(n, 1 + n / 4, {"SSIM": 1 + n / 3, "NIQE": 4 - n % 3}) for n in range(9)]
+    summary = report.summarize(rows, resamples=20)
+    assert summary["best_tool"] == "SSIM"
+    assert {name: system["srcc"]["low"] is not None for name, system in by_name(summary).items()} == {
+        "AgenticIQA": True,
+        "tool mean": True,
+        "SSIM": True,
+        "NIQE": False,
+    }
 
 
 def test_differences_are_taken_on_shared_images() -> None:

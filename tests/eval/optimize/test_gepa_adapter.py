@@ -6,10 +6,13 @@ from typing import Any
 import dspy
 import pytest
 
+from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import Labelled, MosScale
 from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, Stopped, example, score_with_feedback
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.signatures.types import ExecutorOutput
+from support.ladders import scene
 
 LABEL = Labelled("a.png", Path("a.png"), Path("r.png"), 75, None, None, None, None, None, "r.png")
 EXAMPLE = example(LABEL, "Rate it.", MosScale(0, 100))
@@ -59,6 +62,16 @@ def test_the_feedback_repeats_the_evidence_and_what_went_wrong() -> None:
     feedback = score_with_feedback(EXAMPLE, pred).feedback
     for part in ("mean was 2.2", "mean of 3.5", "Noise in sky (severe)", "tool_selection gave no result", "no JSON"):
         assert part in feedback
+
+
+def test_a_judged_image_keeps_what_the_feedback_needs_and_no_image() -> None:
+    result = AgenticIQA.from_config(Config())
+    pred = GepaAdapter(result)(image=scene(64, 80), query="Rate the quality.")
+    levels = result(scene(64, 80), "Rate the quality.").summarizer_result.quality_probs
+    assert 1 <= pred.expectation <= 5
+    assert pred.expectation == pytest.approx(sum(level * levels[str(level)] for level in range(1, 6)))
+    assert set(pred.keys()) == {"quality_score", "evidence", "expectation", "rejected_answers", "failure"}
+    assert (pred.rejected_answers, pred.failure) == ({}, None)
 
 
 def test_no_usable_answer_scores_0_and_says_why() -> None:

@@ -59,6 +59,13 @@ def test_two_contents_cannot_be_split_in_three() -> None:
         split_by_content(labels(2), held_out=0.3, max_val=9, seed=0)
 
 
+def test_the_validation_images_that_are_kept_are_drawn_from_all_of_them() -> None:
+    whole, kept = (split_by_content(labels(40), held_out=0.25, max_val=most, seed=0).val for most in (99, 7))
+    assert len(whole) > 30
+    assert [row for row in whole if row in kept] != whole[:7]
+    assert all(row in whole for row in kept)
+
+
 def test_images_and_contents_are_counted() -> None:
     splits = split_by_content(labels(5, each=3), held_out=0.2, max_val=99, seed=0)
     assert splits.counts() == {

@@ -24,7 +24,7 @@ def test_a_fit_recovers_the_curve_that_made_the_qualities() -> None:
 
 
 def test_held_out_scores_do_not_depend_on_the_qualities_of_their_own_content() -> None:
-    raws = {name: RAW if member.higher_is_better else [1 - raw for raw in RAW] for name, member in MEMBERS.items()}
+    raws = {name: RAW if member.tool.higher_is_better else [1 - raw for raw in RAW] for name, member in MEMBERS.items()}
     quality = [MEMBER.quality(raw) for raw in RAW]
     before = np.array(fr_fusion.held_out(raws, quality, CONTENTS))
     own = np.array(CONTENTS) == "scene1"

@@ -76,6 +76,16 @@ def test_fitted_two_fair_parts_make_a_better_whole() -> None:
     assert rank(cross_fitted(GOOD_TOOL, p, QUALITY, CONTENTS)) > max(rank(GOOD_TOOL), rank(p @ LEVEL_VALUES)) + 0.01
 
 
+def test_a_gain_within_chance_leaves_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = level_maps.from_logits(CHANCE)
+    best = max(fusion_fit.SETTINGS, key=lambda setting: rank(fused(GOOD_TOOL, p, setting)))
+    gained = rank(fused(GOOD_TOOL, p, best)) - rank(fused(GOOD_TOOL, p, DEFAULT))
+    assert 0 < gained < fusion_fit.MIN_GAIN
+    assert best_setting(GOOD_TOOL, p, QUALITY) == DEFAULT
+    monkeypatch.setattr(fusion_fit, "MIN_GAIN", 0.0)
+    assert best_setting(GOOD_TOOL, p, QUALITY) == best
+
+
 def test_a_model_that_says_nothing_leaves_the_default() -> None:
     assert best_setting(GOOD_TOOL, np.full((N, 5), 0.2), QUALITY) == DEFAULT
 
@@ -137,6 +147,10 @@ def test_a_run_is_fitted_and_its_section_is_one_for_the_configuration(
     assert f"{N} images" in out
     section = FusionConfig.model_validate(yaml.safe_load(out)["fusion"])
     assert section.model_error < DEFAULT.model_error
+    judged_before = [{**row, "mos": -9.0, "quality_probs": dict.fromkeys("12345", 0.2)} for row in rows]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in [*judged_before, *rows]))
+    assert fusion_fit.main([str(path), "--resamples", "20"]) == 0
+    assert capsys.readouterr().out == out, "of an image that was judged again only the last row counts"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows[:5]))
     assert fusion_fit.main([str(path)]) == 2
     assert "at least 30" in capsys.readouterr().err
