@@ -1,4 +1,4 @@
-"""The judge of whether the evidence carries an answer, asked only where rules cannot decide.
+"""Whether the evidence is sufficient for an answer, asked only where rules cannot decide.
 
 It is not shown the answer, so that it can be asked while the answer is being made.
 """
@@ -10,7 +10,7 @@ from agenticiqa.signatures.types import Strict, well_formed
 
 
 class Decision(Strict):
-    """Whether to plan again, and if so, what the new plan has to repair."""
+    """Whether to plan again, and if so, what the new plan must fix."""
 
     need_replan: bool = Field(strict=True)
     replan_reason: str
@@ -19,7 +19,7 @@ class Decision(Strict):
     def _reason_when_needed(self) -> "Decision":
         self.replan_reason = well_formed(self.replan_reason).strip()
         if self.need_replan and not self.replan_reason:
-            raise ValueError("replan_reason must say which gap the new plan has to close")
+            raise ValueError("replan_reason must say which gap the new plan must close")
         return self
 
 
@@ -29,8 +29,8 @@ class DecideReplan(dspy.Signature):
     You are shown the question, the plan, the evidence that was gathered, and doubts that rules raised about it:
     contradictions between the analysis and the tool scores, or stated uncertainty.
     - Planning again costs time. Ask for it only when a different plan would probably change the answer, for example by
-      analysing a region that was left out or by measuring what was only looked at.
-    - When the evidence carries an answer in spite of the doubt, need_replan is false and replan_reason is empty.
+      analyzing a region that was left out or by measuring what was only looked at.
+    - When the evidence is sufficient in spite of the doubt, need_replan is false and replan_reason is empty.
     - Otherwise replan_reason names the gap in one specific sentence, such as "Missing tool scores for the vehicle" or
       "Contradictory evidence: severe blur but high scores".
     """

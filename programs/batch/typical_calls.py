@@ -95,7 +95,7 @@ def typical_askings(
                 "available_tools": shelf.lines,
                 "reference_given": str(reference),
                 "query": query,
-                "earlier_plan": "none",
+                "feedback": "none",
             },
             _json({"plan": _as_answer(plan)}),
         )

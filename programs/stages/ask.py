@@ -203,7 +203,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             f"Attempt {len(reasons) + 1} of {self.attempts}. Your last answer was rejected: {reasons[-1].rstrip('.')}. "
             "Return ONLY valid JSON."
         )
-        input_field = dspy.InputField(desc="what was wrong with your previous answer; mend exactly this")
+        input_field = dspy.InputField(desc="what was wrong with your previous answer; fix exactly this")
         return {
             "signature": self.predict.signature.append(CORRECTION, input_field, str),
             CORRECTION: harmless(correction),

@@ -98,7 +98,7 @@ class Planner(Stage[Planned]):
             "available_tools": nameable(self.toolbox),
             "reference_given": reference is not None,
             "query": query,
-            "earlier_plan": feedback or "none",
+            "feedback": feedback or "none",
             **(prompt_inputs(image, reference) if self.sees_images else {}),
         }
 
@@ -121,4 +121,4 @@ def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -
 
 def feedback_on(plan: PlannerOutput, reason: str) -> str:
     """The ``feedback`` for the next plan, as JSON: the previous plan, and why its evidence was not sufficient."""
-    return json.dumps({"earlier_plan": plan.model_dump(), "why_it_fell_short": reason}, ensure_ascii=False)
+    return json.dumps({"previous_plan": plan.model_dump(), "why_not_sufficient": reason}, ensure_ascii=False)

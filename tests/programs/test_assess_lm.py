@@ -261,10 +261,10 @@ def test_contradictory_evidence_is_judged_and_planned_again_with_the_reason(phot
     with fake_server(by_stage(CONTRADICTION)) as server:
         result = composed(server, constant(4.6))(photo)
     first, second = server.of("plan")
-    assert field_of(first, "earlier_plan") == "none"
-    told = json.loads(field_of(second, "earlier_plan"))
-    assert told["why_it_fell_short"] == WHY
-    assert told["earlier_plan"]["query_scope"] == "Global"
+    assert field_of(first, "feedback") == "none"
+    told = json.loads(field_of(second, "feedback"))
+    assert told["why_not_sufficient"] == WHY
+    assert told["previous_plan"]["query_scope"] == "Global"
     assert result.plan.query_scope == ["cup"]
     assert (result.iteration_count, result.replan_history) == (1, [f"iteration 1: {WHY}"])
     assert "Contradictory evidence for Global" in field_of(server.of("decision")[0], "doubts")
@@ -467,7 +467,7 @@ def test_a_sub_task_without_a_usable_answer_is_a_gap_and_is_planned_again(photo:
     with fake_server(by_stage(script)) as server:
         result = program_for(server)(photo)
     assert "Distortion analysis failed" in result.replan_history[0]
-    assert "Distortion analysis failed" in field_of(server.of("plan")[1], "earlier_plan")
+    assert "Distortion analysis failed" in field_of(server.of("plan")[1], "feedback")
     assert result.iteration_count == 1
     assert result.executor_evidence.failures == {}
     assert server.of("decision") == []

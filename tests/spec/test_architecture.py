@@ -59,7 +59,7 @@ def test_the_nodes_in_a_loop_end_at_the_limit_and_each_new_plan_is_told_why(
             given = merged
         if decide_next_node(given) == "__end__":
             break
-    asked = [field_of(body, "earlier_plan") for body in engine.bodies if stage_of(body) == "plan"]
+    asked = [field_of(body, "feedback") for body in engine.bodies if stage_of(body) == "plan"]
     assert len(asked) == plans
     assert asked[0] == "none"
     assert all("Distortion analysis failed" in reason for reason in asked[1:])

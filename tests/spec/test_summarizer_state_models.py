@@ -149,7 +149,7 @@ def test_execute_pipeline_without_summarizer(photo: Path) -> None:
     assert decide_next_node(given) == "__end__"
     config, engine = scripted({"plan": PLAN})
     assert planner_node(given, config)["plan"].query_scope == ["vehicle"]
-    assert field_of(engine.bodies[0], "earlier_plan") == "none"
+    assert field_of(engine.bodies[0], "feedback") == "none"
     assert executor_node(given, config)["executor_evidence"].is_empty()
 
 

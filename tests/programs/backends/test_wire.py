@@ -92,7 +92,7 @@ ANSWERS = by_stage(SCRIPT)
 
 Signature = type[dspy.Signature]
 SEES: dict[str, tuple[Signature, dict[str, Any]]] = {
-    "plan": (Plan, {"available_tools": "NIQE", "reference_given": True, "earlier_plan": "none"}),
+    "plan": (Plan, {"available_tools": "NIQE", "reference_given": True, "feedback": "none"}),
     "detection": (DetectDistortions, {"query_scope": '["Global"]', "boxes": "none"}),
     "analysis": (AnalyzeDistortions, {"distortion_set": '{"Global": ["Blurs"]}', "boxes": "none"}),
     "assessment": (ScoreQuality, {"evidence": "none"}),

@@ -37,7 +37,7 @@ PLANNED = {
     "available_tools": "GMSD (FR): Spread of the gradients' similarity.\nNIQE (NR): Distance from natural statistics.",
     "reference_given": False,
     "query": QUERY,
-    "earlier_plan": "none",
+    "feedback": "none",
 }
 
 CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
@@ -96,7 +96,7 @@ def compare(name: str, text: str) -> None:
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
     assert text == expected, (
         f"the request of {name!r} is not the one in {path.name}. If the change is meant: "
-        f"{UPDATE}=1 python -m pytest {Path(__file__).name}, then read the diff of tests/programs/golden"
+        f"{UPDATE}=1 python -m pytest {Path(__file__).name}, then read the diff of tests/programs/stages/golden"
     )
 
 
