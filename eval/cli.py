@@ -1,24 +1,19 @@
-"""The ``agenticiqa`` command: what the program does, and what it is measured and tuned by."""
+"""The commands of ``agenticiqa``: those of the program, and those that measure and tune it."""
 
-import sys
 from collections.abc import Sequence
 
-from agenticiqa.eval.commands import calibrate, evaluate, optimize
-from agenticiqa.programs.cli import main as program
-from agenticiqa.programs.cli.options import Command
+from agenticiqa.programs.cli import commands
+from agenticiqa.programs.cli.commands import Command
+from agenticiqa.programs.cli.main import main as run_one
 
 COMMANDS: dict[str, Command] = {
-    **program.COMMANDS,
-    "evaluate": Command("measure the agreement with labelled images", evaluate.add_arguments, evaluate.run),
-    "calibrate": Command("fit the tools' scores to your own opinion scores", calibrate.add_arguments, calibrate.run),
-    "optimize": Command("tune the prompts on labelled images (GEPA)", optimize.add_arguments, optimize.run),
+    **commands.COMMANDS,
+    "evaluate": Command("measure the agreement with labeled images", "agenticiqa.eval.commands.evaluate"),
+    "calibrate": Command("fit the tools' scores to your own opinion scores", "agenticiqa.eval.commands.calibrate"),
+    "optimize": Command("tune the prompts on labeled images (GEPA)", "agenticiqa.eval.commands.optimize"),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is that of ``agenticiqa.programs.cli.main``."""
-    return program.main(argv, COMMANDS)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    """Run one command and return its exit status, as ``agenticiqa.programs.cli.main`` does."""
+    return run_one(argv, COMMANDS)

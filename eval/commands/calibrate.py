@@ -9,7 +9,7 @@ from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MOS_RANGE_HELP
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import OK, SOME_FAILED
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.calibration import load_profile, write_profile

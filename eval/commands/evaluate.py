@@ -15,17 +15,17 @@ from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile
-from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.assess import add_workers_argument, workers_from
+from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.options import (
-    OK,
-    SOME_FAILED,
     add_backend_arguments,
     add_dry_run_argument,
+    add_workers_argument,
     config_from,
     limits_from,
+    workers_from,
 )
 from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 
 
@@ -58,7 +58,7 @@ def run(args: Namespace) -> int:
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
     if args.dry_run:
-        render.print_estimate(estimate(config, [Job(label.image, query, label.reference) for label in labels]))
+        tables.print_estimate(estimate(config, [Job(label.image, query, label.reference) for label in labels]))
         return OK
     prepare(config, limits)
     program = AgenticIQA.from_config(config)

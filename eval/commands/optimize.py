@@ -20,9 +20,9 @@ from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.assess import WORKERS
-from agenticiqa.programs.cli.options import OK, add_backend_arguments, config_from, limits_from
+from agenticiqa.programs.cli.options import WORKERS, add_backend_arguments, config_from, limits_from
 from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
 
 MIN_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images

@@ -24,7 +24,7 @@ from agenticiqa.eval.datasets import Labelled, MosScale, folds_by_content, read_
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.train.efficientnet_lite0 import load_efficientnet_lite0
 from agenticiqa.eval.train.ridge import Array, fit_head
-from agenticiqa.programs.cli.options import OK, USAGE
+from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 

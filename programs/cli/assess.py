@@ -10,33 +10,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.configs import Config
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA, backend_name
-from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import LimitReached, within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import Failure, judge_many
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.stop_rule import StopRule
-from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.options import (
-    OK,
-    SOME_FAILED,
-    USAGE,
     add_backend_arguments,
     add_dry_run_argument,
+    add_workers_argument,
     config_from,
     limits_from,
     one_line,
+    workers_from,
 )
 from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.result import Assessment
-
-WORKERS = 4  # with a model, where the work is waiting
 
 EXAMPLES = """\
 examples:
@@ -83,25 +79,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_dry_run_argument(parser)
 
 
-def add_workers_argument(parser: ArgumentParser) -> None:
-    """The option that says how many images are judged at once."""
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=int,
-        help=f"images judged at once (default: one for each processor core, {WORKERS} with a model)",
-    )
-
-
-def workers_from(args: Namespace, config: Config) -> int:
-    """How many images to judge at once: as asked, else as fits the configuration. Raises UserError for less than 1."""
-    if args.workers is None:
-        return available_cores() if config.is_offline else WORKERS
-    if args.workers < 1:
-        raise UserError(f"--workers is at least 1, got {args.workers}")
-    return int(args.workers)
-
-
 def run(args: Namespace) -> int:
     """Judge the images and print or append each result; the exit status tells whether all were judged."""
     if args.resume and not args.jsonl:
@@ -110,7 +87,7 @@ def run(args: Namespace) -> int:
     workers, limits = workers_from(args, config), limits_from(args, config)
     jobs = _jobs(args)
     if args.dry_run:
-        render.print_estimate(estimate(config, jobs), as_json=args.json)
+        tables.print_estimate(estimate(config, jobs), as_json=args.json)
         return OK
     then = _drawing(args.save_maps, jobs) if args.save_maps else Assessment.to_dict
     with contextlib.ExitStack() as stack:

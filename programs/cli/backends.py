@@ -14,8 +14,9 @@ from agenticiqa.programs.backends.configured import BackendUse, backends_of, pro
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, PROVIDERS, Provider
 from agenticiqa.programs.backends.resolve import key_variable
 from agenticiqa.programs.backends.wire import public_address
-from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import OK, SOME_FAILED, add_model_arguments, models_from, one_line
+from agenticiqa.programs.cli import tables
+from agenticiqa.programs.cli.options import add_model_arguments, models_from, one_line
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import BackendError
 
 NOT_PROBED = "not probed: agenticiqa backends --probe"
@@ -46,7 +47,7 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
     else:
-        render.print_backends(rows, [] if args.backend or args.config else providers)
+        tables.print_backends(rows, [] if args.backend or args.config else providers)
     return SOME_FAILED if failed else OK
 
 

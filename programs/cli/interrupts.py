@@ -1,37 +1,45 @@
-"""Ctrl-C on the command line: the first waits for what was already sent, the second leaves at once."""
+"""Ctrl-C for the whole life of the command's process.
 
+The first one raises KeyboardInterrupt; the command may then wait for requests that were already sent. The second one
+ends the process at once; finished rows are on disk. Once the command has returned, its exit status stays as it is.
+"""
+
+import atexit
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
+from typing import NoReturn
 
-from agenticiqa.programs.cli.options import INTERRUPTED
+from agenticiqa.programs.cli.status import INTERRUPTED
+
+ABORTED = b"agenticiqa: aborted; finished results are kept\n"
+SHOW_CURSOR = b"\x1b[?25h\r\x1b[K"  # which the progress bar hides
 
 
-@contextmanager
-def second_leaves() -> Iterator[None]:
-    """For its duration the first Ctrl-C raises KeyboardInterrupt as ever, and a second one ends the process.
-
-    Requests to a model cannot be taken back, so the first one may take as long as they do. Finished rows are on disk.
-    """
-    if threading.current_thread() is not threading.main_thread():  # where signals cannot be handled
-        yield
-        return
+def run_as_process(command: Callable[[], int]) -> NoReturn:
+    """Run a command, in the main thread, and end the process with its exit status."""
     pressed = 0
+    status: int | None = None
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
         pressed += 1
-        if pressed > 1:
-            print("agenticiqa: left at once; what was finished is kept", file=sys.stderr, flush=True)
-            os._exit(INTERRUPTED)  # threads that wait for a model would keep the process
-        raise KeyboardInterrupt
+        if status is not None:
+            os._exit(status)  # a thread that does not end would keep the process
+        if pressed == 1:
+            raise KeyboardInterrupt
+        # Not print, which fails inside of another print to stderr.
+        os.write(2, SHOW_CURSOR + ABORTED if os.isatty(2) else ABORTED)
+        os._exit(INTERRUPTED)
 
-    before = signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGINT, handle)
+    # Python resets handlers while it exits; this runs before that, after all threads have ended.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        status = command()
+    except KeyboardInterrupt:  # while modules were imported, or while the command reported another error
+        status = INTERRUPTED
+        print("agenticiqa: interrupted", file=sys.stderr)
+    sys.exit(status)

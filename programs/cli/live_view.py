@@ -1,4 +1,4 @@
-"""The steps of an assessment as a person wants to read them while they happen: a log formatter for ``--verbose``."""
+"""The log formatter of ``--verbose``: the steps of an assessment as labelled rows of text."""
 
 import logging
 from pathlib import Path
@@ -14,30 +14,30 @@ LABEL = 10  # columns
 ENDS = {"done", "failed"}
 
 
-class Story(logging.Formatter):
-    """Turns a record into lines; into no text when a neighbour tells the same.
+class StepFormatter(logging.Formatter):
+    """Formats a record as rows; as an empty text where another record has the same information.
 
-    On a terminal with colours. Lines of a later round of planning are indented; once several images were judged side
-    by side, each line begins with its image's name.
+    With colors on a terminal. Rows of a later round of planning are indented; once several images were judged in
+    parallel, each row begins with the name of its image.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.console = Console(stderr=True, highlight=False)
         self.console.width = min(self.console.width, WIDEST) if self.console.is_terminal else WIDEST
-        self.under_way: set[str] = set()
+        self.running: set[str] = set()
         self.several = False
 
     def format(self, record: logging.LogRecord) -> str:
-        """The lines of one record, without a line break at their end."""
-        told = vars(record)
-        image, name = told.get("image", ""), told.get("event", "")
-        before = Text("│ " * (0 if name in ENDS else told.get("iteration", 0)), "dim")
+        """The rows of one record, without a final line break."""
+        fields = vars(record)
+        image, name = fields.get("image", ""), fields.get("event", "")
+        before = Text("│ " * (0 if name in ENDS else fields.get("iteration", 0)), "dim")
         if name == "begun":
-            self.under_way.add(image)
-            self.several |= len(self.under_way) > 1
+            self.running.add(image)
+            self.several |= len(self.running) > 1
         if name in ENDS:
-            self.under_way.discard(image)
+            self.running.discard(image)
         if self.several and image:
             before = line((f"{Path(image).name}: ", "cyan")) + before
         return "\n".join(self._drawn(before, rows_of(record)))

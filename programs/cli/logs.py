@@ -1,4 +1,4 @@
-"""Where log records go: to stderr, as warnings or as the whole story, and to a file of JSON lines."""
+"""Send log records to stderr (warnings, or every step) and to a file of JSON lines."""
 
 import json
 import logging
@@ -9,21 +9,21 @@ from datetime import datetime
 from typing import Any
 
 from agenticiqa.programs.cli.live_rows import shortened
-from agenticiqa.programs.cli.live_view import Story
+from agenticiqa.programs.cli.live_view import StepFormatter
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 
 LOGGER = "agenticiqa"
-DSPYS = "dspy.clients.lm"  # it warns of answers that were cut off, which we tell ourselves and ask again
+DSPY_LOGGER = "dspy.clients.lm"  # it warns of truncated answers, which are reported and asked again anyway
 LONGEST = 2000  # characters of one message in a file
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """A record as one JSON object: time (ISO 8601 with zone), level, logger, message, and the fields of the event."""
+    """Formats a record as one JSON object: time (ISO 8601 with zone), level, logger, message, fields of the event."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line; of a message that is too long (a prompt), the beginning and the end."""
+        """One line of JSON; of a long message, such as a prompt, the beginning and the end."""
         row: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -36,8 +36,8 @@ class JsonLines(logging.Formatter):
         return json.dumps(row, ensure_ascii=False, default=str)
 
 
-class ToStderr(logging.Handler):
-    """Writes to what ``sys.stderr`` is at the time, so that lines appear above a progress bar and not through it."""
+class StderrHandler(logging.Handler):
+    """Writes to the current ``sys.stderr``, so that lines appear above a progress bar instead of inside it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record, unless its text is empty."""
@@ -49,23 +49,23 @@ class ToStderr(logging.Handler):
             self.handleError(record)
 
 
-class ToFile(logging.FileHandler):
-    """Appends; a disk that is full ends the log, not the run."""
+class JsonFileHandler(logging.FileHandler):
+    """Appends JSON lines; an error of the disk ends the log, not the run."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say once what is wrong, and write no more."""
+        """Print the error once and write nothing more."""
         if self.level <= logging.CRITICAL:
             self.setLevel(logging.CRITICAL + 1)
             print(f"agenticiqa: the log {self.baseFilename} ends here: {sys.exc_info()[1]}", file=sys.stderr)
 
     def close(self) -> None:
-        """Close the file; what it did not take was told when it was written."""
+        """Close the file; an error was reported when a record was written."""
         with suppress(OSError):
             super().close()
 
 
 def with_image(record: logging.LogRecord) -> bool:
-    """A filter that drops nothing: it adds the image that was being judged to records that do not say which."""
+    """A filter that keeps every record and adds the image that is being judged to those that lack it."""
     for name, value in about().items():
         if not hasattr(record, name):
             setattr(record, name, value)
@@ -73,36 +73,36 @@ def with_image(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def told(verbose: int = 0, file: str | None = None) -> Iterator[None]:
-    """For its duration, log records of ours go to stderr (0: warnings, 1: steps, 2: prompts, too) and to the file.
+def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
+    """Send our log records to stderr (0: warnings, 1: steps, 2: also prompts and replies) and, all, to the file.
 
     Raises UserError when the file cannot be opened.
     """
-    shown = ToStderr([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
+    shown = StderrHandler([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
     if verbose:
-        shown.setFormatter(Story())
+        shown.setFormatter(StepFormatter())
     handlers: list[logging.Handler] = [shown]
     if file is not None:
         try:
-            kept = ToFile(file, encoding="utf-8", errors="backslashreplace")  # which gives valid JSON
+            written = JsonFileHandler(file, encoding="utf-8", errors="backslashreplace")  # stays valid JSON
         except OSError as error:
-            raise UserError(f"--log {file}: cannot be written ({error.strerror})") from error
-        kept.setLevel(logging.DEBUG)
-        kept.setFormatter(JsonLines())
-        handlers.append(kept)
+            raise UserError(f"--log {file} cannot be written: {error.strerror}") from error
+        written.setLevel(logging.DEBUG)
+        written.setFormatter(JsonLines())
+        handlers.append(written)
     for handler in handlers:
         handler.addFilter(with_image)
     log = logging.getLogger(LOGGER)
     before = log.handlers, log.propagate, log.level
     log.handlers, log.propagate = handlers, False
     log.setLevel(min(handler.level for handler in handlers))
-    dspys = logging.getLogger(DSPYS)
-    dspys_before = dspys.level
-    dspys.setLevel(logging.ERROR)
+    dspy_log = logging.getLogger(DSPY_LOGGER)
+    dspy_level = dspy_log.level
+    dspy_log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        dspys.setLevel(dspys_before)
+        dspy_log.setLevel(dspy_level)
         log.handlers, log.propagate = before[:2]
         log.setLevel(before[2])
         for handler in handlers:

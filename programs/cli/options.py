@@ -1,58 +1,50 @@
-"""What a subcommand of the command line is, and the options that several subcommands share."""
+"""The options that several commands share, and what is made of them."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agenticiqa.configs import SMALLEST_SENT, STAGES, Config, load_config
+from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.tracing import add_tracing_argument
 from agenticiqa.programs.errors import UserError
 
-OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+WORKERS = 4  # with a model, where most of the time is waiting
 
 
-@dataclass(frozen=True)
-class Command:
-    """A subcommand: one line of help, a function that adds its arguments, one that runs it and returns the status."""
-
-    help: str
-    add_arguments: Callable[[ArgumentParser], None]
-    run: Callable[[Namespace], int]
-
-
-def add_model_arguments(parser: ArgumentParser) -> None:
-    """The options that name the models: ``models_from`` reads them."""
-    parser.add_argument(
+def add_model_arguments(parser: ArgumentParser) -> Callable[..., Action]:
+    """The options that name the models: ``models_from`` reads them. Returns what adds to their group of the help."""
+    add = parser.add_argument_group("models", "Without them the program is offline: nothing is sent.").add_argument
+    add(
         "--backend",
         metavar="B",
-        help="the model for every stage: offline (nothing is sent), openai.gpt-4o, vllm.MODEL, gguf.FILE, ...; "
+        help="the model for every stage: openai.gpt-4o, vllm.MODEL, gguf.FILE, ... or offline; "
         "agenticiqa backends lists the providers",
     )
-    parser.add_argument("--api-base", metavar="URL", help="with --backend: the address of an OpenAI-compatible server")
-    parser.add_argument("--config", metavar="C", help="configuration file (default: $AGENTICIQA_CONFIG, else offline)")
+    add("--api-base", metavar="URL", help="with --backend: the address of an OpenAI-compatible server")
+    complete_files(add("--config", metavar="C", help="configuration file (default: $AGENTICIQA_CONFIG, else offline)"))
+    return add
 
 
 def add_backend_arguments(parser: ArgumentParser) -> None:
     """The options of commands that ask models: ``config_from`` and ``limits_from`` read them."""
-    add_model_arguments(parser)
-    parser.add_argument(
+    add = add_model_arguments(parser)
+    add(
         "--profile",
         choices=("full", "fast"),
         help="fast: at most two calls to a model per image, measurements instead of the others (default: full)",
     )
-    parser.add_argument(
+    add(
         "--max-side",
         metavar="PIXELS",
         type=int,
         help="send scaled-down copies of larger images to a model, which changes their quality (default: no scaling)",
     )
-    parser.add_argument("--no-cache", action="store_true", help="do not reuse a model's earlier answers")
-    parser.add_argument("--max-calls", metavar="N", type=int, help="stop before more calls to a model than this")
-    parser.add_argument(
-        "--max-usd", metavar="M", type=float, help="stop before more is spent than this (needs price in --config)"
-    )
-    add_tracing_argument(parser)
+    add("--no-cache", action="store_true", help="do not reuse a model's earlier answers")
+    add("--max-calls", metavar="N", type=int, help="stop before more calls to a model than this")
+    add("--max-usd", metavar="M", type=float, help="stop before more is spent than this (needs price in --config)")
+    add_tracing_argument(add)
 
 
 def add_dry_run_argument(parser: ArgumentParser) -> None:
@@ -61,6 +53,16 @@ def add_dry_run_argument(parser: ArgumentParser) -> None:
         "--dry-run",
         action="store_true",
         help="estimate calls, tokens and (with price in --config) USD, and send nothing",
+    )
+
+
+def add_workers_argument(parser: ArgumentParser) -> None:
+    """The option for the number of images in parallel: ``workers_from`` reads it."""
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        help=f"images in parallel (default: one per processor core, {WORKERS} with a model)",
     )
 
 
@@ -93,6 +95,15 @@ def limits_from(args: Namespace, config: Config) -> Limits:
         if unpriced:
             raise UserError(f"--max-usd needs the price of tokens: set price for {', '.join(unpriced)} in --config")
     return Limits(args.max_calls, args.max_usd)
+
+
+def workers_from(args: Namespace, config: Config) -> int:
+    """The number of images in parallel, by default as fits the configuration. Raises UserError for less than 1."""
+    if args.workers is None:
+        return available_cores() if config.is_offline else WORKERS
+    if args.workers < 1:
+        raise UserError(f"--workers must be at least 1, got {args.workers}")
+    return int(args.workers)
 
 
 def one_line(error: BaseException) -> str:

@@ -4,18 +4,18 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from agenticiqa.configs import load_config
-from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import OK
+from agenticiqa.programs.cli import tables
+from agenticiqa.programs.cli.completing import complete_files
+from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.catalog import listing
-
-HELP = "list the metrics: kind, direction, range, what each is best at"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa tools``."""
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
-    parser.add_argument("--config", metavar="C", help="configuration file with a calibration or pyiqa metrics")
+    config = parser.add_argument("--config", metavar="C", help="configuration file with a calibration or pyiqa metrics")
+    complete_files(config)
 
 
 def run(args: Namespace) -> int:
@@ -25,5 +25,5 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
-        render.print_tools(rows)
+        tables.print_tools(rows)
     return OK

@@ -1,9 +1,9 @@
-"""An optional switch: each image as a trace in MLflow, made of DSPy's modules and of every question to a model."""
+"""Optional tracing: one MLflow trace per image, with DSPy's modules and every call to a model."""
 
 import importlib
 import os
-from argparse import ArgumentParser
-from collections.abc import Mapping
+from argparse import Action
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dspy
@@ -13,22 +13,22 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 
 
-def add_tracing_argument(parser: ArgumentParser) -> None:
-    """The option that switches the traces on."""
-    parser.add_argument(
+def add_tracing_argument(add: Callable[..., Action]) -> None:
+    """The option that enables tracing."""
+    add(
         "--mlflow",
         metavar="EXPERIMENT",
-        help="keep a trace of each image under this experiment of MLflow, at $MLFLOW_TRACKING_URI",
+        help="save a trace of each image in this MLflow experiment, at $MLFLOW_TRACKING_URI",
     )
 
 
 def begin(experiment: str) -> None:
-    """From here on DSPy tells MLflow of every module and every question to a model.
+    """Trace every DSPy module and every call to a model in MLflow from here on.
 
-    Images are in the traces by name, size and SHA-256; in a prompt an address that leads nowhere stands for each.
-    Raises UserError when MLflow is not installed, or gives no experiment of that name.
+    Traces hold the name, size and SHA-256 of an image, and prompts an address without a host instead of its bytes.
+    Raises UserError when MLflow is not installed or has no experiment of that name.
     """
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nothing is sent where the user did not ask for it
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # MLflow would report its use to its makers
     try:
         mlflow = importlib.import_module("mlflow")
         autolog = importlib.import_module("mlflow.dspy").autolog
@@ -45,9 +45,9 @@ def begin(experiment: str) -> None:
 
 
 def hide_images(callback: BaseCallback) -> None:
-    """Let a callback hear of a loaded image what :func:`described` says; it would write down each of its bytes.
+    """Make a callback log the text of :func:`described` for a loaded image instead of all its bytes.
 
-    The callback itself is changed, and not wrapped, since MLflow looks for its own by type.
+    The callback itself is changed, not wrapped, since MLflow looks for its own by type.
     """
     start, end = callback.on_module_start, callback.on_module_end
 
@@ -62,7 +62,7 @@ def hide_images(callback: BaseCallback) -> None:
 
 
 def described(value: Any) -> Any:
-    """The value with a short line of text for each image or its bytes, also in mappings, lists and predictions."""
+    """The value with a short text for each image or bytes, also inside of mappings, lists and predictions."""
     if isinstance(value, LoadedImage):
         return f"{value.source} ({value.width} x {value.height} pixels, {value.mime}, SHA-256 {value.sha256})"
     if isinstance(value, bytes):

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from agenticiqa.programs.cli import live_rows
-from agenticiqa.programs.cli.live_view import WIDEST, Story
+from agenticiqa.programs.cli.live_view import WIDEST, StepFormatter
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.events import event, judging
 from agenticiqa.signatures.types import PlanFlags, SummarizerOutput
@@ -31,7 +31,7 @@ def full(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> str:
     with pytest.MonkeyPatch.context() as patch, fake_server(by_stage(SCRIPT)) as server:
         printed: list[str] = []
         patch.setattr(
-            "agenticiqa.programs.cli.logs.ToStderr.emit", lambda self, record: printed.append(self.format(record))
+            "agenticiqa.programs.cli.logs.StderrHandler.emit", lambda self, record: printed.append(self.format(record))
         )
         asking = configuration(tmp_path_factory.mktemp("full"), server.url)
         assert main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--config", str(asking)]) == 0
@@ -54,8 +54,8 @@ def test_every_step_has_its_line(full: str) -> None:
         r"question   Rate the perceptual quality of this image\.",
         r"retry      vllm@127\.0\.0\.1:\d+/v1//test: status 429: slow down.*",
         r"asked      planner, \d\.\d\d s, 10 \+ 5 tokens, 1 retry, 0\.0000 USD",
-        r"plan       a question of quality, about the whole image, without a reference",
-        r"           to do: find distortions, tell how bad they are, choose tools, measure",
+        r"plan       quality question, about the whole image, without a reference",
+        r"           to do: find distortions, rate their severity, select tools, measure",
         r"detected   Blurs, Noise",
         r"rejected   distortion_analysis: attempt 1 of 3 rejected: the answer was not a JSON object",
         r"severity   Blurs: severe  Blurs in Global.",
@@ -66,7 +66,7 @@ def test_every_step_has_its_line(full: str) -> None:
         r"           Fair      █{14}░{6}  69%",
         r"           from the log-probabilities that the model wrote",
         r"fusion     tool mean 4\.26 \(n=1\), level expectation 3\.01 -> 4\.\d\d Good",
-        rf"replan     again: {DOUBT}",
+        rf"replan     plan again: {DOUBT}",
         r"done       4\.\d\d of 5 in \d+\.\d\d s, 12 calls, 110 \+ 55 tokens, 1 retry, 0\.0002 USD",
     ):
         assert re.search(rf"^{line}$", full, re.M), line
@@ -78,10 +78,10 @@ def test_a_second_round_is_indented_and_the_end_is_not(full: str) -> None:
     *round_two, end = second.strip("\n").splitlines()
     assert all(line.startswith("│ ") for line in round_two)
     for line in (
-        r"plan       a question",
+        r"plan       quality question",
         r"           named: Blurs",
         r"severity   Blurs: slight",
-        r"replan     no, the",
+        r"replan     not needed, the",
     ):
         assert any(re.match(rf"│ {line}", each) for each in round_two), line
     assert end.startswith("done ")
@@ -96,7 +96,7 @@ def test_on_a_terminal_trouble_is_yellow_and_lines_keep_to_its_width(monkeypatch
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "60")
-    text = Story().format(record("bad " * 40, logging.WARNING, event="rejected"))
+    text = StepFormatter().format(record("bad " * 40, logging.WARNING, event="rejected"))
     assert "\x1b[33mbad" in text
     assert max(len(plain(line)) for line in text.splitlines()) <= 60
 
@@ -114,7 +114,7 @@ def test_prompts_and_replies_are_shown_at_vv_in_short(
 
 
 def test_images_side_by_side_are_told_apart_and_one_after_the_other_need_not_be() -> None:
-    view = Story()
+    view = StepFormatter()
     begun = {"size": [4, 3], "reference": None, "query": "Sharp?", "backend": "offline"}
     done = {"answer": "B", "score": None, "seconds": 1.0, "calls": 0, "cached": 0}
 
@@ -140,39 +140,43 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
         record(event="concluded", answer=said, reasoning=said),
         record(said, logging.WARNING),
     ):
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", Story().format(each))
-        assert "end" in Story().format(each)
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", StepFormatter().format(each))
+        assert "end" in StepFormatter().format(each)
 
 
 def test_markup_in_a_text_is_shown_as_it_is() -> None:
-    assert "[bold]no[/bold] [/x]" in Story().format(record("[bold]no[/bold] [/x]"))
+    assert "[bold]no[/bold] [/x]" in StepFormatter().format(record("[bold]no[/bold] [/x]"))
 
 
 @pytest.mark.parametrize("width", [20, 40])
 def test_a_narrow_terminal_still_gets_every_word(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(width))
-    text = plain(Story().format(record("alpha beta gamma delta", event="rejected", level=logging.WARNING, iteration=3)))
+    text = plain(
+        StepFormatter().format(record("alpha beta gamma delta", event="rejected", level=logging.WARNING, iteration=3))
+    )
     assert re.findall(r"alpha|beta|gamma|delta", text) == ["alpha", "beta", "gamma", "delta"]
 
 
 def test_a_record_that_is_no_step_is_shown_as_its_sentence() -> None:
-    assert Story().format(record("judging in threads")).strip() == "judging in threads"
-    assert Story().format(record("no map", logging.WARNING)).split() == ["warning", "no", "map"]
+    assert StepFormatter().format(record("judging in threads")).strip() == "judging in threads"
+    assert StepFormatter().format(record("no map", logging.WARNING)).split() == ["warning", "no", "map"]
 
 
 def test_regions_and_failed_tools_are_named() -> None:
-    located = Story().format(record(event="located", boxes={"sky": (1, 2, 31, 22), "cat": None}))
-    assert located.splitlines() == ["located    sky: 30 x 20 pixels at (1, 2)", "           cat: nowhere"]
+    located = StepFormatter().format(record(event="located", boxes={"sky": (1, 2, 31, 22), "cat": None}))
+    assert located.splitlines() == ["located    sky: 30 x 20 pixels at (1, 2)", "           cat: not found"]
     call = {"tool": "NIQE", "region": "sky", "distortion": "Noise", "raw": None, "calibrated": None, "ms": 1.0}
-    line = Story().format(record(event="measured", error="too small", box=None, **call))
+    line = StepFormatter().format(record(event="measured", error="too small", box=None, **call))
     assert line.split() == ["tool", "NIQE", "no", "score", "Noise", "in", "sky"]
 
 
 def test_a_score_without_tools_is_that_of_the_levels_alone() -> None:
     shares = {"1": 0.0, "2": 0.0, "3": 0.25, "4": 0.75, "5": 0.0}
     fields = {"score": 3.75, "quality_level": "Good", "tool_mean": None, "tools": 0, "level_expectation": 3.75}
-    lines = Story().format(record(event="scored", probabilities=shares, probability_source="logprobs", **fields))
+    lines = StepFormatter().format(
+        record(event="scored", probabilities=shares, probability_source="logprobs", **fields)
+    )
     assert lines.splitlines()[-1] == "fusion     level expectation 3.75 -> 3.75 Good"
 
 

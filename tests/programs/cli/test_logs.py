@@ -17,7 +17,7 @@ from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli.live_rows import shortened
-from agenticiqa.programs.cli.logs import LOGGER, STANDARD, told
+from agenticiqa.programs.cli.logs import LOGGER, STANDARD, logging_to
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import UserError
 from support.fake_server import Body, Reply, by_stage, fake_server
@@ -333,7 +333,7 @@ def test_a_key_is_nowhere_even_when_the_server_repeats_it(
 def test_logging_is_afterwards_as_it_was() -> None:
     log = logging.getLogger(LOGGER)
     before = (list(log.handlers), log.propagate, log.level)
-    with told(2):
+    with logging_to(2):
         assert log.level == logging.DEBUG
     assert (list(log.handlers), log.propagate, log.level) == before
 

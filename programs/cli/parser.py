@@ -1,0 +1,158 @@
+"""Parse the command line: subcommands, ``--version``, shell completion, and errors of one line with a suggestion."""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, NoReturn
+
+import shtab
+
+from agenticiqa.programs.cli.commands import Command
+from agenticiqa.programs.cli.completing import complete_files
+from agenticiqa.programs.cli.status import USAGE
+from agenticiqa.programs.errors import did_you_mean
+
+PROGRAM = "agenticiqa"
+DESCRIPTION = """\
+Assess the quality of images: plan what to look at, measure it, ask a vision-language
+model if one is configured, and answer with the evidence. Without a configuration it
+works offline: no key, no download, nothing is sent.
+"""
+EXAMPLES = """\
+examples:
+  agenticiqa assess photo.jpg                              rate it from 1 (bad) to 5 (excellent)
+  agenticiqa assess photo.jpg --query "Is the sky noisy?"  ask any question about its quality
+  agenticiqa assess album/ --jsonl scores.jsonl            rate a folder, one JSON line per image
+  agenticiqa assess photo.jpg --save-maps maps/            draw where it is bad
+  agenticiqa tools                                         list the metrics
+  agenticiqa COMMAND --help                                options and examples of a command
+
+exit status: 0 all done, 1 some images failed, 2 usage, 130 interrupted
+"""
+
+_INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")
+_UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line with the most similar name, instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and exit with status 2."""
+        self.exit(USAGE, f"{self.prog}: {explained(message, self.options())}; see {self.prog} --help\n")
+
+    def options(self) -> set[str]:
+        """The options that the help shows."""
+        return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", self.format_help()))
+
+
+def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
+    """The arguments of one command; ``command`` is its name. Exits for --help, --version and a wrong usage."""
+    chosen = [word for word in argv if word in commands][:1]
+    parser, subparsers = _parsers(commands, loaded=chosen)
+    args, unknown = parser.parse_known_args(argv)
+    if args.command is None:
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        parser.print_help(sys.stderr)
+        parser.exit(USAGE)
+    if unknown:
+        subparsers[args.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
+def completion(shell: str, commands: Mapping[str, Command]) -> str:
+    """The script that completes commands, options and files in a shell."""
+    parser, _ = _parsers(commands, loaded=commands)
+    return str(shtab.complete(parser, shell=shell))
+
+
+def explained(message: str, options: Collection[str]) -> str:
+    """A message of argparse in plain words, with the name that was probably meant."""
+    if choice := _INVALID_CHOICE.match(message):
+        argument, given, known = choice.groups()
+        names = re.findall(r"[\w.-]+", known)
+        what = "command" if argument == "COMMAND" else f"value of {argument}"
+        return f"unknown {what} {given!r}{did_you_mean(given, names)}: expected {', '.join(names)}"
+    if unknown := _UNKNOWN.match(message):
+        wrong = [word for word in unknown[1].split() if word.startswith("-")]
+        if not wrong:
+            return f"unexpected argument {unknown[1]!r}"
+        name = wrong[0].partition("=")[0]
+        if name in options:
+            return f"{name} belongs behind the command"
+        return f"unknown option {name}{did_you_mean(name, options)}"
+    return message.replace("the following arguments are required:", "missing:")
+
+
+class _Print(argparse.Action):
+    """An option that prints something and ends the program."""
+
+    def __init__(
+        self,
+        option_strings: Sequence[str],
+        dest: str,
+        const: Callable[[Any], str],
+        nargs: int | None = None,
+        choices: Sequence[str] | None = None,
+        metavar: str | None = None,
+        help: str | None = None,
+    ) -> None:
+        super().__init__(
+            option_strings,
+            dest,
+            nargs=nargs,
+            const=const,
+            default=argparse.SUPPRESS,
+            choices=choices,
+            metavar=metavar,
+            help=help,
+        )
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        print(self.const(values))
+        parser.exit()
+
+
+def _parsers(
+    commands: Mapping[str, Command], loaded: Collection[str]
+) -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and that of each command; only those ``loaded`` have their arguments."""
+    parser = Parser(
+        prog=PROGRAM,
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action=_Print, nargs=0, const=lambda _: f"{PROGRAM} {version(PROGRAM)}", help="print the version"
+    )
+    parser.add_argument(
+        "--print-completion",
+        metavar="SHELL",
+        action=_Print,
+        choices=shtab.SUPPORTED_SHELLS,
+        const=lambda shell: completion(shell, commands),
+        help=f"print a completion script for {', '.join(shtab.SUPPORTED_SHELLS)}; "
+        'in bash: eval "$(agenticiqa --print-completion bash)"',
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    found: dict[str, argparse.ArgumentParser] = {}
+    for name, command in commands.items():
+        about = command.help[0].upper() + command.help[1:] + "."
+        found[name] = sub = subparsers.add_parser(name, help=command.help, description=about)
+        if name in loaded:
+            command.load().add_arguments(sub)
+            _add_logging_arguments(sub)
+    return parser, found
+
+
+def _add_logging_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("logging")
+    group.add_argument(
+        "-v", "--verbose", action="count", default=0, help="log each step to stderr; -vv also logs prompts and replies"
+    )
+    log = group.add_argument("--log", metavar="FILE", help="append every step, prompt and reply to FILE as JSON lines")
+    complete_files(log)

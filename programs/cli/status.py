@@ -1,0 +1,6 @@
+"""The exit statuses of the command line."""
+
+OK = 0
+SOME_FAILED = 1  # an image failed, or a model could not be reached
+USAGE = 2  # the user can fix it
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it

@@ -1,0 +1,118 @@
+"""Tables on stdout: the metrics, the backends, the estimated cost of a run."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from agenticiqa.programs.cli.render import plain_table, stdout_console
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.batch.cost import Estimate
+
+COUNTED = {
+    "calls": "calls",
+    "calls_at_most": "at most",
+    "input_tokens": "input tokens",
+    "image_tokens": "of images",
+    "output_tokens": "output tokens",
+}
+ESTIMATED = (
+    "Nothing was sent. Calls and tokens are estimated for one pass without retries, from the real prompts and the "
+    "providers' published rules for images; at most: with every answer rejected and every image replanned."
+)
+
+BEST_SHOWN = 3
+PYIQA = (
+    "Embedded metrics need no download. Any metric of pyiqa can be added: pip install 'agenticiqa[pyiqa]' "
+    "(its license is non-commercial), then list it under pyiqa: in a configuration."
+)
+
+
+def print_tools(rows: list[dict[str, Any]]) -> None:
+    """Print the metrics as a table on stdout."""
+    table = Table(
+        "tool", "kind", "better", "raw range", "ms", "best at", "status", caption=escape(PYIQA), caption_justify="left"
+    )
+    table.columns[0].no_wrap = True
+    for row in rows:
+        low, high = row["raw_range"]
+        table.add_row(
+            row["name"],
+            row["kind"],
+            row["direction"],
+            f"{low:g} .. {high:g}",
+            "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}",
+            ", ".join(_best_at(row)) or "-",
+            escape(row["status"]),
+        )
+    stdout_console().print(table)
+
+
+def print_estimate(found: "Estimate", as_json: bool = False) -> None:
+    """Print the estimate of a run as a table, or as one JSON object, on stdout."""
+    if as_json:
+        whole = {"images": found.images, "questions": found.questions, "refused": found.refused, "stages": found.rows()}
+        print(json.dumps(whole, ensure_ascii=False, indent=2))
+        return
+    about = f"{found.questions} questions about {found.images} images"
+    if not found.stages:
+        print(f"{about}: no model is asked")
+        return
+    models = sorted({stage.model for stage in found.stages})
+    several = len(models) > 1
+    table = plain_table("stage", *COUNTED.values(), "USD", *(["model"] if several else []))
+    for column in table.columns[1 : len(COUNTED) + 2]:
+        column.justify = "right"
+    for row in found.rows():
+        usd = "no price" if row["usd"] is None else f"{row['usd']:.4f}"
+        table.add_row(
+            row["stage"], *(f"{row[count]:,}" for count in COUNTED), usd, *([row["model"]] if several else [])
+        )
+    print(f"{about}, asked of {', '.join(models)}:")
+    console = stdout_console()
+    console.print(table)
+    console.print(Text(ESTIMATED, style="dim"))
+    for refused in found.refused:
+        print(f"agenticiqa: {refused}", file=sys.stderr)
+
+
+def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
+    """Print the backends of a configuration as a table on stdout, and the providers, if given, as a second one."""
+    table = Table("stages", "backend", "JSON", "log-probs", "seed", "images", "known from")
+    table.columns[1].overflow = table.columns[-1].overflow = "fold"
+    for row in rows:
+        where = [row["backend"], *([row["server"]] if row["server"] else [])]
+        if row["key"]:
+            where.append(f"key {row['key']['variable']} ({'set' if row['key']['set'] else 'not set'})")
+        table.add_row(
+            "\n".join(row["stages"]),
+            escape("\n".join(where)),
+            row["structured_outputs"] or "-",
+            _yes_or_no(row["logprobs"]),
+            _yes_or_no(row["seed"]),
+            "several" if row["several_images"] else "one" if row["images"] else _yes_or_no(row["images"]),
+            row["known"],
+        )
+    console = stdout_console()
+    console.print(table)
+    if providers:
+        table = plain_table("provider", "needs", "JSON objects", "log-probs", "seed", "images")
+        for row in providers:
+            has = (_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed"))
+            table.add_row(row["provider"], row["needs"], *has, ", ".join(row["formats"]))
+        console.print("\nProviders, and what their interfaces support (a single model or server may support less):")
+        console.print(table)
+
+
+def _best_at(row: dict[str, Any]) -> list[str]:
+    """The categories that a tool measures best, with its SRCC; what it is made for where that is not known."""
+    measured = list(row["measured"].items())[:BEST_SHOWN]
+    return [f"{name} {found['srcc']:.2f}" for name, found in measured] or row["good_at"]
+
+
+def _yes_or_no(value: bool | int | None) -> str:
+    return "-" if value is None else "yes" if value else "no"

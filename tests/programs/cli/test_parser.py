@@ -1,0 +1,149 @@
+"""Parsing the command line: help, version, suggestions for what is misspelt, completion scripts."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+import shtab
+
+from agenticiqa.eval.cli import COMMANDS, main
+
+PHOTO = "photo.jpg"
+
+
+def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit status, stdout and stderr of arguments that end the program while they are parsed."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert isinstance(end.value.code, int)
+    return end.value.code, out, err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["asess", PHOTO], "unknown command 'asess', did you mean assess?"),
+        (["assess", PHOTO, "--quary", "Is it sharp?"], "unknown option --quary, did you mean --query?"),
+        (["assess", PHOTO, "--jason"], "unknown option --jason, did you mean --json?"),
+        (["assess", PHOTO, "--refrence=a.png"], "unknown option --refrence, did you mean --reference?"),
+        (["assess", PHOTO, "--profile", "fats"], "unknown value of --profile 'fats', did you mean fast?"),
+        (["tools", "--jsn"], "unknown option --jsn, did you mean --json?"),
+        (["evaluate", "a.csv", "--spilt", "dev"], "unknown option --spilt, did you mean --split?"),
+        (["--versoin"], "unknown option --versoin, did you mean --version?"),
+        (["-v", "assess", PHOTO], "-v belongs behind the command"),
+        (["assess", PHOTO, "--xyzzy"], "unknown option --xyzzy;"),
+        (["tools", "extra"], "unexpected argument 'extra'"),
+        (["assess"], "missing: IMAGE"),
+    ],
+)
+def test_wrong_usage_is_one_line_with_what_was_probably_meant(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = ended(capsys, *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert "--help" in err
+
+
+def test_a_command_that_is_like_none_is_told_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = ended(capsys, "xyzzy")
+    assert "did you mean" not in err
+    assert all(name in err for name in COMMANDS)
+
+
+def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = ended(capsys)
+    assert (status, out) == (2, "")
+    assert "examples:" in err
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(capsys, "--version") == (0, f"agenticiqa {version('agenticiqa')}\n", "")
+
+
+def test_the_help_lists_each_command_and_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = ended(capsys, "--help")
+    assert status == 0
+    assert all(f"    {name} " in out for name in COMMANDS)
+    examples = out[out.index("examples:") :]
+    assert max(map(len, examples.splitlines())) < 100
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_help_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = ended(capsys, name, "--help")
+    assert status == 0
+    assert out.startswith(f"usage: agenticiqa {name} ")
+    assert "log each step to stderr; -vv also logs prompts and" in " ".join(out.split())
+
+
+def test_help_and_version_load_no_model_code() -> None:
+    code = (
+        "import sys\nfrom agenticiqa.eval.cli import main\n"
+        "try:\n    main([sys.argv[1]])\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'dspy', 'numpy', 'pydantic', 'rich', 'PIL'} & set(sys.modules)))"
+    )
+    for option in ("--help", "--version"):
+        done = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True, timeout=60)
+        assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_python_m_works_like_the_command() -> None:
+    outcomes = []
+    for command in (["-m", "agenticiqa"], ["-c", "import sys; from agenticiqa.__main__ import main; main()"]):
+        done = subprocess.run([sys.executable, *command, "tools", "--json"], capture_output=True, text=True, timeout=60)
+        outcomes.append((done.returncode, [row["name"] for row in json.loads(done.stdout)]))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][0] == 0
+
+
+@pytest.mark.parametrize("shell", shtab.SUPPORTED_SHELLS)
+def test_a_completion_script_knows_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = ended(capsys, "--print-completion", shell)
+    assert (status, err) == (0, "")
+    for name in (*COMMANDS, "save-maps", "mos-range", "probe"):
+        assert name in out
+
+
+def test_a_shell_without_a_script_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = ended(capsys, "--print-completion", "ksh")
+    assert status == 2
+    assert "expected bash, zsh" in err
+
+
+COMPLETE = """
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_shtab_agenticiqa
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["as"], {"assess"}),
+        (["assess", "--sav"], {"--save-maps"}),
+        (["assess", "--profile", ""], {"full", "fast"}),
+        (["tools", "--config", "mi"], {"mine.yaml"}),
+    ],
+)
+def test_bash_completes_with_the_script(
+    words: list[str],
+    completed: set[str],
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path_factory.mktemp("completion")
+    (folder / "script").write_text(ended(capsys, "--print-completion", "bash")[1])
+    (folder / "mine.yaml").touch()
+    command = ["bash", "-c", COMPLETE, "bash", "./script", "agenticiqa", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert {word.strip() for word in done.stdout.splitlines()} == completed, done.stderr
