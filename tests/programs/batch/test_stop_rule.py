@@ -200,7 +200,7 @@ def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
     assert len(rows(file)) == IMAGES
 
 
-@pytest.mark.parametrize("hangs", [False, True], ids=["answers", "hangs"])
+@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["answers", "hangs"])
 def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
     album: Path, tmp_path: Path, hangs: bool
 ) -> None:
@@ -234,6 +234,7 @@ def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
     assert len(rows(file)) == IMAGES
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_leaves_at_once_with_what_is_finished(album: Path, tmp_path: Path) -> None:
     file, stopping = tmp_path / "scores.jsonl", threading.Event()
 

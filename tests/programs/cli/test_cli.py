@@ -186,7 +186,7 @@ def test_tools_lists_kind_direction_and_range(capsys):
     assert "pip install 'agenticiqa[pyiqa]'" in " ".join(table.split())
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, tmp_path, workers):
     for copy in range(60):
         shutil.copy(album / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")

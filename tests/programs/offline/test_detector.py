@@ -46,6 +46,7 @@ def distorted(live: list[Labelled]) -> list[images.LoadedImage]:
 
 
 # LIVE release 2 was never trained on. Its mildest images hardly differ from their references.
+@pytest.mark.slow
 @pytest.mark.parametrize("referenced", [False, True])
 def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, distorted, pristine, referenced):
     hits = []
@@ -60,6 +61,7 @@ def test_pristine_photos_of_live_raise_no_alarm(pristine):
         assert vector(image).max() < ALARM, path.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FOLLOWED)
 def test_severity_rises_with_the_level_of_a_distortion_of_an_unknown_photo(pristine, kind):
     for referenced in (False, True):

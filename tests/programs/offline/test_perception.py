@@ -198,6 +198,7 @@ def test_tiny_and_flat_images_are_judged_without_a_warning(size, value):
 
 
 # Strongly distorted images of LIVE release 2; fast fading is left out, which shows as blur, blocks or ringing.
+@pytest.mark.slow
 @pytest.mark.parametrize("referenced", [True, False])
 def test_the_distortions_of_live_are_recognised(shared_data: Path, referenced):
     folder = shared_data / "live_r2"

@@ -169,6 +169,7 @@ SHOWS = {"BLUR-EXTENT": ["gaussian_blur"], "NOISE-SIGMA": ["white_noise"], "BLOC
 SHOWS |= {"EXPOSURE-ERROR": ["brighten"], "PIQE": ["jpeg", "white_noise"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in WITH_MAP if TOOLS[name].map_end])
 def test_the_scale_ends_about_where_extreme_distortions_do(name, photo):
     card = TOOLS[name]

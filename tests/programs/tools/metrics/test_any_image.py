@@ -113,6 +113,7 @@ def digest() -> str:
     return hashlib.sha256(b"".join(np.asarray(each, float).tobytes() for each in (values, *maps))).hexdigest()
 
 
+@pytest.mark.slow
 def test_the_bits_are_the_same_in_every_run_thread_and_process():
     alone = digest()
     with ThreadPoolExecutor(4) as pool:

@@ -204,8 +204,9 @@ def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(card: Tool, shape
 
 
 @each_card
-@pytest.mark.parametrize("distortion", ["blur", "noise", "jpeg"])
-@pytest.mark.parametrize(("top", "left"), [(True, True), (False, False)])
+@pytest.mark.parametrize(
+    ("distortion", "top", "left"), [("blur", True, True), ("noise", False, False), ("jpeg", True, False)]
+)
 def test_damage_shows_where_it_was_done(card: Tool, distortion: str, top: bool, left: bool) -> None:
     reference = scene(352, 400)
     image = corner(reference, LADDERS[distortion](4, reference), top, left)
@@ -225,7 +226,7 @@ def test_worse_damage_is_larger(card: Tool) -> None:
 
 
 @each_card
-@pytest.mark.parametrize("shape", [(8, 4000), (4000, 8), (8, 8), (11, 300), (70, 3000)])
+@pytest.mark.parametrize("shape", [(8, 4000), (4000, 8), (8, 8), (11, 300), (70, 1500)])
 def test_any_shape_gets_finite_values_and_a_finite_map_or_is_refused_in_one_line(
     card: Tool, shape: tuple[int, int]
 ) -> None:

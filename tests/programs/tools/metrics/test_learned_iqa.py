@@ -96,6 +96,7 @@ def test_an_image_too_small_for_the_model_is_judged_by_measurements(photo):
     assert result.summarizer_result.probability_source == "measurements"
 
 
+@pytest.mark.slow
 def test_it_follows_people_on_photos_of_the_wild(shared_data):
     labels = read_labels(shared_data / "clive" / "labels.csv", "dev")[:60]
     scores = [learned_iqa(load(item.image).pixels) for item in labels]
