@@ -16,7 +16,7 @@ from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import AgenticIQAError
-from agenticiqa.programs.offline.perception import perceive
+from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
 
@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         pristine = {path: images.load(path) for path in {item.reference for item in items if item.reference}}
 
         def severities_of(image: images.LoadedImage, reference: images.LoadedImage | None) -> list[float]:
-            found = perceive(image, reference if args.reference else None)
+            found = findings_of(image, reference if args.reference else None)
             return [found[name].severity for name in DETECTABLE]
 
         kinds = [str(item.distortion) for item in items]

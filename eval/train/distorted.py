@@ -20,7 +20,7 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import SUBTYPES
-from agenticiqa.programs.offline.features import traits
+from agenticiqa.programs.offline.features import features
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
@@ -127,10 +127,12 @@ def samples_of(file: Path, content: str, seed: int) -> Samples:
                     "kind": kind,
                     "level": level,
                     "gray": _is_gray(reference.pixels),
-                    "image": traits(image).all,
-                    "reference": traits(reference).all,
-                    "without_reference": _vector(no_reference.find(all_statistics(image))),
-                    "with_reference": _vector(full_reference.find(all_statistics(image), all_statistics(reference))),
+                    "image": features(image).all,
+                    "reference": features(reference).all,
+                    "without_reference": _vector(no_reference.findings_from(all_statistics(image))),
+                    "with_reference": _vector(
+                        full_reference.findings_from(all_statistics(image), all_statistics(reference))
+                    ),
                 }
             )
     return Samples(**{name: np.array([row[name] for row in rows]) for name in rows[0]})

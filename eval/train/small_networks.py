@@ -7,7 +7,7 @@ not repeat the shipped weights bit for bit.
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.offline.detector import FARTHEST
+from agenticiqa.programs.offline.detector import MAX_DEVIATION
 
 Values = NDArray[np.float64]
 
@@ -25,11 +25,11 @@ def fit_networks(given: Values, truth: Values, weight: Values, hidden: int, seed
 
     The loss is Huber's; an output below 0 for a truth of 0, or above 4 for a truth of 4, is no error, because outputs
     are clipped. The learning rate of Adam falls to zero along a cosine. Returns the arrays that
-    ``agenticiqa.programs.offline.detector.read`` takes: mean and spread (T), inward (K, T, H), inner (K, H), outward
-    (K, H, C), outer (K, C), for K networks.
+    ``agenticiqa.programs.offline.detector.head_outputs`` takes: mean and spread (T), inward (K, T, H), inner (K, H),
+    outward (K, H, C), outer (K, C), for K networks.
     """
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3
-    scaled = np.clip((given - mean) / spread, -FARTHEST, FARTHEST)
+    scaled = np.clip((given - mean) / spread, -MAX_DEVIATION, MAX_DEVIATION)
     fitted = [_fit(scaled, truth, weight, hidden, np.random.default_rng([seed, number])) for number in range(NETWORKS)]
     parts = dict(zip(("inward", "inner", "outward", "outer"), map(np.stack, zip(*fitted, strict=True)), strict=True))
     return {"mean": mean, "spread": spread, **parts}

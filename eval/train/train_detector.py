@@ -23,8 +23,9 @@ from agenticiqa.eval.train.distorted import PRISTINE, Samples, read_samples, tar
 from agenticiqa.eval.train.small_networks import fit_networks
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
-from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, TRUST, graded, read
-from agenticiqa.programs.offline.features import TEXTURE_TRAITS
+from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs, severities_from_outputs
+from agenticiqa.programs.offline.features import TEXTURE_FEATURES
+from agenticiqa.programs.offline.findings import NETWORK_SHARE
 from agenticiqa.programs.offline.no_reference import beyond_usual
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE
@@ -41,7 +42,7 @@ def inputs_of(samples: Samples, head: str) -> Values:
     """The features that a head takes, (N, features)."""
     if head == "compared":
         return samples.image - samples.reference
-    return samples.image[:, :TEXTURE_TRAITS] if head == "texture" else samples.image[:, TEXTURE_TRAITS:]
+    return samples.image[:, :TEXTURE_FEATURES] if head == "texture" else samples.image[:, TEXTURE_FEATURES:]
 
 
 def train(samples: Samples, seed: int) -> dict[str, Values]:
@@ -61,7 +62,7 @@ def severities_of(weights: dict[str, Values], samples: Samples, heads: Sequence[
     """The severities that heads give for the samples, (N, 7)."""
     result = np.zeros((len(samples.kind), len(DETECTABLE)))
     for head in heads:
-        severities = graded(read(weights, head, inputs_of(samples, head)))
+        severities = severities_from_outputs(head_outputs(weights, head, inputs_of(samples, head)))
         for column, name in enumerate(HEADS[head]):
             result[:, DETECTABLE.index(name)] = severities[:, column]
     return result
@@ -123,12 +124,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     print(f"{len(samples.kind)} samples of {len(np.unique(samples.content))} contents\n")
     without, compared = held_out(samples, args.seed)
-    trust = np.array([TRUST[name] for name in DETECTABLE])
+    share = np.array([NETWORK_SHARE[name] for name in DETECTABLE])
     for title, trained, curves in (
         ("Without a reference", without, samples.without_reference),
         ("With a reference", compared, samples.with_reference),
     ):
-        both = trust * trained + (1 - trust) * curves
+        both = share * trained + (1 - share) * curves
         if trained is without:
             usual = np.quantile(both[samples.kind == PRISTINE], 0.9, axis=0)
             print(

@@ -1,1 +1,7 @@
-"""The stages without a language model: rules over the question, measurements of the image."""
+"""The offline stages: questions are read by rules, images are measured, and no language model is asked.
+
+Image to severities: ``features`` (numbers for the networks) and ``tools.statistics`` (named measurements), ``detector``
+(the networks), ``no_reference`` and ``full_reference`` (curves over the measurements), ``findings`` (what both combine
+to), ``distortions`` (all of it for one image), ``by_region`` (for the regions of an image), ``opinion`` (severities to
+a predicted mean opinion score). Questions: ``language``. ``stages`` has one class for each stage of the program.
+"""

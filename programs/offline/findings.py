@@ -1,29 +1,46 @@
-"""What a finding is, and how a measured value becomes a severity."""
+"""The severity of one category of distortion: from a measured value, and combined with the networks' prediction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agenticiqa.programs.offline.detector import TRUST, Seen
 from agenticiqa.signatures.vocabulary import SEVERITIES, DetectableDistortion, Severity
 
 Curve = Sequence[tuple[float, float]]
-Measures = Mapping[str, float]
-AllSeen = Mapping[DetectableDistortion, Seen]
+Measurements = Mapping[str, float]
+
+# The share of a severity that comes from the networks; the rest comes from the curves over single measurements. On
+# photos that were not in the training set the networks alone were best for blur and compression, both together for the
+# other categories.
+NETWORK_SHARE: dict[DetectableDistortion, float] = {
+    "Blurs": 1.0,
+    "Color distortions": 0.67,
+    "Compression": 1.0,
+    "Noise": 0.75,
+    "Brightness change": 0.67,
+    "Sharpness": 0.67,
+    "Contrast": 0.67,
+}
 
 
-def severity_word(severity: float) -> Severity:
-    """The nearest word for a severity in 0..4, the worse one half-way."""
-    return SEVERITIES[min(len(SEVERITIES) - 1, int(severity + 0.5))]
+@dataclass(frozen=True)
+class Prediction:
+    """The networks' severities for one category, and for each of its subtypes by name; all 0 (none) to 4 (extreme)."""
+
+    severity: float
+    subtypes: Mapping[str, float]
+
+
+Predictions = Mapping[DetectableDistortion, Prediction]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """How bad one category of distortion is, of which kind, and what was measured.
+    """The severity of one category of distortion, its kind, and the measured values.
 
-    ``severity`` runs continuously from 0 (none) to 4 (extreme). ``subtype`` is the kind that the measurements fit best,
-    named also where the severity is 0. ``explanation`` is one sentence with the values and what they usually are.
+    ``severity`` is continuous from 0 (none) to 4 (extreme). ``subtype`` is the kind that fits the measurements best; it
+    is set even if the severity is 0. ``explanation`` is one sentence with the measured values and the usual ones.
     """
 
     severity: float
@@ -32,33 +49,38 @@ class Finding:
 
     @property
     def word(self) -> Severity:
-        """The severity's nearest word."""
+        """The word nearest to the severity."""
         return severity_word(self.severity)
 
 
-def grade(value: float, curve: Curve) -> float:
-    """The severity of a value: linear between the curve's points (value, severity), constant beyond its ends.
+def severity_word(severity: float) -> Severity:
+    """The word nearest to a severity in 0..4; half-way between two words, the more severe one."""
+    return SEVERITIES[min(len(SEVERITIES) - 1, int(severity + 0.5))]
 
-    The values of the points must rise; the severities may fall, for a measure whose low values are the bad ones.
+
+def severity_at(value: float, curve: Curve) -> float:
+    """The severity of a measured value: linear between the curve's points (value, severity), constant beyond its ends.
+
+    The values of the points must increase. The severities may decrease, for measurements whose low values are bad.
     """
     values, severities = zip(*curve, strict=True)
     return float(np.interp(value, values, severities))
 
 
 def worst(*findings: Finding) -> Finding:
-    """The finding with the greatest severity; the first of them where several share it."""
+    """The finding with the highest severity; the first of them if several have it."""
     return max(findings, key=lambda finding: finding.severity)
 
 
-def settle(category: DetectableDistortion, seen: AllSeen, *measured: Finding) -> Finding:
-    """The finding of a category from what was measured of its subtypes and, if anything, what the networks see of it.
+def combine(category: DetectableDistortion, predictions: Predictions, *measured: Finding) -> Finding:
+    """One finding for a category from those measured for its subtypes and the networks' prediction, if there is one.
 
-    The subtype for which both together speak most is named. The severity is the greatest that was measured, less the
-    share TRUST of it, plus that share of what is seen.
+    The subtype has the largest sum of measured and predicted severity. The severity is the mean of the highest measured
+    severity and the predicted one, weighted by ``NETWORK_SHARE``.
     """
-    greatest = worst(*measured)
-    if category not in seen:
-        return greatest
-    subtypes, trust = seen[category].subtypes, TRUST[category]
+    highest = worst(*measured)
+    if category not in predictions:
+        return highest
+    subtypes, share = predictions[category].subtypes, NETWORK_SHARE[category]
     named = max(measured, key=lambda finding: finding.severity + subtypes.get(finding.subtype, 0.0))
-    return replace(named, severity=(1 - trust) * greatest.severity + trust * seen[category].severity)
+    return replace(named, severity=(1 - share) * highest.severity + share * predictions[category].severity)

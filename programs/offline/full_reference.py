@@ -1,13 +1,13 @@
-"""Severities of an image beside its reference: how much its measures changed.
+"""Severities of an image with a reference: how much its measurements differ from those of the reference.
 
-A change of tone scales other measures along with it: a darker image has less contrast, colour and noise. Each finding
-is about the change that the others do not account for. The curves follow the five steps of synthetic ladders, so that
-a ladder's last step is "extreme"; their first points leave room for changes that nobody sees.
+A change of tone also scales other measurements: a darker image has less contrast, color and noise. Each finding is
+about the change that the others do not explain. The curves follow the five levels of synthetic distortions, of which
+the last is "extreme"; their first points allow for changes that nobody sees.
 """
 
 import math
 
-from agenticiqa.programs.offline.findings import AllSeen, Curve, Finding, Measures, grade, settle, worst
+from agenticiqa.programs.offline.findings import Curve, Finding, Measurements, Predictions, combine, severity_at, worst
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.44, 3.3), (0.58, 4))
@@ -23,174 +23,186 @@ COLOR_LOSS: Curve = ((0.03, 0), (0.2, 0.8), (0.4, 1.6), (0.6, 2.5), (0.8, 3.3), 
 COLOR_GAIN: Curve = ((0.05, 0), (0.2, 0.8), (0.45, 1.6), (0.8, 2.5), (1.3, 3.3), (2.0, 4))
 TINT: Curve = ((1, 0), (4, 0.8), (8, 1.6), (15, 2.5), (24, 3.3), (35, 4))
 
-SOFTNESS = 0.6  # of the blur that the edges show: blur is the cause, so it leads
-NOISE_PER_STEEPNESS = 5.0  # sharpening that steepens edges by 10 % raises the noise that was there by 50 %
-GREYEST = 5.0  # of colourfulness: below, a share of it that is lost means nothing
-FAINT_COLOR = 15.0  # what Hasler and Süsstrunk call slightly colourful: a gain is seen beside at least that
+SOFTNESS = 0.6  # share of the blur's severity that lack of sharpness gets: blur is the cause, so it ranks higher
+NOISE_PER_STEEPNESS = 5.0  # sharpening that makes edges 10 % steeper amplifies existing noise by 50 %
+NEARLY_GRAY = 5.0  # colorfulness; below this a relative loss means nothing
+FAINT_COLOR = 15.0  # colorfulness that Hasler and Süsstrunk call slightly colorful; gains are relative to at least this
 
 
-def find(now: Measures, before: Measures, seen: AllSeen | None = None) -> dict[DetectableDistortion, Finding]:
-    """The findings from the measures of an image and of its reference, by name, and what networks see in the change.
+def findings_from(
+    image: Measurements, reference: Measurements, predictions: Predictions | None = None
+) -> dict[DetectableDistortion, Finding]:
+    """The findings for an image, from the measurements of both images by name and the networks' predictions.
 
-    Where something is seen, both have "lost_detail" and "color_noise" of the traits as well.
+    With predictions, both must also have "lost_detail" and "color_noise" of the features.
     """
-    seen = seen or {}
-    blurs, noise = _blurs(now, before, seen), _noise(now, before, seen)
-    compression = _compression(now, before, seen)
-    brightness = _brightness(now, before, seen)
+    predictions = predictions or {}
+    blurs, noise = _blurs(image, reference, predictions), _noise(image, reference, predictions)
+    compression = _compression(image, reference, predictions)
+    brightness = _brightness(image, reference, predictions)
     others = worst(noise, compression, brightness).severity
     return {
         "Blurs": blurs,
-        "Color distortions": _color(now, before, seen, brightness),
+        "Color distortions": _color(image, reference, predictions, brightness),
         "Compression": compression,
         "Noise": noise,
         "Brightness change": brightness,
-        "Sharpness": _sharpness(now, before, seen, others, blurs.severity),
-        "Contrast": _contrast(now, before, seen),
+        "Sharpness": _sharpness(image, reference, predictions, others, blurs.severity),
+        "Contrast": _contrast(image, reference, predictions),
     }
 
 
-def ratio(now: float, before: float, floor: float) -> float:
-    """``now / before``, where values below ``floor`` count as the floor: it is too little to speak of a change."""
-    return max(now, floor) / max(before, floor)
+def ratio(value: float, base: float, floor: float) -> float:
+    """``value / base``, both raised to at least ``floor``, below which a change means nothing."""
+    return max(value, floor) / max(base, floor)
 
 
-def _blurs(now: Measures, before: Measures, seen: AllSeen) -> Finding:
-    more = now["blur_extent"] - before["blur_extent"]
-    edges = _edge_ratio(now, before)
-    return settle(
+def _blurs(image: Measurements, reference: Measurements, predictions: Predictions) -> Finding:
+    more = image["blur_extent"] - reference["blur_extent"]
+    edges = _edge_ratio(image, reference)
+    return combine(
         "Blurs",
-        seen,
+        predictions,
         Finding(
-            (grade(more, BLUR_BY_EXTENT) + grade(edges, BLUR_BY_EDGES)) / 2,
+            (severity_at(more, BLUR_BY_EXTENT) + severity_at(edges, BLUR_BY_EDGES)) / 2,
             "defocus or motion blur",
             f"Edges are {1 / edges:.2f} times as wide as in the reference, and blurring the image again would leave "
-            f"{now['blur_extent']:.0%} of its gradients (reference: {before['blur_extent']:.0%}).",
+            f"{image['blur_extent']:.0%} of its gradients (reference: {reference['blur_extent']:.0%}).",
         ),
     )
 
 
-def _sharpness(now: Measures, before: Measures, seen: AllSeen, others: float, blur: float) -> Finding:
-    edges = _edge_ratio(now, before)
+def _sharpness(
+    image: Measurements, reference: Measurements, predictions: Predictions, others: float, blur: float
+) -> Finding:
+    edges = _edge_ratio(image, reference)
     measured = f"Edges are {edges:.2f} times as steep as in the reference."
-    # Noise, block borders and clipped highlights make steep steps too: what they account for is not sharpening.
-    excess = grade(edges, OVERSHARPENING) * (1 - others / 4)
+    # Noise, block borders and clipped highlights make steep edges, too, which are not due to sharpening.
+    excess = severity_at(edges, OVERSHARPENING) * (1 - others / 4)
     return worst(
-        Finding(SOFTNESS * min(grade(edges, BLUR_BY_EDGES), blur), "lack of sharpness", measured),
-        settle("Sharpness", seen, Finding(excess, "oversharpening", measured)),
+        Finding(SOFTNESS * min(severity_at(edges, BLUR_BY_EDGES), blur), "lack of sharpness", measured),
+        combine("Sharpness", predictions, Finding(excess, "oversharpening", measured)),
     )
 
 
-def _noise(now: Measures, before: Measures, seen: AllSeen) -> Finding:
-    gain = max(1.0, _brightness_ratio(now, before), _contrast_ratio(now, before))
-    gain *= 1 + NOISE_PER_STEEPNESS * max(_edge_ratio(now, before) - 1, 0)
-    sigma, expected = now["noise_sigma"], gain * before["noise_sigma"]
-    isolated = now["isolated_pixels"] - before["isolated_pixels"]
+def _noise(image: Measurements, reference: Measurements, predictions: Predictions) -> Finding:
+    gain = max(1.0, _brightness_ratio(image, reference), _contrast_ratio(image, reference))
+    gain *= 1 + NOISE_PER_STEEPNESS * max(_edge_ratio(image, reference) - 1, 0)
+    sigma, expected = image["noise_sigma"], gain * reference["noise_sigma"]
+    isolated = image["isolated_pixels"] - reference["isolated_pixels"]
     measured = [
         Finding(
-            grade(math.sqrt(max(sigma**2 - expected**2, 0)), NOISE),
+            severity_at(math.sqrt(max(sigma**2 - expected**2, 0)), NOISE),
             "Gaussian noise",
             f"The smoothest parts fluctuate by {sigma:.1f} of 255 grey levels (standard deviation; reference: "
-            f"{before['noise_sigma']:.1f}).",
+            f"{reference['noise_sigma']:.1f}).",
         ),
         Finding(
-            grade(isolated, IMPULSES),
+            severity_at(isolated, IMPULSES),
             "impulse noise",
-            f"{now['isolated_pixels']:.2%} of the pixels stand out alone from all their neighbours (reference: "
-            f"{before['isolated_pixels']:.2%}).",
+            f"{image['isolated_pixels']:.2%} of the pixels stand out alone from all their neighbours (reference: "
+            f"{reference['isolated_pixels']:.2%}).",
         ),
     ]
-    if seen:
-        told = (
-            f"Colours of the smoothest parts fluctuate by {now['color_noise']:.1f} of 255 levels (reference: "
-            f"{before['color_noise']:.1f})."
+    if predictions:
+        explanation = (
+            f"Colours of the smoothest parts fluctuate by {image['color_noise']:.1f} of 255 levels (reference: "
+            f"{reference['color_noise']:.1f})."
         )
-        measured.append(Finding(0.0, "color noise", told))
-    return settle("Noise", seen, *measured)
+        measured.append(Finding(0.0, "color noise", explanation))
+    return combine("Noise", predictions, *measured)
 
 
-def _compression(now: Measures, before: Measures, seen: AllSeen) -> Finding:
+def _compression(image: Measurements, reference: Measurements, predictions: Predictions) -> Finding:
     grid = (
-        f"teps along an 8 x 8 grid are {now['blockiness']:.1f} times as strong as elsewhere (reference: "
-        f"{before['blockiness']:.1f})"
+        f"teps along an 8 x 8 grid are {image['blockiness']:.1f} times as strong as elsewhere (reference: "
+        f"{reference['blockiness']:.1f})"
     )
     measured = [
-        Finding(grade(ratio(now["blockiness"], before["blockiness"], 1.0), BLOCKING), "JPEG blocking", f"S{grid}.")
+        Finding(
+            severity_at(ratio(image["blockiness"], reference["blockiness"], 1.0), BLOCKING),
+            "JPEG blocking",
+            f"S{grid}.",
+        )
     ]
-    if seen:
-        lost = f"{now['lost_detail']:.0%} of the finest detail is rounded away (reference: {before['lost_detail']:.0%})"
+    if predictions:
+        lost = (
+            f"{image['lost_detail']:.0%} of the finest detail is rounded away "
+            f"(reference: {reference['lost_detail']:.0%})"
+        )
         measured.append(Finding(0.0, "coding artifacts", f"{lost}; s{grid}."))
         measured.append(Finding(0.0, "banding", f"Few values are left in smooth parts, and {lost}."))
-    return settle("Compression", seen, *measured)
+    return combine("Compression", predictions, *measured)
 
 
-def _brightness(now: Measures, before: Measures, seen: AllSeen) -> Finding:
-    shift = now["mean_luma"] - before["mean_luma"]
-    room = before["mean_luma"] if shift < 0 else 255 - before["mean_luma"]
-    return settle(
+def _brightness(image: Measurements, reference: Measurements, predictions: Predictions) -> Finding:
+    shift = image["mean_luma"] - reference["mean_luma"]
+    room = reference["mean_luma"] if shift < 0 else 255 - reference["mean_luma"]
+    return combine(
         "Brightness change",
-        seen,
+        predictions,
         Finding(
-            grade(abs(shift) / max(room, 1.0), BRIGHTNESS),
+            severity_at(abs(shift) / max(room, 1.0), BRIGHTNESS),
             "underexposure" if shift < 0 else "overexposure",
-            f"The mean brightness is {now['mean_luma']:.0f} of 255 (reference: {before['mean_luma']:.0f}).",
+            f"The mean brightness is {image['mean_luma']:.0f} of 255 (reference: {reference['mean_luma']:.0f}).",
         ),
     )
 
 
-def _contrast(now: Measures, before: Measures, seen: AllSeen) -> Finding:
-    change, light = _contrast_ratio(now, before), _brightness_ratio(now, before)
+def _contrast(image: Measurements, reference: Measurements, predictions: Predictions) -> Finding:
+    change, light = _contrast_ratio(image, reference), _brightness_ratio(image, reference)
     measured = (
-        f"Brightness varies by {now['rms_contrast']:.0f} of 255 grey levels (standard deviation; reference: "
-        f"{before['rms_contrast']:.0f})"
+        f"Brightness varies by {image['rms_contrast']:.0f} of 255 grey levels (standard deviation; reference: "
+        f"{reference['rms_contrast']:.0f})"
     )
-    return settle(
+    return combine(
         "Contrast",
-        seen,
-        Finding(grade(1 - change / min(1.0, light), CONTRAST_LOSS), "low contrast", f"{measured}."),
-        Finding(grade(change / max(1.0, light) - 1, CONTRAST_GAIN), "high contrast", f"{measured}."),
+        predictions,
+        Finding(severity_at(1 - change / min(1.0, light), CONTRAST_LOSS), "low contrast", f"{measured}."),
+        Finding(severity_at(change / max(1.0, light) - 1, CONTRAST_GAIN), "high contrast", f"{measured}."),
     )
 
 
-def _color(now: Measures, before: Measures, seen: AllSeen, brightness: Finding) -> Finding:
-    tone = (_contrast_ratio(now, before), _brightness_ratio(now, before))
-    color, least = now["colorfulness"], before["colorfulness"] * min(1.0, *tone)
-    most = before["colorfulness"] * max(1.0, *tone)
-    # A stronger tone or saturation strengthens the tint that was there as well.
-    tint = _added_tint(now, before, max(1.0, *tone, ratio(color, before["colorfulness"], GREYEST)))
-    # Clipped highlights change hue: what overexposure accounts for is not a cast.
-    left = 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
+def _color(image: Measurements, reference: Measurements, predictions: Predictions, brightness: Finding) -> Finding:
+    tone = (_contrast_ratio(image, reference), _brightness_ratio(image, reference))
+    color, least = image["colorfulness"], reference["colorfulness"] * min(1.0, *tone)
+    most = reference["colorfulness"] * max(1.0, *tone)
+    # More contrast or saturation also amplifies a tint that the reference has.
+    tint = _added_tint(image, reference, max(1.0, *tone, ratio(color, reference["colorfulness"], NEARLY_GRAY)))
+    # Clipped highlights change hue, so overexposure explains part of a color cast.
+    remaining = 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
     measured = (
-        f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale (reference: {before['colorfulness']:.0f})."
+        f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale "
+        f"(reference: {reference['colorfulness']:.0f})."
     )
-    return settle(
+    return combine(
         "Color distortions",
-        seen,
-        Finding(grade((least - color) / max(least, GREYEST), COLOR_LOSS), "desaturation", measured),
-        Finding(grade((color - most) / (most + FAINT_COLOR), COLOR_GAIN), "oversaturation", measured),
+        predictions,
+        Finding(severity_at((least - color) / max(least, NEARLY_GRAY), COLOR_LOSS), "desaturation", measured),
+        Finding(severity_at((color - most) / (most + FAINT_COLOR), COLOR_GAIN), "oversaturation", measured),
         Finding(
-            grade(tint, TINT) * left,
+            severity_at(tint, TINT) * remaining,
             "color cast",
             f"All colours together are shifted by {tint:.0f} CIELAB units against the reference.",
         ),
     )
 
 
-def _edge_ratio(now: Measures, before: Measures) -> float:
-    return ratio(now["edge_sharpness"], before["edge_sharpness"], 0.1)
+def _edge_ratio(image: Measurements, reference: Measurements) -> float:
+    return ratio(image["edge_sharpness"], reference["edge_sharpness"], 0.1)
 
 
-def _brightness_ratio(now: Measures, before: Measures) -> float:
-    return ratio(now["mean_luma"], before["mean_luma"], 1.0)
+def _brightness_ratio(image: Measurements, reference: Measurements) -> float:
+    return ratio(image["mean_luma"], reference["mean_luma"], 1.0)
 
 
-def _contrast_ratio(now: Measures, before: Measures) -> float:
-    return ratio(now["rms_contrast"], before["rms_contrast"], 1.0)
+def _contrast_ratio(image: Measurements, reference: Measurements) -> float:
+    return ratio(image["rms_contrast"], reference["rms_contrast"], 1.0)
 
 
-def _added_tint(now: Measures, before: Measures, gain: float) -> float:
-    """The shift of the mean colour in CIELAB's a*b* plane that no change of its strength up to ``gain`` makes."""
-    old = complex(before["red_tint"], before["yellow_tint"])
-    new = complex(now["red_tint"], now["yellow_tint"])
+def _added_tint(image: Measurements, reference: Measurements, gain: float) -> float:
+    """The shift of the mean color in CIELAB's a*b* plane that no scaling of it by 0 to ``gain`` explains."""
+    old = complex(reference["red_tint"], reference["yellow_tint"])
+    new = complex(image["red_tint"], image["yellow_tint"])
     along = (new * old.conjugate()).real / abs(old) ** 2 if old else 0.0
     return abs(new - min(max(along, 0.0), gain) * old)

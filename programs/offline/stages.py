@@ -4,20 +4,20 @@ from collections.abc import Collection
 from statistics import fmean
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.offline.by_region import (
+    Findings,
+    findings_asked_about,
+    findings_by_region,
+    findings_for_evidence,
+    locate,
+    opinions_by_region,
+    statistics_by_region,
+)
+from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import answer_from_evidence
 from agenticiqa.programs.offline.language.measured import VISIBLE
 from agenticiqa.programs.offline.language.planner import plan_question
-from agenticiqa.programs.offline.levels import learned_applies
-from agenticiqa.programs.offline.perception import Finding
-from agenticiqa.programs.offline.regional import (
-    Findings,
-    as_asked,
-    find_regions,
-    judge_apart,
-    measure_regions,
-    perceive_apart,
-    perceive_regions,
-)
+from agenticiqa.programs.offline.opinion import learned_model_applies
 from agenticiqa.programs.stages.flow import Computed
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.tools.tool import Tool, best_for
@@ -43,7 +43,7 @@ class SaliencyLocator(Computed[Located]):
 
     def compute(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.Locator``."""
-        return Located(*find_regions(image, regions))
+        return Located(*locate(image, regions))
 
 
 class MeasuredDetector(Computed[Detected]):
@@ -55,9 +55,9 @@ class MeasuredDetector(Computed[Detected]):
         """See ``protocols.Detector``."""
         found: Distortions = {
             region: [name for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
-            for region, findings in perceive_regions(image, reference, regions, boxes).items()
+            for region, findings in findings_by_region(image, reference, regions, boxes).items()
         }
-        return Detected(found, measure_regions(image, regions, boxes))
+        return Detected(found, statistics_by_region(image, regions, boxes))
 
 
 class MeasuredAnalyst(Computed[Analyzed]):
@@ -73,9 +73,9 @@ class MeasuredAnalyst(Computed[Analyzed]):
                 for name, finding in worst_first(findings)
                 if name in distortion_set[region]
             ]
-            for region, findings in perceive_regions(image, reference, distortion_set, boxes).items()
+            for region, findings in findings_by_region(image, reference, distortion_set, boxes).items()
         }
-        return Analyzed(analysis, measure_regions(image, distortion_set, boxes))
+        return Analyzed(analysis, statistics_by_region(image, distortion_set, boxes))
 
 
 class TableSelector(Computed[Selected]):
@@ -98,13 +98,17 @@ class MeasuredScorer(Computed[Scored]):
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Scored:
         """See ``protocols.Scorer``."""
-        by_region = perceive_apart(image, reference, evidence)
-        opinions = judge_apart(image, reference, evidence, by_region)
-        shares = [opinion.probabilities() for opinion in opinions.values()]
-        summaries = [f"{r}: {summary(found)}" if r != GLOBAL else summary(found) for r, found in by_region.items()]
+        by_region = findings_for_evidence(image, reference, evidence)
+        opinions = opinions_by_region(image, reference, evidence, by_region)
+        distributions = [opinion.probabilities() for opinion in opinions.values()]
+        summaries = [
+            f"{r}: {summary_of(found)}" if r != GLOBAL else summary_of(found) for r, found in by_region.items()
+        ]
         return Scored(
-            probabilities={level: fmean(share[level] for share in shares) for level in shares[0]},
-            source="learned" if learned_applies(image, reference) else "measurements",
+            probabilities={
+                level: fmean(distribution[level] for distribution in distributions) for level in distributions[0]
+            },
+            source="learned" if learned_model_applies(image, reference) else "measurements",
             reasoning=" ".join(summaries),
         )
 
@@ -121,13 +125,13 @@ class EvidenceAnswerer(Computed[Answered]):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.Answerer``. Several regions are answered one by one; by one letter only if all agree."""
-        by_region = perceive_apart(image, reference, evidence)
-        opinions = judge_apart(image, reference, evidence, by_region)
+        by_region = findings_for_evidence(image, reference, evidence)
+        opinions = opinions_by_region(image, reference, evidence, by_region)
         answers = {
             region: answer_from_evidence(
-                query, options, view, evidence, opinions[region].score, compared=reference is not None
+                query, options, findings, evidence, opinions[region].score, compared=reference is not None
             )
-            for region, view in as_asked(by_region, evidence).items()
+            for region, findings in findings_asked_about(by_region, evidence).items()
         }
         one, *others = answers.values()
         if all(other.final_answer == one.final_answer for other in others):
@@ -142,7 +146,7 @@ def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]
     return sorted(findings.items(), key=lambda item: -item[1].severity)
 
 
-def summary(findings: Findings) -> str:
+def summary_of(findings: Findings) -> str:
     """The visible findings in words, worst first."""
     visible = [(name, finding) for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
     if not visible:

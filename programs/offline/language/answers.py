@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language import words
 from agenticiqa.programs.offline.language.choices import choose
 from agenticiqa.programs.offline.language.explanations import explain, tool_scores
 from agenticiqa.programs.offline.language.measured import Measured, Verdict
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
-from agenticiqa.programs.offline.perception import Finding
 from agenticiqa.programs.stages.question import parse_options, question_part
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput, unique

@@ -12,7 +12,7 @@ from agenticiqa.eval.train.distorted import PRISTINE, SEVERITY_OF_LEVEL, SUBTYPE
 from agenticiqa.eval.train.small_networks import fit_networks
 from agenticiqa.eval.train.train_detector import main
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.offline.detector import SUBTYPES, read
+from agenticiqa.programs.offline.detector import SUBTYPES, head_outputs
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.ladders import scene
@@ -85,12 +85,12 @@ def test_the_truth_of_a_sample_is_its_kinds_at_their_levels(samples):
             assert named == {KINDS[kind].category, SUBTYPE_OF[kind]}
 
 
-def test_small_networks_learn_what_traits_tell_and_ignore_what_counts_nothing():
+def test_small_networks_learn_severities_and_ignore_samples_of_weight_0():
     rng = np.random.default_rng(0)
     given = rng.normal(size=(1500, 6))
     truth = np.stack([np.clip(given[:, 0] + 1, 0, 4), np.clip(1 - given[:, 1], 0, 4)], axis=1)
     weight = np.ones_like(truth)
     truth[:500], weight[:500] = 4, 0
     weights = {f"any_{part}": values for part, values in fit_networks(given, truth, weight, 24, seed=0).items()}
-    found = np.clip(read(weights, "any", given[500:]), 0, 4)
+    found = np.clip(head_outputs(weights, "any", given[500:]), 0, 4)
     assert np.mean(np.abs(found - truth[500:])) < 0.3

@@ -1,4 +1,4 @@
-"""The trained half of perception on images that it was not trained on, and what it must never do."""
+"""The trained networks on images that they were not trained on, and their invariants."""
 
 from pathlib import Path
 
@@ -11,9 +11,16 @@ from agenticiqa.eval.studies.detector_report import ALARM, is_correct, srcc_with
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline import detector
-from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, TRUST, detect, detect_change, graded
-from agenticiqa.programs.offline.features import LEAST_SIDE
-from agenticiqa.programs.offline.perception import perceive
+from agenticiqa.programs.offline.detector import (
+    HEADS,
+    SUBTYPES,
+    predict,
+    predict_change,
+    severities_from_outputs,
+)
+from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.features import MIN_SIDE
+from agenticiqa.programs.offline.findings import NETWORK_SHARE
 from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.ladders import scene
@@ -26,7 +33,7 @@ def loaded(rgb: np.ndarray) -> images.LoadedImage:
 
 
 def vector(image: images.LoadedImage, reference: images.LoadedImage | None = None) -> np.ndarray:
-    found = perceive(image, reference)
+    found = findings_of(image, reference)
     return np.array([found[name].severity for name in DETECTABLE])
 
 
@@ -74,43 +81,49 @@ def test_severity_rises_with_the_level_of_a_distortion_of_an_unknown_photo(prist
         assert np.mean(agreements) >= 0.85, (referenced, agreements)
 
 
-def test_every_category_has_a_head_a_trust_and_subtypes():
+def test_every_category_has_a_head_a_network_share_and_subtypes():
     assert (
-        {*HEADS["texture"], *HEADS["tone"]} == set(HEADS["compared"]) == set(SUBTYPES) == set(TRUST) == set(DETECTABLE)
+        {*HEADS["texture"], *HEADS["tone"]}
+        == set(HEADS["compared"])
+        == set(SUBTYPES)
+        == set(NETWORK_SHARE)
+        == set(DETECTABLE)
     )
-    assert all(0 < share <= 1 for share in TRUST.values())
+    assert all(0 < share <= 1 for share in NETWORK_SHARE.values())
     assert {made.category for made in KINDS.values()} >= set(SUBTYPES)
 
 
-def test_what_is_seen_has_a_severity_and_one_for_each_subtype():
-    for seen in (detect(loaded(scene())), detect_change(loaded(scene()), loaded(scene(seed=1)))):
-        assert seen is not None
+def test_predictions_have_a_severity_and_one_for_each_subtype():
+    for predictions in (predict(loaded(scene())), predict_change(loaded(scene()), loaded(scene(seed=1)))):
+        assert predictions is not None
         for name in DETECTABLE:
-            assert tuple(seen[name].subtypes) == SUBTYPES[name]
-            assert all(0 <= severity <= 4 for severity in (seen[name].severity, *seen[name].subtypes.values()))
+            assert tuple(predictions[name].subtypes) == SUBTYPES[name]
+            assert all(
+                0 <= severity <= 4 for severity in (predictions[name].severity, *predictions[name].subtypes.values())
+            )
 
 
-def test_an_image_is_seen_the_same_each_time():
+def test_predictions_are_the_same_each_time():
     image = distort(scene(), "jpeg", 2)
-    assert detect(loaded(image)) == detect(loaded(image))
+    assert predict(loaded(image)) == predict(loaded(image))
 
 
-def test_no_change_is_seen_between_an_image_and_its_copy():
-    seen = detect_change(loaded(scene()), loaded(scene()))
-    assert seen is not None
-    assert all(one.severity == 0 and not any(one.subtypes.values()) for one in seen.values())
+def test_no_change_is_predicted_between_an_image_and_its_copy():
+    predictions = predict_change(loaded(scene()), loaded(scene()))
+    assert predictions is not None
+    assert all(one.severity == 0 and not any(one.subtypes.values()) for one in predictions.values())
 
 
 def test_an_image_too_small_for_the_networks_is_judged_by_the_curves():
-    small = loaded(scene(LEAST_SIDE - 1, 200))
-    assert detect(small) is None
-    assert detect_change(small, small) is None
-    assert tuple(perceive(small)) == DETECTABLE
+    small = loaded(scene(MIN_SIDE - 1, 200))
+    assert predict(small) is None
+    assert predict_change(small, small) is None
+    assert tuple(findings_of(small)) == DETECTABLE
 
 
-def test_grades_keep_the_order_of_outputs_within_0_and_4():
+def test_severities_keep_the_order_of_outputs_within_0_and_4():
     outputs = np.linspace(-3, 7, 200)
-    severities = graded(outputs)
+    severities = severities_from_outputs(outputs)
     assert np.all(np.diff(severities) >= 0)
     assert severities.min() >= 0
     assert severities.max() <= 4
@@ -122,4 +135,4 @@ def test_damaged_weights_are_refused_by_name(monkeypatch, tmp_path):
     damaged.write_bytes(detector.WEIGHTS.read_bytes()[:-1] + b"x")
     monkeypatch.setattr(detector, "WEIGHTS", damaged)
     with pytest.raises(ToolError, match=r"detector\.npz"):
-        detect(loaded(scene()))
+        predict(loaded(scene()))

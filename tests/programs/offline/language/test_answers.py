@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import Answered, answer_from_evidence
-from agenticiqa.programs.offline.perception import Finding
 from agenticiqa.programs.stages.question import parse_options, question_part
 from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion

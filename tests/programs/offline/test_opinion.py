@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agenticiqa.programs import images
+from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.levels import PRISTINE, SPREAD, WEIGHTS, expected_level
-from agenticiqa.programs.offline.perception import perceive
+from agenticiqa.programs.offline.opinion import LOSS_PER_SEVERITY, RESIDUAL_STD, UNDISTORTED_LEVEL, expected_level
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.ladders import LADDERS, LEVELS
@@ -19,7 +19,7 @@ severities = st.lists(st.floats(0, 4), min_size=7, max_size=7)
 
 
 def spoken_for(found: dict[str, Finding]) -> dict[int, float]:
-    return Opinion(expected_level(found), SPREAD).probabilities()
+    return Opinion(expected_level(found), RESIDUAL_STD).probabilities()
 
 
 def findings(values: list[float]) -> dict[str, Finding]:
@@ -48,15 +48,15 @@ def test_a_worse_severity_never_raises_the_quality(values, index, other):
 
 def test_an_undistorted_image_is_good_and_a_ruined_one_bad():
     assert mean(spoken_for(findings([0] * 7))) >= 4
-    assert expected_level(findings([0] * 7)) == PRISTINE
+    assert expected_level(findings([0] * 7)) == UNDISTORTED_LEVEL
     assert mean(spoken_for(findings([4] * 7))) < 1.5
 
 
 @pytest.mark.parametrize("category", DETECTABLE)
 def test_every_category_counts(category):
-    assert WEIGHTS[category] > 0
+    assert LOSS_PER_SEVERITY[category] > 0
     extreme = findings([0] * 7) | {category: Finding(4, "", "")}
-    assert expected_level(extreme) < PRISTINE - 0.5
+    assert expected_level(extreme) < UNDISTORTED_LEVEL - 0.5
 
 
 @pytest.mark.parametrize("kind", ["blur", "noise", "jpeg", "darken", "low_contrast"])
@@ -65,6 +65,6 @@ def test_the_level_falls_from_the_first_to_the_last_step_of_a_ladder(kind, refer
     photo = np.ascontiguousarray(skimage.data.coffee()[60:348, 140:460])
     steps = [images.load(Image.fromarray(LADDERS[kind](level, photo))) for level in LEVELS]
     reference = steps[0] if referenced else None
-    levels = [mean(spoken_for(perceive(step, reference))) for step in steps]
+    levels = [mean(spoken_for(findings_of(step, reference))) for step in steps]
     assert levels[0] > max(levels) - 0.1  # a slight change of tone can pass for none
     assert np.argmin(levels) == 5

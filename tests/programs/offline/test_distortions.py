@@ -12,8 +12,8 @@ from scipy.ndimage import gaussian_filter
 from scipy.stats import spearmanr
 
 from agenticiqa.programs import images
-from agenticiqa.programs.offline.findings import grade
-from agenticiqa.programs.offline.perception import Finding, perceive
+from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.findings import Finding, severity_at
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES
 from support.ladders import LADDERS, LEVELS, scene
 
@@ -67,7 +67,7 @@ def follows(levels: range, severities: list[float]) -> float:
 @pytest.mark.parametrize("referenced", [True, False])
 def test_all_seven_categories_are_judged_each_in_one_sentence(photos, referenced):
     image = loaded(LADDERS["jpeg"](3, photos["coffee"]))
-    findings = perceive(image, loaded(photos["coffee"]) if referenced else None)
+    findings = findings_of(image, loaded(photos["coffee"]) if referenced else None)
     assert tuple(findings) == DETECTABLE
     for finding in findings.values():
         assert 0 <= finding.severity <= 4
@@ -85,12 +85,12 @@ def test_the_word_is_the_nearest_one(severity, word):
 
 def test_a_curve_is_linear_between_its_points_and_constant_beyond():
     curve = ((1, 4), (2, 3), (4, 0))
-    assert [grade(value, curve) for value in (0, 1, 1.5, 3, 4, 9)] == [4, 4, 3.5, 1.5, 0, 0]
+    assert [severity_at(value, curve) for value in (0, 1, 1.5, 3, 4, 9)] == [4, 4, 3.5, 1.5, 0, 0]
 
 
 def test_an_image_does_not_differ_from_itself(photos):
     for rgb in (*photos.values(), scene(), np.zeros((40, 40, 3), np.uint8), np.full((1, 1, 3), 255, np.uint8)):
-        findings = perceive(loaded(rgb), loaded(rgb))
+        findings = findings_of(loaded(rgb), loaded(rgb))
         assert {category: finding.severity for category, finding in findings.items()} == dict.fromkeys(DETECTABLE, 0)
 
 
@@ -98,7 +98,7 @@ def test_an_image_does_not_differ_from_itself(photos):
 def test_with_a_reference_the_severity_follows_the_true_level_in_every_photo(ladders, kind):
     for name in PHOTOS:
         steps = ladders[name, kind]
-        severities = [perceive(step, steps[0])[CATEGORY[kind]].severity for step in steps]
+        severities = [findings_of(step, steps[0])[CATEGORY[kind]].severity for step in steps]
         assert follows(LEVELS, severities) >= 0.9, (name, severities)
 
 
@@ -106,34 +106,34 @@ def test_with_a_reference_the_severity_follows_the_true_level_in_every_photo(lad
 def test_with_a_reference_the_true_category_leads_from_the_third_level_on(ladders, kind):
     for name in PHOTOS:
         steps = ladders[name, kind]
-        assert [top(perceive(step, steps[0])) for step in steps[3:]] == [CATEGORY[kind]] * 3, name
+        assert [top(findings_of(step, steps[0])) for step in steps[3:]] == [CATEGORY[kind]] * 3, name
 
 
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_without_a_reference_the_severity_follows_the_true_level_on_average(ladders, kind):
     agreement = [
-        follows(LEVELS, [perceive(step)[CATEGORY[kind]].severity for step in ladders[name, kind]]) for name in PHOTOS
+        follows(LEVELS, [findings_of(step)[CATEGORY[kind]].severity for step in ladders[name, kind]]) for name in PHOTOS
     ]
     assert np.mean(agreement) >= 0.9, agreement
 
 
-# A dim scene made brighter, or a greyish one with its colours faded, may well be meant so: nobody can tell without
+# A dim scene made brighter, or a grayish one with its colors faded, may well be meant so: nobody can tell without
 # the reference. Those two kinds are held to half of the cases, the others to nine in ten.
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_without_a_reference_the_true_category_mostly_leads_from_the_third_level_on(ladders, kind):
-    leading = [top(perceive(step)) for name in PHOTOS for step in ladders[name, kind][3:]]
+    leading = [top(findings_of(step)) for name in PHOTOS for step in ladders[name, kind][3:]]
     share = leading.count(CATEGORY[kind]) / len(leading)
     assert share >= (0.5 if kind in ("brighten", "desaturate") else 0.9), leading
 
 
 def test_good_photos_show_nothing_above_slight(photos):
     for name, rgb in photos.items():
-        worse = {c: f for c, f in perceive(loaded(rgb)).items() if f.severity >= 1.5}
+        worse = {c: f for c, f in findings_of(loaded(rgb)).items() if f.severity >= 1.5}
         assert not worse, (name, worse)
 
 
-def test_a_grey_image_is_called_desaturated_at_most_moderately(photos):
-    finding = perceive(loaded(LADDERS["desaturate"](5, photos["astronaut"])))["Color distortions"]
+def test_a_gray_image_is_called_desaturated_at_most_moderately(photos):
+    finding = findings_of(loaded(LADDERS["desaturate"](5, photos["astronaut"])))["Color distortions"]
     assert finding.subtype == "desaturation"
     assert finding.word in ("slight", "moderate")
 
@@ -172,19 +172,19 @@ def test_the_kind_of_a_distortion_is_named(photos, change, category, subtype):
     for name in ("astronaut", "motorcycle"):
         rgb = photos[name]
         changed = np.clip(np.rint(change(rgb.astype(float))), 0, 255).astype(np.uint8)
-        findings = perceive(loaded(changed), loaded(rgb))
+        findings = findings_of(loaded(changed), loaded(rgb))
         assert top(findings) == category, (name, findings)
         assert findings[category].subtype == subtype, name
 
 
 def test_a_darker_image_has_not_lost_contrast_or_color_or_gained_noise(photos):
-    findings = perceive(loaded(LADDERS["darken"](4, photos["coffee"])), loaded(photos["coffee"]))
+    findings = findings_of(loaded(LADDERS["darken"](4, photos["coffee"])), loaded(photos["coffee"]))
     assert all(findings[category].severity < 0.5 for category in ("Contrast", "Color distortions", "Noise", "Blurs"))
 
 
 def test_a_crop_of_a_jpeg_still_shows_its_blocks(photos):
     whole = LADDERS["jpeg"](5, photos["coffee"])
-    assert top(perceive(loaded(np.ascontiguousarray(whole[3:, 6:])))) == "Compression"
+    assert top(findings_of(loaded(np.ascontiguousarray(whole[3:, 6:])))) == "Compression"
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 9), (1, 700), (40, 40)])
@@ -193,14 +193,14 @@ def test_tiny_and_flat_images_are_judged_without_a_warning(size, value):
     image, other = (loaded(np.full((*size, 3), v, np.uint8)) for v in (value, 255 - value))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for findings in (perceive(image), perceive(image, other)):
+        for findings in (findings_of(image), findings_of(image, other)):
             assert all(0 <= finding.severity <= 4 for finding in findings.values())
 
 
 # Strongly distorted images of LIVE release 2; fast fading is left out, which shows as blur, blocks or ringing.
 @pytest.mark.slow
 @pytest.mark.parametrize("referenced", [True, False])
-def test_the_distortions_of_live_are_recognised(shared_data: Path, referenced):
+def test_the_distortions_of_live_are_recognized(shared_data: Path, referenced):
     folder = shared_data / "live_r2"
     expected = {
         "gblur_buildings_img73": "Blurs",
@@ -212,11 +212,11 @@ def test_the_distortions_of_live_are_recognised(shared_data: Path, referenced):
     }
     for name, category in expected.items():
         reference = images.load(folder / "ref" / f"{name.split('_')[1]}.webp") if referenced else None
-        assert top(perceive(images.load(folder / "images" / f"{name}.webp"), reference)) == category, name
+        assert top(findings_of(images.load(folder / "images" / f"{name}.webp"), reference)) == category, name
 
 
 def test_a_lossless_copy_of_the_file_shows_no_difference(photos):
     buffer = io.BytesIO()
     Image.fromarray(photos["chelsea"]).save(buffer, "WEBP", lossless=True)
-    findings = perceive(images.load(buffer.getvalue()), loaded(photos["chelsea"]))
+    findings = findings_of(images.load(buffer.getvalue()), loaded(photos["chelsea"]))
     assert all(finding.severity == 0 for finding in findings.values())

@@ -1,0 +1,99 @@
+"""Locate regions without a model, and measure the crop of each region like an image of its own."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.regions import crop
+from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.opinion import estimate_opinion
+from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
+from agenticiqa.signatures.types import GLOBAL, Boxes, ExecutorOutput
+from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+Findings = Mapping[DetectableDistortion, Finding]
+
+_WHICH = r"(?:the )?(?:(?:whole|entire|main|primary|central|principal) )*"
+SUBJECT = re.compile(rf"{_WHICH}(?:subject|object|motif|figure|foreground)", re.I)
+BACKGROUND = re.compile(rf"{_WHICH}(?:background|backdrop)", re.I)
+PERSON = re.compile(rf"{_WHICH}(?:person|man|woman|boy|girl|child|kid|baby)", re.I)
+
+
+def locate(image: LoadedImage, regions: Sequence[str]) -> tuple[Boxes, list[str]]:
+    """The box of each region in pixels, ``None`` for a region that was not found, and remarks about assumptions.
+
+    The subject is what is most salient to the embedded network, the background the largest free rectangle beside it. A
+    single person among the regions is assumed to be the subject, which gives a remark. The network does not recognize
+    things by name, so faces, skies, vehicles and the like have no box.
+    """
+    people = [region for region in regions if PERSON.fullmatch(region)]
+    subjects = {region for region in regions if SUBJECT.fullmatch(region)} | set(people if len(people) == 1 else [])
+    backgrounds = {region for region in regions if BACKGROUND.fullmatch(region)}
+    if not subjects and not backgrounds:
+        return dict.fromkeys(regions), []
+    salient = saliency(image)
+    subject = subject_box(salient, image.size) if subjects else None
+    background = background_box(salient, image.size) if backgrounds else None
+    boxes = {
+        region: subject if region in subjects else background if region in backgrounds else None for region in regions
+    }
+    assumption = "was taken for what stands out most in the image, which nothing checked."
+    return boxes, [f"{region} {assumption}" for region in people if boxes[region]]
+
+
+def findings_by_region(
+    image: LoadedImage, reference: LoadedImage | None, regions: Iterable[str], boxes: Boxes
+) -> dict[str, Findings]:
+    """The findings for each region's crop; for a region without a box, those for the whole image."""
+    return {
+        region: findings_of(crop(image, boxes.get(region)), crop(reference, boxes.get(region)) if reference else None)
+        for region in regions
+    }
+
+
+def findings_for_evidence(
+    image: LoadedImage, reference: LoadedImage | None, evidence: ExecutorOutput
+) -> dict[str, Findings]:
+    """The findings for each region of the evidence, or for the whole image as ``Global`` if no region has a box."""
+    boxes = evidence.boxes or {}
+    return findings_by_region(image, reference, boxes if any(boxes.values()) else [GLOBAL], boxes)
+
+
+def opinions_by_region(
+    image: LoadedImage, reference: LoadedImage | None, evidence: ExecutorOutput, by_region: Mapping[str, Findings]
+) -> dict[str, Opinion]:
+    """The estimated mean opinion of each region that has findings."""
+    boxes = evidence.boxes or {}
+    return {
+        region: estimate_opinion(
+            crop(image, boxes.get(region)), crop(reference, boxes.get(region)) if reference else None, findings
+        )
+        for region, findings in by_region.items()
+    }
+
+
+def statistics_by_region(image: LoadedImage, regions: Iterable[str], boxes: Boxes) -> dict[str, dict[str, float]]:
+    """The named measurements of each region's crop; for a region without a box, those of the whole image."""
+    return {region: dict(all_statistics(crop(image, boxes.get(region)))) for region in regions}
+
+
+def findings_asked_about(by_region: Mapping[str, Findings], evidence: ExecutorOutput) -> dict[str, Findings]:
+    """For each region the findings that the question refers to.
+
+    "Is the car sharp but the background noisy?" names sharpness for one region and noise for the other. A category that
+    is named for other regions only is taken from the first of those.
+    """
+    detected = evidence.distortion_set is not None  # detection ran, so the question named no distortion
+    analysis = {} if detected else evidence.distortion_analysis or {}
+    named = {region: [row.type for row in analysis.get(region, [])] for region in by_region}
+
+    def source(name: DetectableDistortion, here: str) -> str:
+        return next((region for region in (here, *by_region) if name in named[region]), here)
+
+    return {
+        region: {name: by_region[source(name, region)][name] for name in findings}
+        for region, findings in by_region.items()
+    }
