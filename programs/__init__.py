@@ -1,31 +1,48 @@
-"""How the stages work together. What a user needs is here, and loaded when it is first asked for (PEP 562)."""
+"""The program and its rooms. The names that users need are here, and are loaded when first asked for (PEP 562)."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agenticiqa.configs import load_config
     from agenticiqa.programs.assess import AgenticIQA
     from agenticiqa.programs.batch.job import Job
     from agenticiqa.programs.batch.judge_many import judge_many
+    from agenticiqa.programs.errors import AgenticIQAError, UserError
     from agenticiqa.programs.pictures.draw import draw_assessment
+    from agenticiqa.programs.result import Assessment
 
-_HOMES = {
+_MODULES = {
     "AgenticIQA": "agenticiqa.programs.assess",
+    "AgenticIQAError": "agenticiqa.programs.errors",
+    "Assessment": "agenticiqa.programs.result",
     "Job": "agenticiqa.programs.batch.job",
+    "UserError": "agenticiqa.programs.errors",
     "draw_assessment": "agenticiqa.programs.pictures.draw",
     "judge_many": "agenticiqa.programs.batch.judge_many",
     "load_config": "agenticiqa.configs",
 }
 
-__all__ = ["AgenticIQA", "Job", "draw_assessment", "judge_many", "load_config"]
+__all__ = [
+    "AgenticIQA",
+    "AgenticIQAError",
+    "Assessment",
+    "Job",
+    "UserError",
+    "draw_assessment",
+    "judge_many",
+    "load_config",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker takes the names from above, and then reports those that do not exist
+
+    def __getattr__(name):
+        """Import the module that has the name."""
+        if name in _MODULES:
+            return getattr(import_module(_MODULES[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

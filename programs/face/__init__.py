@@ -6,24 +6,50 @@
 
     program = AgenticIQA.offline()
     result = program("photo.jpg", "Is it sharp?")
+
+Single metrics are functions: ``from agenticiqa.programs.tools import ssim``.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agenticiqa.programs import AgenticIQA, Job, draw_assessment, judge_many, load_config
+    from agenticiqa.programs import (
+        AgenticIQA,
+        AgenticIQAError,
+        Assessment,
+        Job,
+        UserError,
+        draw_assessment,
+        judge_many,
+        load_config,
+    )
 
-__all__ = ["AgenticIQA", "Job", "__version__", "draw_assessment", "judge_many", "load_config"]
+    __version__: str
+
+__all__ = [
+    "AgenticIQA",
+    "AgenticIQAError",
+    "Assessment",
+    "Job",
+    "UserError",
+    "__version__",
+    "draw_assessment",
+    "judge_many",
+    "load_config",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return import_module("importlib.metadata").version("agenticiqa")
-    if name in __all__:
-        return getattr(import_module("agenticiqa.programs"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker takes the names from above, and then reports those that do not exist
+
+    def __getattr__(name):
+        """Load a name when it is first asked for (PEP 562): importing the package loads neither DSPy nor numpy."""
+        if name == "__version__":
+            return import_module("importlib.metadata").version("agenticiqa")
+        if name in __all__:
+            return getattr(import_module("agenticiqa.programs"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

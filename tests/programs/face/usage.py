@@ -1,0 +1,32 @@
+"""How a user's typed code uses the package; test_face.py has mypy check it against an installed wheel.
+
+Nothing here runs. ``assert_type`` fails where a type is Any.
+"""
+
+from pathlib import Path
+from typing import assert_type
+
+import agenticiqa
+from agenticiqa import AgenticIQA, Assessment, Job, judge_many
+from agenticiqa.programs.images import LoadedImage
+
+
+async def use(program: AgenticIQA) -> None:
+    assert_type(agenticiqa.__version__, str)
+    assert_type(AgenticIQA.offline(), AgenticIQA)
+    assert_type(AgenticIQA.from_config("mine.yaml"), AgenticIQA)
+    result = program("photo.jpg", "Is it sharp?", reference=Path("pristine.png"), resize_reference=True)
+    assert_type(result, Assessment)
+    assert_type(await program.acall(b"bytes", query=None), Assessment)
+    assert_type(result.quality_score, float | None)
+    assert_type(result.final_answer, float | str)
+    assert_type(result.image, LoadedImage)
+    assert_type(result.timings_ms, dict[str, float])
+    for job, outcome in judge_many(program, ["a.png", Job("b.png", "Is it noisy?")], workers=2):
+        assert_type(job, Job)
+        if isinstance(outcome, Assessment):
+            assert_type(outcome, Assessment)
+    agenticiqa.draw_assessment(result, "map.png")
+    program("photo.jpg", question="Is it sharp?")  # type: ignore[call-arg]
+    program(3.5)  # type: ignore[arg-type]
+    agenticiqa.AgenticIQa  # type: ignore[attr-defined]  # noqa: B018
