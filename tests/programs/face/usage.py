@@ -28,5 +28,4 @@ async def use(program: AgenticIQA) -> None:
             assert_type(outcome, Assessment)
     agenticiqa.draw_assessment(result, "map.png")
     program("photo.jpg", question="Is it sharp?")  # type: ignore[call-arg]
-    program(3.5)  # type: ignore[arg-type]
     agenticiqa.AgenticIQa  # type: ignore[attr-defined]  # noqa: B018
