@@ -42,6 +42,11 @@ def test_color_cast_sees_the_tint_of_what_was_neutral():
     assert casts[0] > 5
 
 
+@pytest.mark.parametrize("level", [0, 255])
+def test_black_and_white_have_no_cast(level):
+    assert statistic("color_cast", np.full((16, 16, 3), level, np.uint8)) == 0
+
+
 def test_tints_are_signed_lab_coordinates():
     swatch = np.zeros((16, 16, 3), np.uint8)
     swatch[:] = (255, 0, 0)
