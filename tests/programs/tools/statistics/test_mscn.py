@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from agenticiqa.programs.tools.statistics.mscn import coefficients, full_scale, half_scale
@@ -42,3 +43,11 @@ def test_halving_keeps_a_ramp_a_ramp(height: int, width: int) -> None:
     # Output i lies midway between inputs 2i and 2i + 1; the mirrored border bends the ramp.
     expected = 2 * rows + 2 * columns + 1
     assert half[3:-3, 3:-3] == pytest.approx(expected[3:-3, 3:-3], abs=1e-9)
+
+
+def test_halving_is_the_bicubic_resize_of_pillow() -> None:
+    levels = np.random.default_rng(5).integers(0, 256, (80, 60), dtype=np.uint8)
+    resized = Image.fromarray(levels.astype(np.float32)).resize((30, 40), Image.Resampling.BICUBIC)
+    scale = half_scale(levels)
+    inside = (slice(3, -3), slice(3, -3))  # the borders are continued otherwise
+    assert scale.rows(0, scale.height)[inside] == pytest.approx(np.asarray(resized)[inside], abs=1e-3)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.tools.statistics.by_name import statistic
+from agenticiqa.programs.tools.statistics.noise import block_noise
 from support.images import coffee
 from support.ladders import LADDERS
 
@@ -19,3 +20,14 @@ def test_isolated_pixels_counts_sprinkled_impulses_and_not_gaussian_noise(photo)
     sprinkled[rng.random(photo.shape[:2]) < 0.01] = 255
     assert statistic("isolated_pixels", sprinkled) == pytest.approx(0.01, abs=0.004)
     assert statistic("isolated_pixels", LADDERS["noise"](3, photo)) < 0.003
+
+
+@pytest.mark.parametrize(("level", "clips"), [(0, True), (3, True), (4, False), (251, False), (252, True), (255, True)])
+def test_a_block_is_clipped_where_a_tenth_of_it_is_nearly_black_or_white(level, clips):
+    part = np.random.default_rng(0).normal(128, 5, (18, 34)).astype(np.float32)
+    part[1:9, 1:5] = level  # 32 of the 256 pixels inside the first block, none of the second
+    noise, clipped = block_noise(part)
+    assert clipped.tolist() == [[clips, False]]
+    assert noise[0, 1] == pytest.approx(5, rel=0.25)
+    part[1:9, 4] = 128  # 24 of them
+    assert not block_noise(part)[1].any()
