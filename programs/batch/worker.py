@@ -1,8 +1,10 @@
-"""A function in a process of its own, started from nothing and spoken to over its standard streams.
+"""Run a function in a fresh subprocess, exchanging pickles over stdin and stdout.
 
-Of the parent it inherits the environment and the search path and nothing else, so threads and libraries that run there
-do no harm, and the parent's script is not run again, be it a file, a console or a notebook. The process computes with
-one thread, is not reached by Ctrl-C (its parent is), and ends when its parent is gone, however that ended.
+The subprocess inherits the environment and the import path and nothing else, so threads and libraries that run in the
+parent do no harm, and the parent's script, console or notebook is not run again. It computes with one thread, does not
+receive Ctrl-C (its parent does), and exits when its parent is gone, even if that was killed.
+
+Not the standard library's or loky's process pool: a killed worker breaks their whole pool, here it costs one image.
 """
 
 import contextlib
@@ -19,7 +21,7 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 LOGGER = "agenticiqa"
-# Libraries read these when they are loaded, so they have to be there before the process runs.
+# Libraries read these when they are loaded, so they are set before the process starts.
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
@@ -29,18 +31,18 @@ Records = SimpleQueue[logging.LogRecord]
 
 
 class NotStarted(Exception):
-    """The process could not be started; the message says why."""
+    """The process could not be started; the message is the reason."""
 
 
 class Died(Exception):
-    """The process ended before it answered; the message says how."""
+    """The process ended before it answered; the message says how it ended."""
 
 
 class Worker:
-    """A function that is called in another process, by one thread at a time.
+    """Calls a function in a subprocess, for one thread at a time.
 
-    ``function`` is a pickled callable of one argument. The process is started at the first call, and anew at the first
-    call after it died. What it logs under ``agenticiqa`` is logged here when the call is over.
+    ``function`` is a pickled callable of one argument. The process is started at the first call, and again at the first
+    call after it died. Its log records under ``agenticiqa`` are logged in the parent at the end of each call.
     """
 
     def __init__(self, function: bytes) -> None:
@@ -66,16 +68,16 @@ class Worker:
         return outcome
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process, whatever it is doing."""
         if self._process:
             self._process.kill()
             self._end()
 
     def _end(self) -> str:
-        """Wait for the end of the process, and say how it ended."""
+        """Wait for the process to end; returns how it ended."""
         assert self._process
         process, self._process = self._process, None
-        with contextlib.suppress(OSError), process:  # closing a pipe fails when it holds what nobody will read
+        with contextlib.suppress(OSError), process:  # closing a pipe fails when data in it can no longer be read
             pass
         if process.returncode >= 0:
             return f"ended with status {process.returncode}"
@@ -90,7 +92,7 @@ def _start() -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)},
-            # A group of its own: a terminal sends Ctrl-C to every process of the group in front.
+            # In its own group: a terminal sends Ctrl-C to every process of the foreground group.
             process_group=0 if os.name == "posix" else None,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
@@ -99,7 +101,7 @@ def _start() -> "subprocess.Popen[bytes]":
 
 
 def _exchange(process: "subprocess.Popen[bytes]", message: bytes) -> Any:
-    """Send a message and get the answer. Raises EOFError when the process ends meanwhile."""
+    """Send a message and return the answer. Raises EOFError when the process ends before."""
     assert process.stdin
     assert process.stdout
     try:
@@ -111,7 +113,7 @@ def _exchange(process: "subprocess.Popen[bytes]", message: bytes) -> Any:
 
 
 def main() -> None:
-    """The life of the process: be given a log level and a function, then call it on what comes until nothing comes."""
+    """The subprocess: read a log level and a function, then call the function on each message until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     calls, answers = _streams()
     records: Records = SimpleQueue()
@@ -126,28 +128,28 @@ def main() -> None:
             answers.flush()
             answer = _answer(function, pickle.load(calls), records)
     except (EOFError, OSError):
-        os._exit(0)  # the parent is gone, so nobody is left to be told anything
+        os._exit(0)  # the parent is gone, so an error could not be reported
 
 
 def _streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Where calls come from and answers go to, out of reach of whatever else reads or prints."""
+    """The original stdin and stdout; whatever else reads or prints gets /dev/null."""
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 0)
-    os.dup2(nowhere, 1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
     return calls, answers
 
 
 def _answer(function: Callable[[Any], Any], argument: Any, records: Records) -> bytes:
     try:
-        return pickle.dumps((True, function(argument), _taken(records)), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps((True, function(argument), _drained(records)), pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # raised in the parent
-        error.add_note(f"In a process of its own:\n{traceback.format_exc()}")
-        return pickle.dumps((False, _movable(error), _taken(records)))
+        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        return pickle.dumps((False, _picklable(error), _drained(records)))
 
 
-def _movable(error: Exception) -> Exception:
-    """The error, or its text if it does not survive the way to the parent."""
+def _picklable(error: Exception) -> Exception:
+    """The error, or a RuntimeError with its text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -155,5 +157,5 @@ def _movable(error: Exception) -> Exception:
     return error
 
 
-def _taken(records: Records) -> list[logging.LogRecord]:
+def _drained(records: Records) -> list[logging.LogRecord]:
     return [records.get() for _ in range(records.qsize())]
