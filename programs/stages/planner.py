@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pydantic import ValidationError
 
 from agenticiqa.programs.backends.connect import Backend
-from agenticiqa.programs.errors import ToolError, Unanswered
+from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages import protocols
@@ -15,7 +15,7 @@ from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.flow import Flow, Stage, call, together
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
-from agenticiqa.programs.tools.tool import Tool, find_tool
+from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
 from agenticiqa.signatures.types import PlannerOutput
 
@@ -116,7 +116,7 @@ def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -
     """Raises ToolError when the question itself, and not only the model's plan, names an unknown tool."""
     for name in names:
         if not find_tool(name, known) and name.lower() in query.lower():
-            raise ToolError(f"the question names an unknown tool {name!r}: known tools are {', '.join(known)}")
+            raise unknown_tool(name, known)
 
 
 def feedback_on(plan: PlannerOutput, reason: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.errors import ToolError, did_you_mean
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -115,8 +115,13 @@ def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
     """The tool that ``find_tool`` finds. Raises ToolError, naming the known tools, when there is none."""
     found = find_tool(name, tools)
     if found is None:
-        raise ToolError(f"unknown tool {name!r}: known tools are {', '.join(tools)}")
+        raise unknown_tool(name, tools)
     return tools[found]
+
+
+def unknown_tool(name: str, tools: Collection[str]) -> ToolError:
+    """The error for a name that ``find_tool`` does not find, with the most similar name and all known ones."""
+    return ToolError(f"unknown tool {name!r}{did_you_mean(name, tools)}: known tools are {', '.join(tools)}")
 
 
 def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 
-from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.tool import find_tool
+from agenticiqa.programs.tools.tool import find_tool, unknown_tool
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import unique
 
@@ -21,9 +21,12 @@ WELL_KNOWN: tuple[str, ...] = (
 _ENGLISH = frozenset({"unique", "tres", "dists", "mad"})
 _CUE = r"(?=['\"]?\s+(?:metric|tool|measure|index|model|algorithm)\b)"
 _UNHEARD_OF = re.compile(
-    r"\b(?:us(?:e|ing)|with|by|run|apply|via)\s+(?:the\s+)?(?!IQA\b|NR\b|FR\b|AI\b|VLM\b|MOS\b)([A-Z][A-Z\d-]{2,})"
+    r"\b(?i:us(?:e|ing)|with|by|run|apply|via)\s+(?:the\s+)?(?!IQA\b|NR\b|FR\b|AI\b|VLM\b|MOS\b)([A-Z][A-Z\d-]{2,})"
     + _CUE
 )
+# Only a word much like the name of a tool: "use SSMI", but not "use HDR".
+_PERHAPS_MISSPELT = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z][A-Z\d-]{2,})(?![\w+])")
+_AS_LIKE = 0.74  # a ratio of difflib: two letters of four exchanged are as like as that
 # A question about the tools themselves, or a report of what one measured, asks for no run.
 _ABOUT_TOOLS = re.compile(
     r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited)\b|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
@@ -52,7 +55,15 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     pattern = re.compile(rf"(?<![\w-])(?:{spelled})(?![\w+])", re.I)
     found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in pattern.finditer(query) if _is_meant(m)]
     taken = {mention.start for mention in found}
-    found += [Mention(m[1], *m.span(1), None) for m in _UNHEARD_OF.finditer(query) if m.start(1) not in taken]
+    unknown = [m for m in _UNHEARD_OF.finditer(query) if m.start(1) not in taken]
+    taken |= {m.start(1) for m in unknown}
+    plain = [name.upper() for name in known]
+    unknown += [
+        m
+        for m in _PERHAPS_MISSPELT.finditer(query)
+        if m.start(1) not in taken and get_close_matches(m[1], plain, cutoff=_AS_LIKE)
+    ]
+    found += [Mention(m[1], *m.span(1), None) for m in unknown]
     return sorted(found, key=lambda mention: mention.start)
 
 
@@ -62,7 +73,7 @@ def requested_tools(query: str, mentions: Collection[Mention], known: Collection
         return []
     for mention in mentions:
         if mention.tool is None:
-            raise ToolError(f"unknown tool {mention.text!r}: known tools are {', '.join(known)}")
+            raise unknown_tool(mention.text, known)
     return unique(mention.tool for mention in mentions if mention.tool)
 
 

@@ -80,7 +80,14 @@ def test_the_table_is_as_large_and_as_varied_as_it_should_be() -> None:
 def test_a_tool_that_the_toolbox_has_not_is_an_error_that_lists_those_it_has(case: dict[str, str]) -> None:
     with pytest.raises(ToolError) as raised:
         plan_question(case["query"], reference_given=False, known_tools=KNOWN)
-    assert str(raised.value) == f"unknown tool {case['unknown']!r}: known tools are {', '.join(KNOWN)}"
+    meant = f", did you mean {case['meant']}?" if "meant" in case else ""
+    assert str(raised.value) == f"unknown tool {case['unknown']!r}{meant}: known tools are {', '.join(KNOWN)}"
+
+
+@pytest.mark.parametrize("word", ["HDR", "JPG", "UHD", "RAW", "GIMP"])
+def test_a_word_in_capitals_that_is_like_no_tool_is_none(word: str) -> None:
+    plan = plan_question(f"I use {word} a lot. Rate the quality.", reference_given=False, known_tools=KNOWN)
+    assert plan.tools == []
 
 
 def test_a_reference_changes_the_mode_and_nothing_else() -> None:
