@@ -75,6 +75,12 @@ def test_the_top_category_is_the_worst_visible_one():
     assert top_category(severities(blurs=0.4)) == "none"
 
 
+def test_an_alarm_is_above_slight_and_a_name_at_least_visible():
+    assert false_alarms(np.array([severities(noise=1.4), severities(noise=1.5)]))["Noise"] == 0.5
+    assert top_category(severities(noise=0.49)) == "none"
+    assert top_category(severities(noise=0.5)) == "Noise"
+
+
 def test_lost_packets_may_be_called_compression_or_blur_and_nothing_else():
     assert is_correct("jp2k-fast-fading", "Blurs")
     assert is_correct("fast_fading", "Compression")

@@ -98,11 +98,38 @@ def test_a_map_from_margins_gives_distributions_that_never_fall_with_the_margin(
     assert (np.diff(p @ LEVEL_VALUES) > 0).all()
 
 
+@pytest.mark.parametrize("spread", [0.6, 0.75])
+def test_the_gaussian_map_is_as_wide_as_the_residuals(spread: float) -> None:
+    margins = QUALITY - 3
+    noisy = QUALITY + spread * np.random.default_rng(1).standard_normal(N)
+    p = level_maps.fit_gaussian(margins, noisy)(np.zeros(1))[0]
+    assert np.sqrt(p @ (LEVEL_VALUES - 3) ** 2) == pytest.approx(spread, rel=0.2)
+
+
 @pytest.mark.parametrize("name", ["gaussian", "ordinal"])
 def test_a_fitted_map_of_a_model_at_chance_or_worse_hardly_moves(name: str) -> None:
     for margins in (CHANCE, -ABLE):
         expectation = level_maps.FIT_MAPS[name](margins, QUALITY)(np.linspace(-6, 6, 9)) @ LEVEL_VALUES
         assert np.ptp(expectation) < 0.7
+
+
+def test_scores_are_ranked_within_their_fold_from_0_to_1() -> None:
+    folds, scores = np.array([0, 1, 0, 1, 1]), np.array([30.0, 3, 20, 1, 2])
+    assert fusion_study.ranks_within(folds, scores).tolist() == [1, 1, 0.5, pytest.approx(1 / 3), pytest.approx(2 / 3)]
+
+
+def test_where_no_setting_is_safe_the_worst_loss_decides_and_not_the_mean() -> None:
+    margins = {"first": PERFECT, "second": PERFECT, "against": -PERFECT}
+
+    def gains(setting: Setting) -> list[float]:
+        levels = [level_maps.from_logits(m, s) for m in margins.values() for s in fusion_study.SHARPNESS]
+        better = [max(rank(BAD_TOOL), rank(m)) for m in margins.values() for _ in fusion_study.SHARPNESS]
+        return [rank(fused(BAD_TOOL, p, setting)) - alone for p, alone in zip(levels, better, strict=True)]
+
+    found = fusion_study.safest(BAD_TOOL, margins, QUALITY)
+    every = [Setting(DEFAULT.eta, error) for error in fusion_fit.MODEL_ERRORS]
+    assert max(min(gains(setting)) for setting in every) == min(gains(found)) < -fusion_study.ALLOWED_LOSS
+    assert np.mean(gains(found)) < max(np.mean(gains(setting)) for setting in every)
 
 
 def test_the_study_finds_who_gains_and_prints_a_row_for_each(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -29,6 +29,7 @@ def card(name: str, measure: Callable[..., float], *, kind: str = "NR", **more: 
         source="a test",
         cost_ms=1,
         measure=measure,
+        trained_on=more.get("trained_on", ()),  # type: ignore[arg-type]
     )
 
 
@@ -105,7 +106,12 @@ def test_the_table_is_written_updated_and_keeps_what_was_not_measured_again(
 ) -> None:
     cards = {
         one.name: one
-        for one in (card("BRIGHT", brightness, higher_is_better=True), card("WRONG", brightness), card("ERROR", error))
+        for one in (
+            card("BRIGHT", brightness, higher_is_better=True),
+            card("WRONG", brightness),
+            card("ERROR", error),
+            card("TRAINED", brightness, trained_on=("darkened",)),
+        )
     }
     monkeypatch.setattr(tool_table, "TOOLS", cards)
     monkeypatch.setattr(tool_categories, "photos", lambda: {f"{seed}": scene(32, 40, seed) for seed in range(2)})
@@ -119,6 +125,9 @@ def test_the_table_is_written_updated_and_keeps_what_was_not_measured_again(
     assert second["categories"][OVERALL]["BRIGHT"] == first["categories"][OVERALL]["BRIGHT"]
     assert list(second["categories"][OVERALL])[-1] == "WRONG", "the best first"
     assert set(second["measured"]) == {"BRIGHT", "WRONG"}
+    assert tool_table.main([*arguments, "TRAINED"]) == 0
+    trained = yaml.safe_load(out.read_text())["categories"][OVERALL]["TRAINED"]
+    assert set(trained) == {"distortion_levels"}, "it was not measured on what it was trained on"
     scores = tmp_path / "scores.csv"
     scores.write_text("image,score\n" + "".join(f"{image}.png,{image}\n" for image in range(12)))
     assert tool_table.main([*arguments, "BRIGHT", "--scores", "BRIGHT", str(labels), str(scores)]) == 0

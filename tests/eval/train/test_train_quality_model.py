@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from PIL import Image
@@ -14,6 +15,7 @@ from agenticiqa.eval.train.quality_features import features_of
 from agenticiqa.eval.train.quality_graph import build, build_features, write
 from agenticiqa.eval.train.ridge import Head, fit_head
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
 
 CHANNELS, KERNELS = (16, 24, 40, 80, 112, 192, 320), (3, 3, 5, 3, 5, 5, 3)
 
@@ -74,6 +76,21 @@ def test_opinions_are_standardized_within_each_set(data):
         here = data.standard[data.sets == name]
         assert here.mean() == pytest.approx(0)
         assert here.std() == pytest.approx(1)
+
+
+def test_images_of_a_small_set_weigh_more_up_to_three_times(tmp_path, monkeypatch):
+    sets = [[str(labels(tmp_path / f"{n}", list(range(n)))), "0", "100"] for n in (2, 4, 8)]
+    monkeypatch.setattr(training, "SMALL_SET", 6)
+    assert training.read(sets).weight.tolist() == [3.0] * 2 + [1.5] * 4 + [1.0] * 8
+
+
+def test_every_set_counts_the_same_for_level_and_gain():
+    score = np.concatenate([np.linspace(-1, 1, 90), np.linspace(-1, 1, 10)])
+    sets = np.array(["large"] * 90 + ["small"] * 10)
+    opinion = np.where(sets == "large", 2 + score, 4 + score)
+    made = training.Data([], sets, opinion, opinion, np.ones(100))
+    level, gain = training.level_and_gain(made, training.Held(np.arange(100), score, np.ones(100)))
+    assert (level, gain) == pytest.approx((3, 1), abs=1e-9)
 
 
 @pytest.mark.parametrize(("low", "high"), [("5", "1"), ("1", "1"), ("a", "5")])
@@ -151,6 +168,19 @@ def test_the_file_gives_what_the_head_gives_for_the_features(network, tmp_path):
     assert reading[0, 0] == pytest.approx(head(features)[0], abs=1e-3)
     assert reading[0, 1] == pytest.approx((head.standardized(features) ** 2).mean(), rel=1e-3)
     assert late.shape == (1, 320, 2, 3)
+
+
+def test_the_graph_is_that_of_the_shipped_file(network):
+    head = Head(*(np.ones(17920, "f4"),) * 3, 3.0)
+    made, shipped = build(network, head).graph, onnx.load(MODEL).graph
+    assert [node.SerializeToString() for node in made.node] == [node.SerializeToString() for node in shipped.node]
+    pairs = [
+        tuple(map(onnx.numpy_helper.to_array, pair)) for pair in zip(made.initializer, shipped.initializer, strict=True)
+    ]
+    assert all((one.shape, one.dtype) == (other.shape, other.dtype) for one, other in pairs)
+    settings = [pair for pair in pairs if pair[0].size <= 2 and pair[0] != pytest.approx(head.bias)]
+    assert len(settings) > 50
+    assert all(np.array_equal(one, other) for one, other in settings)
 
 
 def test_the_same_model_is_the_same_bytes(network, tmp_path):
