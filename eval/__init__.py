@@ -1,1 +1,1 @@
-"""What is measured and tuned: data sets, benchmarks, prompt optimisation."""
+"""Measure and tune the program: labeled data sets, benchmark, calibration, prompts, training, studies."""

@@ -1,11 +1,11 @@
-"""Judge a labelled set: every image once, each result kept as it comes, an interrupted run continued."""
+"""Judge a labeled set: every image once, each result kept as it comes, an interrupted run continued."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from agenticiqa.eval.datasets import Labelled
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.job import Job, failure_text
@@ -18,7 +18,7 @@ from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import QueryType
 
-NewRows = Iterator[tuple[Labelled, Row]]
+NewRows = Iterator[tuple[LabeledImage, Row]]
 Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
 
 LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content")
@@ -31,14 +31,14 @@ def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
 
 def evaluate(
     program: AgenticIQA,
-    labels: Sequence[Labelled],
+    labels: Sequence[LabeledImage],
     results: ResultsFile,
     *,
     query: str = DEFAULT_QUERY,
     workers: int = 1,
     watch: Watch = unwatched,
 ) -> list[Row]:
-    """Judge the labelled images that ``results`` does not hold yet; returns a row for each label, in their order.
+    """Judge the labeled images that ``results`` does not hold yet; returns a row for each label, in their order.
 
     New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
     ``report.summarize`` makes figures of the rows. ``watch`` wraps the new rows, for progress and messages. Raises
@@ -61,8 +61,8 @@ def scoring_question(query: str) -> str:
     return query
 
 
-def judge_labels(program: AgenticIQA, labels: Sequence[Labelled], query: str, workers: int) -> NewRows:
-    """Judge every labelled image; yields its row as it comes: the result's JSON and the label's fields.
+def judge_labels(program: AgenticIQA, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
+    """Judge every labeled image; yields its row as it comes: the result's JSON and the label's fields.
 
     A failed image has ``error`` instead of a result. After the last row, raises what ended the run (``StopRule``): a
     UserError that is not about one image, ``dspy.LMError`` when the model refuses or stays out of reach, LimitReached.
@@ -93,7 +93,7 @@ def _kept(rows: NewRows, results: ResultsFile) -> NewRows:
         yield label, row
 
 
-def _row(job: Job, label: Labelled, outcome: Row | Failure) -> Row:
+def _row(job: Job, label: LabeledImage, outcome: Row | Failure) -> Row:
     fields = {name: value for name, value in asdict(label).items() if name in LABEL_FIELDS}
     if not isinstance(outcome, Exception):
         return {**outcome, **fields}
@@ -106,7 +106,7 @@ def _row(job: Job, label: Labelled, outcome: Row | Failure) -> Row:
     }
 
 
-def identity(label: Labelled, query: str) -> Identity:
+def identity(label: LabeledImage, query: str) -> Identity:
     """What a result for a label belongs to. Images go by their names in the labels file, so the folder may move.
 
     The settings are not in it: ``runs.pin`` keeps them the same for the whole run.

@@ -1,4 +1,4 @@
-"""Labelled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
+"""Labeled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
 
 Also what every use of labels shares: the scale of the scores, the folds by content, columns of other CSV files.
 """
@@ -20,7 +20,7 @@ MOS_RANGE_HELP = "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..10
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabeledImage:
     """One image with its mean opinion score.
 
     ``mos`` is on the data set's own scale, higher is better; ``mos_std``, its standard deviation, on the same scale.
@@ -93,7 +93,7 @@ def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, deal
     return (place % max(1, min(folds, len(names))))[content_of]
 
 
-def read_labels(path: str | Path, split: str | None = None) -> list[Labelled]:
+def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage]:
     """Read a ``labels.csv``, all of it or one split, in its order.
 
     Columns: image, reference, mos, mos_std, distortion, level, split, source; only image and mos are required, other
@@ -103,22 +103,22 @@ def read_labels(path: str | Path, split: str | None = None) -> list[Labelled]:
     path = Path(path)
     numbered = _rows(path)
     if not numbered:
-        raise UserError(f"{path}: expected at least one labelled image, found only a header; add rows")
+        raise UserError(f"{path}: expected at least one labeled image, found only a header; add rows")
     if split is not None:
         known = sorted({row["split"] for _, row in numbered if row.get("split")})
         numbered = [(line, row) for line, row in numbered if row.get("split") == split]
         if not numbered:
             raise UserError(f"{path}: no row has split {split!r}; splits in it: {', '.join(known) or 'none'}")
-    labels = [_labelled(path, line, row) for line, row in numbered]
+    labels = [_labeled(path, line, row) for line, row in numbered]
     _refuse_repeated(path, labels, [line for line, _ in numbered])
     _refuse_missing(path, labels)
     return labels
 
 
 def read_columns(
-    path: Path, items: Sequence[Labelled], wanted: Sequence[str] | None = None
+    path: Path, items: Sequence[LabeledImage], wanted: Sequence[str] | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """Columns of numbers from another CSV, each (N,) in the order of the N labelled images.
+    """Columns of numbers from another CSV, each (N,) in the order of the N labeled images.
 
     Rows are matched by the column ``image``. All other columns are read unless some are ``wanted``. Raises UserError,
     in one line, for a missing file, column, image or number.
@@ -130,7 +130,7 @@ def read_columns(
         columns = {name: np.array([float(rows[item.name][name]) for item in items]) for name in names}
     except KeyError as error:
         raise UserError(
-            f"{path}: there is no {error}; every labelled image needs a row and every column its name"
+            f"{path}: there is no {error}; every labeled image needs a row and every column its name"
         ) from error
     except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:
         raise UserError(f"{path}: expected a CSV with the column image and columns of numbers: {error}") from error
@@ -166,13 +166,13 @@ def _filled(row: dict[str, str]) -> Iterator[tuple[str, str]]:
             yield name, cell.strip()
 
 
-def _labelled(path: Path, line: int, row: dict[str, str]) -> Labelled:
+def _labeled(path: Path, line: int, row: dict[str, str]) -> LabeledImage:
     if "image" not in row:
         raise UserError(f"{path}: line {line}: the cell of image is empty")
     image = path.parent / row["image"]
     reference = path.parent / row["reference"] if "reference" in row else None
     mos = _number(path, line, "mos", row.get("mos", ""))
-    return Labelled(
+    return LabeledImage(
         name=row["image"],
         image=image,
         reference=reference,
@@ -196,7 +196,7 @@ def _number(path: Path, line: int, column: str, cell: str) -> float:
     return value
 
 
-def _refuse_repeated(path: Path, labels: Sequence[Labelled], lines: Sequence[int]) -> None:
+def _refuse_repeated(path: Path, labels: Sequence[LabeledImage], lines: Sequence[int]) -> None:
     first: dict[tuple[Path, Path | None], int] = {}
     for label, line in zip(labels, lines, strict=True):
         earlier = first.setdefault((label.image, label.reference), line)
@@ -204,7 +204,7 @@ def _refuse_repeated(path: Path, labels: Sequence[Labelled], lines: Sequence[int
             raise UserError(f"{path}: line {line}: {label.image.name} is in line {earlier} already; remove one of them")
 
 
-def _refuse_missing(path: Path, labels: Sequence[Labelled]) -> None:
+def _refuse_missing(path: Path, labels: Sequence[LabeledImage]) -> None:
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not file.is_file()]
     if missing:

@@ -1,6 +1,6 @@
 """The images that calibrations are fitted to, and what the tools measure on them.
 
-They are labelled images, pristine ones, and synthetic distortions of these. Every value is measured once and kept in a
+They are labeled images, pristine ones, and synthetic distortions of these. Every value is measured once and kept in a
 results file as it comes, so that an interrupted run loses nothing.
 """
 
@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 
 from agenticiqa.eval.calibrate.calibration_fit import Points
-from agenticiqa.eval.datasets import Labelled, MosScale
+from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
@@ -36,7 +36,7 @@ MIN_LEVEL_SRCC, MIN_REACH = 0.5, 2 / 3
 class Sample:
     """One image to measure.
 
-    ``quality`` is on 1..5, or ``None`` for an anchor, which has no opinion score. ``level`` is ``None`` for a labelled
+    ``quality`` is on 1..5, or ``None`` for an anchor, which has no opinion score. ``level`` is ``None`` for a labeled
     image as it is, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
     """
 
@@ -48,8 +48,8 @@ class Sample:
     level: int | None = None
 
 
-def rated_samples(items: Sequence[Labelled], scale: MosScale, *, full_reference: bool) -> list[Sample]:
-    """The labelled images; for full-reference tools only those that have a reference."""
+def rated_samples(items: Sequence[LabeledImage], scale: MosScale, *, full_reference: bool) -> list[Sample]:
+    """The labeled images; for full-reference tools only those that have a reference."""
     return [
         Sample(item.image, item.reference if full_reference else None, item.content, scale.to_1_5(item.mos))
         for item in items
@@ -57,7 +57,7 @@ def rated_samples(items: Sequence[Labelled], scale: MosScale, *, full_reference:
     ]
 
 
-def anchor_samples(tool: Tool, items: Sequence[Labelled]) -> list[Sample]:
+def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
     """For a full-reference tool some references against themselves, undistorted and at the worst level of distortions.
 
     The distortions are the first kind of each category that the tool is good at, and of blur, noise and compression

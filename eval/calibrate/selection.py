@@ -42,7 +42,7 @@ def from_labels(
     mos_range: Sequence[float] | None = None,
     name: str | None = None,
 ) -> Selection:
-    """Labelled images for the named tools, or for all tools that apply to them.
+    """Labeled images for the named tools, or for all tools that apply to them.
 
     These are the full-reference tools where references are given, else the no-reference ones, without those for single
     distortions. Raises UserError for labels that cannot be read, for an unknown tool, and for a full-reference tool
@@ -60,7 +60,7 @@ def from_labels(
         for sample in (*rated, *samples.anchor_samples(tool, items)):
             tools_of.setdefault(sample, []).append(tool)
     outside = sum(not scale.low <= item.mos <= scale.high for item in items)
-    summary = f"{len(items)} labelled images; scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
+    summary = f"{len(items)} labeled images; scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
     if outside:
         summary += f", {outside} scores outside count as the nearest end"
     folder = labels.resolve().parent.name

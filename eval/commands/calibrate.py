@@ -3,8 +3,8 @@
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from agenticiqa.eval.calibrate import fit_report, samples, selection
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MOS_RANGE_HELP
 from agenticiqa.programs.batch.results_file import ResultsFile
@@ -13,10 +13,6 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.calibration import load_profile, write_profile
-
-if TYPE_CHECKING:
-    from agenticiqa.eval.calibrate.samples import Sample
-    from agenticiqa.eval.calibrate.selection import Selection
 
 OUT = Path("calibration.yaml")
 
@@ -64,8 +60,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Measure, fit, and write the profile and the picture; refused tools are named on stderr."""
-    from agenticiqa.eval.calibrate import fit_report, selection
-
     plot = args.plot or args.out.with_suffix(".png")
     for file in (args.out, plot):
         if file.exists() and not args.force:
@@ -103,9 +97,7 @@ def run(args: Namespace) -> int:
     return OK if len(fitted) == len(outcomes) else SOME_FAILED
 
 
-def _selection(args: Namespace) -> "Selection":
-    from agenticiqa.eval.calibrate import selection
-
+def _selection(args: Namespace) -> selection.Selection:
     names = args.tool or ()
     if args.data[0].suffix.lower() != ".csv":
         return selection.from_photos(args.data, tool_names=names, name=args.name)
@@ -116,11 +108,11 @@ def _selection(args: Namespace) -> "Selection":
     )
 
 
-def _measure(chosen: "Selection", results: ResultsFile) -> tuple[dict[str, dict["Sample", float]], dict[str, str]]:
+def _measure(
+    chosen: selection.Selection, results: ResultsFile
+) -> tuple[dict[str, dict[samples.Sample, float]], dict[str, str]]:
     """The raw values by tool, and by tool that failed on some images why."""
-    from agenticiqa.eval.calibrate import samples
-
-    raw: dict[str, dict[Sample, float]] = {name: {} for name in chosen.tools()}
+    raw: dict[str, dict[samples.Sample, float]] = {name: {} for name in chosen.tools()}
     failures: dict[str, list[str]] = {}
     measured = samples.measure(chosen.tools_of, results)
     for sample, values, failed in render.progress(measured, len(chosen.tools_of), "measuring"):

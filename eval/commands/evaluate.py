@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate``: judge a labelled set, and measure the agreement with its opinion scores."""
+"""``agenticiqa evaluate``: judge a labeled set, and measure the agreement with its opinion scores."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dspy
 
+from agenticiqa.eval import report
 from agenticiqa.eval.benchmark import NewRows, default_folder, evaluate, scoring_question
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import read_labels
@@ -49,8 +50,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Judge what is not finished yet, then report on all of it."""
-    from agenticiqa.eval import report
-
     if (args.limit is not None and args.limit < 1) or args.resamples < 0:
         raise UserError("--limit is at least 1, --resamples at least 0")
     query = scoring_question(args.query)

@@ -1,4 +1,4 @@
-"""``agenticiqa optimize``: tune the instructions on labelled images, and compare on held-out ones."""
+"""``agenticiqa optimize``: tune the instructions on labeled images, and compare on held-out ones."""
 
 import logging
 import sys
@@ -14,6 +14,7 @@ from agenticiqa.configs import StageConfig
 from agenticiqa.eval.bootstrap import Interval
 from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, mos_scale, read_labels
 from agenticiqa.eval.optimize.comparison import compare, scores
+from agenticiqa.eval.optimize.reflection import MINIBATCH, tune
 from agenticiqa.eval.optimize.splits import Splits, split_by_content
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
@@ -53,8 +54,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Tune, compare before and after on held-out images, save."""
-    from agenticiqa.eval.optimize.reflection import MINIBATCH, tune
-
     if not args.verbose:
         logging.getLogger("dspy").setLevel(logging.WARNING)
     config = config_from(args)

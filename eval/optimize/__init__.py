@@ -1,1 +1,1 @@
-"""Prompt optimization on labelled images."""
+"""Prompt optimization on labeled images."""

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agenticiqa.eval.bootstrap import difference_interval
-from agenticiqa.eval.datasets import Labelled, MosScale
+from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
 from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
 from agenticiqa.programs.batch.job import Job
@@ -16,7 +16,10 @@ Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 
 
 def scores(
-    program: AgenticIQA, labels: Sequence[Labelled], workers: int, progress: Progress = lambda outcomes, total: outcomes
+    program: AgenticIQA,
+    labels: Sequence[LabeledImage],
+    workers: int,
+    progress: Progress = lambda outcomes, total: outcomes,
 ) -> list[float | None]:
     """The score of each image, ``None`` without a usable answer. ``progress`` wraps the outcomes, e.g. to show a bar.
 
@@ -33,7 +36,7 @@ def scores(
 
 
 def compare(
-    labels: Sequence[Labelled], scale: MosScale, before: Sequence[float | None], after: Sequence[float | None]
+    labels: Sequence[LabeledImage], scale: MosScale, before: Sequence[float | None], after: Sequence[float | None]
 ) -> dict[str, Any]:
     """SRCC and mean absolute error (on 1 to 5) before and after, on the images that have a score both times.
 

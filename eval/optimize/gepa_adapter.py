@@ -4,7 +4,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.eval.datasets import Labelled, MosScale
+from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.stages.ask import harmless
@@ -53,7 +53,7 @@ class GepaAdapter(dspy.Module):
         )
 
 
-def example(label: Labelled, query: str, scale: MosScale) -> dspy.Example:
+def example(label: LabeledImage, query: str, scale: MosScale) -> dspy.Example:
     """One label as a DSPy example; ``target`` is the opinion score on 1 to 5."""
     reference = str(label.reference) if label.reference else None
     target = scale.to_1_5(label.mos)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenticiqa.eval.datasets import Labelled
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.programs.errors import UserError
 
 
@@ -12,9 +12,9 @@ from agenticiqa.programs.errors import UserError
 class Splits:
     """Labels split so that no content is in two of them."""
 
-    train: list[Labelled]
-    val: list[Labelled]
-    held_out: list[Labelled]
+    train: list[LabeledImage]
+    val: list[LabeledImage]
+    held_out: list[LabeledImage]
 
     def counts(self) -> dict[str, dict[str, int]]:
         """The number of images and contents of each split."""
@@ -25,7 +25,7 @@ class Splits:
 
 
 def split_by_content(
-    labels: Sequence[Labelled], *, held_out: float, val: float = 0.4, max_val: int, seed: int
+    labels: Sequence[LabeledImage], *, held_out: float, val: float = 0.4, max_val: int, seed: int
 ) -> Splits:
     """Draw the share ``held_out`` of all contents and ``val`` of the others, at least one each; the others train.
 
@@ -43,7 +43,7 @@ def split_by_content(
     n_val = min(len(contents) - n_held_out - 1, max(1, round(val * (len(contents) - n_held_out))))
     split_of = dict.fromkeys(contents[:n_held_out], "held_out")
     split_of |= dict.fromkeys(contents[n_held_out : n_held_out + n_val], "val")
-    splits: dict[str, list[Labelled]] = {"train": [], "val": [], "held_out": []}
+    splits: dict[str, list[LabeledImage]] = {"train": [], "val": [], "held_out": []}
     for label in labels:
         splits[split_of.get(label.content, "train")].append(label)
     if len(splits["val"]) > max_val:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from agenticiqa.eval.bootstrap import difference_interval, fitted_plcc_interval, interval
-from agenticiqa.eval.datasets import MOS_RANGE_HELP, Labelled, MosScale, folds_by_content, mos_scale, read_labels
+from agenticiqa.eval.datasets import MOS_RANGE_HELP, LabeledImage, MosScale, folds_by_content, mos_scale, read_labels
 from agenticiqa.eval.metrics import krcc, srcc
 from agenticiqa.eval.studies.raw_values import raw_value
 from agenticiqa.programs.errors import AgenticIQAError, UserError
@@ -53,7 +53,7 @@ def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], cont
     return result
 
 
-def report(items: Sequence[Labelled], raws: Mapping[str, Sequence[float]], scale: MosScale) -> list[str]:
+def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], scale: MosScale) -> list[str]:
     """The fitted members and the Markdown table; ``raws`` has each metric's values of the images."""
     mos = [item.mos for item in items]
     quality = [scale.to_1_5(value) for value in mos]

@@ -29,7 +29,14 @@ import numpy as np
 from scipy.stats import rankdata
 
 from agenticiqa.eval.bootstrap import Interval
-from agenticiqa.eval.datasets import MOS_RANGE_HELP, Labelled, folds_by_content, mos_scale, read_columns, read_labels
+from agenticiqa.eval.datasets import (
+    MOS_RANGE_HELP,
+    LabeledImage,
+    folds_by_content,
+    mos_scale,
+    read_columns,
+    read_labels,
+)
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.studies.fusion_fit import (
     DEFAULT,
@@ -232,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _tool_scores(name: str, items: Sequence[Labelled]) -> Numbers:
+def _tool_scores(name: str, items: Sequence[LabeledImage]) -> Numbers:
     tool = toolbox().get(name)
     if tool is None or tool.kind != "NR" or tool.calibration is None:
         raise UserError(f"there is no embedded no-reference tool {name!r} with a calibration")

@@ -1,15 +1,15 @@
-"""A tool's value for a labelled image, on the tool's own scale."""
+"""A tool's value for a labeled image, on the tool's own scale."""
 
 import numpy as np
 
-from agenticiqa.eval.datasets import Labelled
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load_pair
 from agenticiqa.programs.tools import Tool
 
 
-def raw_value(tool: Tool, item: Labelled) -> float:
-    """What a tool gives for a labelled image, compared with its reference if the tool is full-reference.
+def raw_value(tool: Tool, item: LabeledImage) -> float:
+    """What a tool gives for a labeled image, compared with its reference if the tool is full-reference.
 
     Raises ToolError where the tool does not apply or gives no finite number, ImageError for a broken file.
     """
@@ -20,7 +20,7 @@ def raw_value(tool: Tool, item: Labelled) -> float:
     return raw
 
 
-def raw_or_none(tool: Tool, item: Labelled) -> float | None:
+def raw_or_none(tool: Tool, item: LabeledImage) -> float | None:
     """As ``raw_value``, but ``None`` where the tool does not apply."""
     try:
         return raw_value(tool, item)

@@ -1,4 +1,4 @@
-"""SRCC of a tool with the level of each kind of distortion, and with the opinion scores of labelled images."""
+"""SRCC of a tool with the level of each kind of distortion, and with the opinion scores of labeled images."""
 
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 from PIL import Image
 
-from agenticiqa.eval.datasets import Labelled
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies.raw_values import raw_or_none
 from agenticiqa.programs.errors import ToolError, UserError
@@ -80,7 +80,7 @@ def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
     return result
 
 
-def on_labels(tool: Tool, items: Sequence[Labelled]) -> Figures:
+def on_labels(tool: Tool, items: Sequence[LabeledImage]) -> Figures:
     """A tool's SRCC with the opinion scores, overall and by category where the labels name distortions.
 
     "Overall" is left out for a tool of single distortions. A full-reference tool is measured only on images that have
@@ -91,7 +91,7 @@ def on_labels(tool: Tool, items: Sequence[Labelled]) -> Figures:
     return figures if rates_overall(tool) else {name: found for name, found in figures.items() if name != OVERALL}
 
 
-def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[Labelled]) -> Figures:
+def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[LabeledImage]) -> Figures:
     """The SRCC of raw values (N,) with the opinion scores of N images, overall and by category."""
     groups: dict[str, list[tuple[float | None, float]]] = {OVERALL: []}
     for value, item in zip(values, items, strict=True):

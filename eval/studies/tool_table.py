@@ -3,7 +3,7 @@
     python -m agenticiqa.eval.studies.tool_table LABELS.csv [--split dev]
 
 prints every tool's SRCC and fitted PLCC with the labels. With ``--write`` the table that tools are chosen by is written
-instead, from distorted copies of scikit-image's photos and any number of labelled sets::
+instead, from distorted copies of scikit-image's photos and any number of labeled sets::
 
     python -m agenticiqa.eval.studies.tool_table DATA/*/labels.csv --split dev --write configs/tool_table.yaml
 
@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from agenticiqa.eval.bootstrap import Interval, fitted_plcc_interval, interval
-from agenticiqa.eval.datasets import Labelled, read_columns, read_labels
+from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies import tool_categories
 from agenticiqa.eval.studies.raw_values import raw_or_none
@@ -36,7 +36,7 @@ from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 HEADER = """\
 # How well each tool follows each category of distortion, by source: SRCC with the distortion level (mean of the
-# category's kinds) and with the opinion scores of labelled sets, positive where the tool moves in its own direction,
+# category's kinds) and with the opinion scores of labeled sets, positive where the tool moves in its own direction,
 # and n, the number of images (undistorted photos count once per kind). Tools are chosen by the mean over the sources.
 # Written by python -m agenticiqa.eval.studies.tool_table --write
 """
@@ -46,7 +46,7 @@ Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # by category, 
 HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and set, of a tool that was trained on the set
 
 
-def agreement_with_labels(tool: Tool, items: Sequence[Labelled]) -> tuple[Interval, Interval, int]:
+def agreement_with_labels(tool: Tool, items: Sequence[LabeledImage]) -> tuple[Interval, Interval, int]:
     """SRCC and fitted PLCC (positive: agrees) with intervals over contents, and the number of images it refused."""
     values = [(raw_or_none(tool, item), item) for item in items]
     measured = [(raw if tool.higher_is_better else -raw, item) for raw, item in values if raw is not None]
@@ -58,7 +58,7 @@ def agreement_with_labels(tool: Tool, items: Sequence[Labelled]) -> tuple[Interv
 
 def measured_table(
     tools: Sequence[Tool],
-    sets: Mapping[str, Sequence[Labelled]],
+    sets: Mapping[str, Sequence[LabeledImage]],
     pristine: Mapping[str, tool_categories.RGB],
     held_out: HeldOut,
     report_progress: Callable[[str], None],
@@ -136,13 +136,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _items(path: str, split: str | None) -> list[Labelled]:
+def _items(path: str, split: str | None) -> list[LabeledImage]:
     items = read_labels(path)
     chosen = [item for item in items if item.split == split] if split else items
     return chosen or items
 
 
-def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequence[Labelled]]) -> HeldOut:
+def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequence[LabeledImage]]) -> HeldOut:
     scores: dict[tuple[str, str], Sequence[float]] = {}
     for tool, labels, path in wanted:
         name = Path(labels).resolve().parent.name
@@ -152,7 +152,7 @@ def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequenc
     return scores
 
 
-def _write(path: Path, tools: Sequence[Tool], sets: Mapping[str, Sequence[Labelled]], held_out: HeldOut) -> None:
+def _write(path: Path, tools: Sequence[Tool], sets: Mapping[str, Sequence[LabeledImage]], held_out: HeldOut) -> None:
     pristine = tool_categories.photos()
     old: dict[str, Any] = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
     names = [tool.name for tool in tools]

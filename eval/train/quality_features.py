@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agenticiqa.eval.datasets import Labelled
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.train.efficientnet_lite0 import Network
 from agenticiqa.eval.train.quality_graph import build_features
 from agenticiqa.eval.train.ridge import Array
@@ -16,9 +16,9 @@ from agenticiqa.programs.tools.metrics.learned_iqa import as_input
 
 
 def features_of(
-    items: Sequence[Labelled], network: Network, kept: Path, report_progress: Callable[[int, int], None]
+    items: Sequence[LabeledImage], network: Network, kept: Path, report_progress: Callable[[int, int], None]
 ) -> Array:
-    """The features (N, 17920) of N labelled images; those in the folder ``kept`` are not computed again.
+    """The features (N, 17920) of N labeled images; those in the folder ``kept`` are not computed again.
 
     A file per image, named by the image's SHA-256 and written atomically, so that an interrupted run continues.
     ``report_progress`` gets the number of images done and the number of all.

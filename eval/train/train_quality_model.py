@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.bootstrap import fitted_plcc_interval, interval
-from agenticiqa.eval.datasets import Labelled, MosScale, folds_by_content, read_labels
+from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, read_labels
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.train.efficientnet_lite0 import load_efficientnet_lite0
 from agenticiqa.eval.train.ridge import Array, fit_head
@@ -38,9 +38,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Data:
-    """All N labelled images: ``opinion`` on 1..5, ``standard`` with mean 0 and deviation 1 within each set."""
+    """All N labeled images: ``opinion`` on 1..5, ``standard`` with mean 0 and deviation 1 within each set."""
 
-    items: list[Labelled]
+    items: list[LabeledImage]
     sets: NDArray[np.str_]
     opinion: Floats
     standard: Floats
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
 def read(sources: Sequence[Sequence[str]]) -> Data:
     """Read sets, each given as labels file, low and high end of its scale. Raises UserError for a bad one."""
-    items: list[Labelled] = []
+    items: list[LabeledImage] = []
     sets: list[str] = []
     opinion: list[float] = []
     for labels, low, high in sources:

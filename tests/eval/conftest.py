@@ -1,4 +1,4 @@
-"""A small labelled set, made on the spot."""
+"""A small labeled set, made on the spot."""
 
 import csv
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Judging a labelled set from Python: finished rows are kept, the rest is judged, the order is that of the labels."""
+"""Judging a labeled set from Python: finished rows are kept, the rest is judged, the order is that of the labels."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ def program() -> AgenticIQA:
     return AgenticIQA.from_config(Config())
 
 
-def test_a_labelled_set_is_judged_and_continued_without_a_command(
+def test_a_labeled_set_is_judged_and_continued_without_a_command(
     program: AgenticIQA, make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels = read_labels(make_labels(scenes=1, levels=(0, 2, 4)))

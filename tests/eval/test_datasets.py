@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenticiqa.eval.datasets import Labelled, MosScale, folds_by_content, mos_scale, read_columns, read_labels
+from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, mos_scale, read_columns, read_labels
 from agenticiqa.programs.errors import UserError
 
 HEADER = "image,reference,mos,mos_std,distortion,level,split,source\n"
@@ -113,7 +113,7 @@ def test_an_image_may_stand_twice_with_two_references(tmp_path: Path) -> None:
     assert [label.content for label in read_labels(path)] == ["r.png", "b.png"]
 
 
-def test_the_labelled_sets_are_read_whole(shared_data: Path) -> None:
+def test_the_labeled_sets_are_read_whole(shared_data: Path) -> None:
     live, clive = (read_labels(shared_data / name / "labels.csv") for name in ("live_r2", "clive"))
     assert len(live) == 72
     assert len({label.content for label in live}) == 4
@@ -172,8 +172,8 @@ def test_the_folds_are_those_that_published_figures_were_made_with() -> None:
     assert folds_by_content(contents, 3, seed=4).tolist() != folds_by_content(contents, 3, seed=5).tolist()
 
 
-def items(*names: str) -> list[Labelled]:
-    return [Labelled(name, Path(name), None, 3, None, None, None, None, None, name) for name in names]
+def items(*names: str) -> list[LabeledImage]:
+    return [LabeledImage(name, Path(name), None, 3, None, None, None, None, None, name) for name in names]
 
 
 def test_columns_are_matched_by_image(tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ def test_the_logistic_fit_straightens_a_logistic_curve() -> None:
 
 
 def test_the_fit_is_the_least_squares_curve_that_scipy_finds() -> None:
-    def logistic(x: np.ndarray, upper: float, lower: float, centre: float, width: float) -> np.ndarray:
-        return (upper - lower) / (1 + np.exp(-(x - centre) / abs(width))) + lower
+    def logistic(x: np.ndarray, upper: float, lower: float, center: float, width: float) -> np.ndarray:
+        return (upper - lower) / (1 + np.exp(-(x - center) / abs(width))) + lower
 
     rng = np.random.default_rng(2)
     x = rng.uniform(1, 5, 300)

@@ -13,7 +13,7 @@ from agenticiqa.eval.calibrate.samples import (
     points_of,
     rated_samples,
 )
-from agenticiqa.eval.datasets import Labelled, MosScale
+from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.distort import KINDS, LEVELS
@@ -24,9 +24,9 @@ NOISE = replace(TOOLS["NOISE-SIGMA"], good_at=("Noise",))
 NOISE_KINDS = [name for name, kind in KINDS.items() if kind.category == "Noise"]
 
 
-def label(name: str, reference: str | None, mos: float = 50) -> Labelled:
+def label(name: str, reference: str | None, mos: float = 50) -> LabeledImage:
     path = Path(reference) if reference else None
-    return Labelled(name, Path(name), path, mos, None, None, None, None, None, (path or Path(name)).name)
+    return LabeledImage(name, Path(name), path, mos, None, None, None, None, None, (path or Path(name)).name)
 
 
 def test_a_full_reference_tool_is_measured_on_labels_with_a_reference() -> None:

@@ -247,7 +247,7 @@ def test_a_question_without_a_rating_is_refused(make_labels: MakeLabels, capsys:
 
 
 @pytest.mark.slow
-def test_real_labelled_images_are_judged(shared_data: Path, tmp_path: Path) -> None:
+def test_real_labeled_images_are_judged(shared_data: Path, tmp_path: Path) -> None:
     labels = shared_data / "live_r2" / "labels.csv"
     assert main([*EVALUATE, str(labels), "--out", str(tmp_path / "run"), "--limit", "5", "--workers", "2"]) == 0
     report = json.loads((tmp_path / "run" / "report.json").read_text())

@@ -160,7 +160,7 @@ def test_all_five_predictors_of_scoring_take_their_turn_and_answering_never_does
     for opening in (
         "You plan an image",
         "expert in spotting",
-        "expert in analysing",
+        "expert in analyzing",
         "choose the measuring",
         "You judge",
     ):

@@ -7,14 +7,14 @@ import dspy
 import pytest
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.datasets import Labelled, MosScale
+from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, Stopped, example, score_with_feedback
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.signatures.types import ExecutorOutput
 from support.ladders import scene
 
-LABEL = Labelled("a.png", Path("a.png"), Path("r.png"), 75, None, None, None, None, None, "r.png")
+LABEL = LabeledImage("a.png", Path("a.png"), Path("r.png"), 75, None, None, None, None, None, "r.png")
 EXAMPLE = example(LABEL, "Rate it.", MosScale(0, 100))
 
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenticiqa.eval.datasets import Labelled
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.optimize.splits import split_by_content
 from agenticiqa.programs.errors import UserError
 
 
-def label(number: int, content: str, mos: float = 3.0) -> Labelled:
+def label(number: int, content: str, mos: float = 3.0) -> LabeledImage:
     name = f"{number}.png"
-    return Labelled(name, Path(name), None, mos, None, None, None, None, None, content)
+    return LabeledImage(name, Path(name), None, mos, None, None, None, None, None, content)
 
 
-def labels(contents: int, each: int = 3) -> list[Labelled]:
+def labels(contents: int, each: int = 3) -> list[LabeledImage]:
     return [label(row, f"scene {row % contents}", row) for row in range(contents * each)]
 
 

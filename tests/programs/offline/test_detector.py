@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.datasets import Labelled, read_labels
+from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.studies.detector_report import ALARM, is_correct, srcc_with_level
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
@@ -38,17 +38,17 @@ def vector(image: images.LoadedImage, reference: images.LoadedImage | None = Non
 
 
 @pytest.fixture(scope="module")
-def live(shared_data: Path) -> list[Labelled]:
+def live(shared_data: Path) -> list[LabeledImage]:
     return read_labels(shared_data / "live_r2" / "labels.csv")
 
 
 @pytest.fixture(scope="module")
-def pristine(live: list[Labelled]) -> dict[Path, images.LoadedImage]:
+def pristine(live: list[LabeledImage]) -> dict[Path, images.LoadedImage]:
     return {path: images.load(path) for path in {item.reference for item in live if item.reference}}
 
 
 @pytest.fixture(scope="module")
-def distorted(live: list[Labelled]) -> list[images.LoadedImage]:
+def distorted(live: list[LabeledImage]) -> list[images.LoadedImage]:
     return [images.load(item.image) for item in live]
 
 
