@@ -1,7 +1,8 @@
 """Images: loaded, decoded, cropped to regions."""
 
+from agenticiqa.programs.images.finding import find_images, search_images
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.loading import find_images, load, load_pair, prompt_inputs
+from agenticiqa.programs.images.loading import load, load_pair, prompt_inputs
 from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, name_of, path_of, picklable
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "path_of",
     "picklable",
     "prompt_inputs",
+    "search_images",
 ]

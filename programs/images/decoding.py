@@ -15,6 +15,8 @@ from PIL import Image, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import heif
+from agenticiqa.programs.images.files import one_line
 
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
 
@@ -35,7 +37,7 @@ _SIGNATURES = {
     rb"RIFF.{4}WEBP": "a WebP with a damaged header",
     rb"II\*\0|MM\0\*": "a TIFF of a kind that Pillow does not read",
     rb"%PDF": "a PDF document",
-    rb".{4}ftyp(hei|hev|mif|msf)": "a HEIF photo, which Pillow does not read",
+    rb".{4}ftyp(hei|hev|mif|msf)": "a damaged HEIC or HEIF photo",
     rb".{4}ftyp": "a video",
     rb"[^\0]*<svg": "an SVG drawing",
 }
@@ -53,23 +55,39 @@ class Decoded:
     notes: tuple[str, ...]
 
 
+class MissingExtra(Exception):
+    """The file is of a kind that an optional package opens, which is not installed."""
+
+
 def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoReturn:
     """Raise ``error`` with a message of one printable line: the name of the image, then what is wrong with it."""
-    message = " ".join(f"{name}: {problem}".split())
-    raise error("".join(character if character.isprintable() else "?" for character in message))
+    raise error(one_line(f"{name}: {problem}"))
 
 
 def open_bytes(name: str, data: bytes) -> Image.Image:
     """Read the header only; the content decides the format. ``name`` is for messages. Raises ``ImageError``."""
     try:
-        with _open_lock, warnings.catch_warnings(action="ignore"):
-            return Image.open(io.BytesIO(data))
+        return _open(data)
     except UnidentifiedImageError:
         refuse(name, f"expected an image, found {_described(data)}; give a JPEG, PNG or WebP file")
+    except MissingExtra:
+        refuse(name, f"expected an image, found a HEIC or HEIF photo, which needs an extra: {heif.INSTALL}")
     except Image.DecompressionBombError as error:
         refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down")
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
+
+
+def _open(data: bytes) -> Image.Image:
+    with _open_lock, warnings.catch_warnings(action="ignore"):
+        try:
+            return Image.open(io.BytesIO(data))
+        except UnidentifiedImageError:
+            if not heif.is_heif(data):
+                raise
+            if not heif.register():
+                raise MissingExtra from None
+            return Image.open(io.BytesIO(data))
 
 
 def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -> Decoded:
@@ -152,7 +170,7 @@ def _is_deep_color(image: Image.Image) -> bool:
         deep = any(isinstance(args, tuple) and args[-1] > 255 for args in _layout(image))
     else:
         deep = ";16" in str(_layout(image))
-    return deep and not _is_16_bit_gray(image)
+    return (deep or image.info.get("bit_depth", 8) > 8) and not _is_16_bit_gray(image)  # bit_depth: of a HEIC
 
 
 def _orientation(image: Image.Image) -> int:

@@ -2,9 +2,12 @@
 
 import hashlib
 import os
+import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte that is not UTF-8
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
@@ -42,10 +45,25 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
         raise
 
 
-def printable_path(path: str | os.PathLike[str]) -> str:
+def printable_path(path: str | bytes | os.PathLike[str]) -> str:
     r"""A path as text that UTF-8 and JSON can hold: bytes that are not UTF-8 become ``\xff``, the rest stays.
 
-    >>> printable_path(b"caf\xe9.png".decode("utf-8", "surrogateescape"))
+    >>> printable_path(b"caf\xe9.png")
     'caf\\xe9.png'
     """
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return _SURROGATE.sub(_escaped, os.fsdecode(path))
+
+
+def one_line(text: str) -> str:
+    """A text as one printable line, for messages.
+
+    White space becomes single blanks, file names are escaped as by :func:`printable_path`, other characters that cannot
+    be printed become question marks.
+    """
+    text = " ".join(_SURROGATE.sub(_escaped, text).split())
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

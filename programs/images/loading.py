@@ -7,6 +7,7 @@ kind (decided by content)       sent to a model                        measured 
 ==============================  =====================================  ============================================
 JPEG, PNG, WebP                 the bytes of the file                  as decoded; gray and palette become RGB
 BMP, TIFF, GIF, PPM, AVIF, ...  lossless PNG (16-bit gray stays so)    as decoded
+HEIC, HEIF (extra ``heic``)     lossless PNG                           as decoded, 8 bits
 several frames or pages         the first, as PNG (JPEG: the bytes)    the first
 EXIF orientation                bytes keep their tag; a PNG is turned  turned upright
 transparency                    kept                                   composited over white
@@ -22,21 +23,15 @@ image, more pixels than allowed, and web addresses. What an image may be given a
 """
 
 import hashlib
-import os
-import re
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from PIL import Image
 
 from agenticiqa.programs.images.decoding import decode, open_bytes, png, refuse, rgb
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.sources import ImageSource, local_path, read_source
+from agenticiqa.programs.images.sources import ImageSource, read_source
 
 MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
-
-_SUFFIX = re.compile(r"\.(jpe?g|jpe|jfif|a?png|webp|bmp|dib|gif|tiff?|p[bgnp]m|jp2|avif|tga|qoi)", re.IGNORECASE)
 
 
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
@@ -99,31 +94,6 @@ def _pair(
     return loaded, replace(
         pristine, data=png(resized), mime="image/png", pixels=rgb(resized), notes=notes, sent_sha256=""
     )
-
-
-def find_images(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Files as they are given, whatever their names; folders as the images anywhere below them, sorted by path.
-
-    In a folder a file counts by its suffix, in either case; files and folders whose name begins with a dot do not.
-    Raises ``ImageNotFound`` for a missing path and ``ImageError`` for a folder without images.
-    """
-    found: list[Path] = []
-    for path in map(local_path, paths):
-        found += _images_below(path) if path.is_dir() else [path]
-    return found
-
-
-def _images_below(folder: Path) -> list[Path]:
-    files = sorted(
-        file
-        for file in folder.rglob("*")
-        if _SUFFIX.fullmatch(file.suffix)
-        and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    )
-    if not files:
-        refuse(str(folder), "expected images in this folder, found none; name files of unusual suffix one by one")
-    return files
 
 
 def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, LoadedImage | None]:

@@ -1,9 +1,10 @@
-"""What an image may be given as, and how each kind becomes a name and either the bytes of a file or a PIL image.
+r"""What an image may be given as, and how each kind becomes a name and either the bytes of a file or a PIL image.
 
 ================================  ====================================  =====================================
 given                             read as                               named in results and messages
 ================================  ====================================  =====================================
-path (str, PathLike)              the bytes of the file                 the path as given
+path (str, PathLike)              the bytes of the file                 the path as given (what is not
+                                                                        UTF-8 in it as ``\xff``)
 ``file://`` URI                   the bytes of the file                 its path
 bytes, bytearray, memoryview      the bytes of a file                   ``<bytes>``
 file object opened in binary      its bytes from the start, or, where   its path if it has one, else
@@ -36,6 +37,7 @@ from pybase64 import b64decode
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images.arrays import from_array
 from agenticiqa.programs.images.decoding import refuse
+from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.loaded import LoadedImage
 
 if TYPE_CHECKING:
@@ -102,10 +104,10 @@ def name_of(source: object) -> str:
         if _DATA_URI.match(source):
             return "<data URI>"
         with suppress(ImageError):  # of another machine: its own name
-            return str(_path_of_uri(source)) if _FILE_URI.match(source) else source
-        return source
+            return printable_path(_path_of_uri(source) if _FILE_URI.match(source) else source)
+        return printable_path(source)
     if isinstance(source, os.PathLike):
-        return os.fsdecode(source)
+        return printable_path(source)
     for kind, name in _NAMES.items():
         if isinstance(source, kind):
             return name
@@ -115,7 +117,7 @@ def name_of(source: object) -> str:
         return "<dspy.Image>"
     if hasattr(source, "read"):
         given = getattr(source, "name", None)  # a number for a file that was opened by its descriptor
-        return given if isinstance(given, str) and given else "<file object>"
+        return printable_path(given) if isinstance(given, str) and given else "<file object>"
     return f"<{type(source).__name__}>"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.programs.images.files import printable_path, sha256_of, write_atomically
+from agenticiqa.programs.images.files import one_line, printable_path, sha256_of, write_atomically
 
 
 def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
@@ -96,3 +96,7 @@ def test_a_name_is_printed_and_its_bytes_that_are_not_utf_8_escaped(name: bytes,
     path = Path(os.fsdecode(name))
     assert printable_path(path) == printable_path(str(path)) == shown
     shown.encode()
+
+
+def test_a_message_is_one_printable_line() -> None:
+    assert one_line("a\n\tb  \x1b[31m \udcff\ud800 é") == r"a b ?[31m \xff\ud800 é"

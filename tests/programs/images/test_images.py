@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageCms, ImageOps
 
 from agenticiqa.programs.errors import ImageError, ImageNotFound
-from agenticiqa.programs.images import LoadedImage, find_images, load, load_pair
+from agenticiqa.programs.images import LoadedImage, load, load_pair
 from agenticiqa.programs.images.sources import MAX_FILE_BYTES
 
 RNG = np.random.default_rng(0)
@@ -588,34 +588,3 @@ def test_orientation_counts_when_sizes_are_compared() -> None:
     image, reference = load_pair(Image.fromarray(PHOTO), turned)
     assert reference is not None
     assert np.array_equal(image.pixels, reference.pixels)
-
-
-# --- folders ----------------------------------------------------------------------------------------------------
-
-
-def test_files_are_taken_as_given_and_folders_are_searched_in_order(tmp_path: Path) -> None:
-    for name in ("b.JPG", "a.png", "deep/er/c.webp", "notes.txt", ".hidden.png", ".thumbs/d.png", "deep/e.tiff"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / "folder.png").mkdir()
-    found = find_images([tmp_path / "notes.txt", str(tmp_path), tmp_path / ".hidden.png"])
-    names = [path.relative_to(tmp_path).as_posix() for path in found]
-    assert names == ["notes.txt", "a.png", "b.JPG", "deep/e.tiff", "deep/er/c.webp", ".hidden.png"]
-
-
-def test_a_folder_inside_a_hidden_one_is_searched_when_it_is_named(tmp_path: Path) -> None:
-    (tmp_path / ".cache").mkdir()
-    (tmp_path / ".cache" / "a.png").touch()
-    assert find_images([tmp_path / ".cache"]) == [tmp_path / ".cache" / "a.png"]
-
-
-def test_missing_paths_empty_folders_and_addresses_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ImageNotFound, match="gone"):
-        find_images([tmp_path / "gone"])
-    with pytest.raises(ImageNotFound):
-        find_images([""])
-    with pytest.raises(ImageError, match="found none"):
-        find_images([tmp_path])
-    with pytest.raises(ImageError, match="address"):
-        find_images(["https://x.org/a.png"])
-    assert find_images([]) == []

@@ -1,0 +1,127 @@
+"""Find the images in what a user names: files and folders; and count what a folder holds that cannot be judged."""
+
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import heif
+from agenticiqa.programs.images.decoding import refuse
+from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.sources import local_path
+
+logger = logging.getLogger(__name__)
+
+# Suffixes, in lower case.
+READ = re.compile(r"\.(jpe?g|jpe|jfif|a?png|webp|bmp|dib|gif|tiff?|p[bgnp]m|jp2|avif|tga|qoi)")
+RAW = re.compile(
+    r"\.(3fr|arw|cr[23w]|dcr|dng|erf|fff|iiq|k25|kdc|mef|mos|mrw|nef|nrw|orf|pef|ptx|raf|raw|rw[2l]|sr[2fw]|x3f)"
+)
+OTHER = re.compile(r"\.(jxl|psd|exr|hdr)")  # of editors and renderers
+BROKEN_LINK, LINKED_FOLDER, UNREADABLE, SPECIAL = "broken link", "linked folder", "unreadable folder", "device or pipe"
+_PLURALS = {
+    BROKEN_LINK: "broken links",
+    LINKED_FOLDER: "linked folders",
+    UNREADABLE: "unreadable folders",
+    SPECIAL: "devices or pipes",
+}
+
+
+@dataclass
+class Found:
+    """The images in what was named, in order, each once.
+
+    ``problems`` has one error for each name that leads to no image: a missing file, a folder without images, a web
+    address. ``skipped`` counts what the folders hold that looks like an image and cannot be judged, by suffix or reason
+    (``".cr2"``, ``"broken link"``).
+    """
+
+    images: list[Path] = field(default_factory=list)
+    problems: list[ImageError] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """As :func:`search_images`, for callers that need all or nothing.
+
+    Raises the first problem (ImageNotFound, ImageError); what was skipped is logged as a warning.
+    """
+    found = search_images(names)
+    if found.problems:
+        raise found.problems[0]
+    if found.skipped:
+        logger.warning("skipped %s", skipped_text(found.skipped))
+    return found.images
+
+
+def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
+    """Find files as they are named, whatever their suffix, and in folders all images at any depth, sorted by path.
+
+    In a folder a file counts by its suffix, upper or lower case; HEIC and HEIF count where pillow-heif is installed.
+    Files and folders whose name begins with a dot are left out, links to folders are not followed. Never raises for
+    what a name leads to: see ``Found.problems``.
+    """
+    found = Found()
+    for name in names:
+        try:
+            path = local_path(name)
+            found.images += _images_below(path, found.skipped) if path.is_dir() else [path]
+        except ImageError as error:
+            found.problems.append(error)
+    found.images = list(dict.fromkeys(found.images))
+    return found
+
+
+def skipped_text(skipped: Counter[str]) -> str:
+    """What was skipped, most frequent first: ``500 .heic (pip install 'agenticiqa[heic]'), 3 broken links``."""
+    return ", ".join(_counted(kind, count) for kind, count in skipped.most_common())
+
+
+def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
+    images: list[Path] = []
+    here: Counter[str] = Counter()
+    with_heif = heif.installed()
+    for path, suffix in _files_below(folder, here):
+        is_read = READ.fullmatch(suffix) or (with_heif and suffix in heif.SUFFIXES)
+        if not (is_read or suffix in heif.SUFFIXES or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
+            continue
+        if problem := _not_a_file(path) or ("" if is_read else suffix):
+            here[problem] += 1
+        else:
+            images.append(path)
+    skipped.update(here)
+    if not images:
+        held = f" that can be judged: {skipped_text(here)}" if here else "; name files of unusual suffix one by one"
+        refuse(printable_path(folder), f"expected images in this folder, found none{held}")
+    return sorted(images)
+
+
+def _files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
+    """Every file that is not hidden, and its suffix in lower case."""
+
+    def unreadable(error: OSError) -> None:
+        skipped[UNREADABLE] += 1
+
+    for parent, folders, files in os.walk(folder, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        skipped.update(LINKED_FOLDER for name in folders if os.path.islink(os.path.join(parent, name)))
+        for name in files:
+            if not name.startswith("."):
+                yield Path(parent, name), os.path.splitext(name)[1].lower()
+
+
+def _not_a_file(path: Path) -> str:
+    """Why there is nothing to read at a path; empty for a regular file."""
+    if path.is_file():
+        return ""
+    return SPECIAL if path.exists() else BROKEN_LINK
+
+
+def _counted(kind: str, count: int) -> str:
+    if kind.startswith("."):
+        return f"{count} {kind}" + (f" ({heif.INSTALL})" if kind in heif.SUFFIXES else "")
+    return f"{count} {kind if count == 1 else _PLURALS[kind]}"

@@ -1,0 +1,122 @@
+"""Which files of what a user names are judged, and what is said of the others."""
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.programs.errors import ImageError, ImageNotFound
+from agenticiqa.programs.images import find_images, heif, search_images
+from agenticiqa.programs.images.finding import skipped_text
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+
+
+@pytest.fixture(params=[True, False], ids=["with pillow-heif", "without"])
+def with_heif(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr(heif, "installed", lambda: request.param)
+    return bool(request.param)
+
+
+def test_files_are_taken_as_given_and_folders_are_searched_in_order(tmp_path: Path) -> None:
+    touch(tmp_path, "b.JPG", "a.png", "deep/er/c.webp", "notes.txt", ".hidden.png", ".thumbs/d.png", "deep/e.tiff")
+    (tmp_path / "folder.png").mkdir()
+    found = find_images([tmp_path / "notes.txt", str(tmp_path), tmp_path / ".hidden.png"])
+    names = [path.relative_to(tmp_path).as_posix() for path in found]
+    assert names == ["notes.txt", "a.png", "b.JPG", "deep/e.tiff", "deep/er/c.webp", ".hidden.png"]
+
+
+def test_a_folder_inside_a_hidden_one_is_searched_when_it_is_named(tmp_path: Path) -> None:
+    touch(tmp_path, ".cache/a.png")
+    assert find_images([tmp_path / ".cache"]) == [tmp_path / ".cache" / "a.png"]
+
+
+def test_a_file_that_is_named_twice_is_one_image(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png", "b.png")
+    assert find_images([tmp_path / "b.png", tmp_path, tmp_path / "a.png"]) == [tmp_path / "b.png", tmp_path / "a.png"]
+
+
+def test_all_or_nothing_raises_the_first_problem(tmp_path: Path) -> None:
+    with pytest.raises(ImageNotFound, match="gone"):
+        find_images([tmp_path / "gone"])
+    with pytest.raises(ImageNotFound):
+        find_images([""])
+    with pytest.raises(ImageError, match="found none"):
+        find_images([tmp_path])
+    with pytest.raises(ImageError, match="address"):
+        find_images(["https://x.org/a.png"])
+    assert find_images([]) == []
+
+
+def test_a_missing_file_is_a_problem_and_the_others_are_found(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png", "album/b.png")
+    (tmp_path / "empty").mkdir()
+    names = ["gone.png", "a.png", "empty", "http://x.org/a.png", "album"]
+    found = search_images([name if "//" in name else tmp_path / name for name in names])
+    assert [path.name for path in found.images] == ["a.png", "b.png"]
+    assert [type(problem) for problem in found.problems] == [ImageNotFound, ImageError, ImageError]
+    assert all("\n" not in str(problem) for problem in found.problems)
+
+
+def test_what_a_folder_holds_and_cannot_be_judged_is_counted(tmp_path: Path, with_heif: bool) -> None:
+    touch(tmp_path, "a.png", *(f"{n}.HEIC" for n in range(5)), "x.heif", *(f"r/{n}.CR2" for n in range(3)), "x.nef")
+    touch(tmp_path, "notes.txt", "clip.mov", ".hidden.cr2")
+    for name in ("gone.jpg", "gone.cr2", "gone.txt"):
+        (tmp_path / name).symlink_to("nowhere")
+    touch(tmp_path.parent / "elsewhere", "b.png")
+    (tmp_path / "linked").symlink_to(tmp_path.parent / "elsewhere")
+    os.mkfifo(tmp_path / "pipe.png")
+    found = search_images([tmp_path])
+    assert len(found.images) == (7 if with_heif else 1)
+    raw = "3 .cr2, 2 broken links"
+    rest = {"1 .nef", "1 linked folder", "1 device or pipe", *(() if with_heif else {f"1 .heif ({heif.INSTALL})"})}
+    told = skipped_text(found.skipped)
+    if not with_heif:
+        assert told.startswith("5 .heic (pip install 'agenticiqa[heic]'), ")
+        told = told.partition("), ")[2]
+    assert told.startswith(f"{raw}, ")
+    assert set(told.removeprefix(f"{raw}, ").split(", ")) == rest
+
+
+def test_a_link_to_an_image_is_one(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png")
+    (tmp_path / "b.png").symlink_to("a.png")
+    found = search_images([tmp_path])
+    assert [path.name for path in found.images] == ["a.png", "b.png"]
+    assert not found.skipped
+
+
+def test_a_folder_of_nothing_else_says_what_it_holds(tmp_path: Path) -> None:
+    touch(tmp_path, "a.cr2", "b.cr2")
+    found = search_images([tmp_path])
+    assert [str(problem) for problem in found.problems] == [
+        f"{tmp_path}: expected images in this folder, found none that can be judged: 2 .cr2"
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every folder")
+def test_a_folder_that_cannot_be_read_is_counted(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png", "locked/b.png")
+    (tmp_path / "locked").chmod(0)
+    try:
+        assert skipped_text(search_images([tmp_path]).skipped) == "1 unreadable folder"
+    finally:
+        (tmp_path / "locked").chmod(0o700)
+
+
+def test_names_that_are_not_utf_8_are_found(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.png"))
+    path.touch()
+    assert find_images([tmp_path]) == [path]
+
+
+def test_callers_that_need_all_are_told_what_was_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    touch(tmp_path, "a.png", "b.dng")
+    with caplog.at_level(logging.WARNING):
+        assert find_images([tmp_path]) == [tmp_path / "a.png"]
+    assert "skipped 1 .dng" in caplog.text
