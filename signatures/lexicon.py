@@ -236,7 +236,7 @@ def _patterns(column: Iterable[tuple[T | None, str]]) -> dict[T, re.Pattern[str]
     return {means: any_of(each) for means, each in phrases.items()}
 
 
-_CATEGORIES = _patterns((words.category, words.phrases) for words in LEXICON)
+_CATEGORIES: dict[Distortion, re.Pattern[str]] = _patterns((words.category, words.phrases) for words in LEXICON)
 _MEANINGS = _patterns((words.meaning, words.phrases) for words in LEXICON)
 _SEVERITY_OF = {word: severity for severity in SEVERITIES for word in SEVERITY_WORDS[severity]}
 

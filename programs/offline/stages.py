@@ -15,7 +15,7 @@ from agenticiqa.programs.offline.by_region import (
 )
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import answer_from_evidence
-from agenticiqa.programs.offline.language.measured import VISIBLE
+from agenticiqa.programs.offline.language.measured_image import VISIBLE
 from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.offline.opinion import learned_model_applies
 from agenticiqa.programs.stages.flow import Computed
@@ -129,13 +129,13 @@ class EvidenceAnswerer(Computed[Answered]):
         opinions = opinions_by_region(image, reference, evidence, by_region)
         answers = {
             region: answer_from_evidence(
-                query, options, findings, evidence, opinions[region].score, compared=reference is not None
+                query, options, findings, evidence, opinions[region].score, has_reference=reference is not None
             )
             for region, findings in findings_asked_about(by_region, evidence).items()
         }
         one, *others = answers.values()
         if all(other.final_answer == one.final_answer for other in others):
-            return Answered(one.final_answer, one.reasoning)
+            return one
         each = "; ".join(f"{region}: {answer.final_answer}" for region, answer in answers.items())
         reasons = [f"{region}: {answer.final_answer}. {answer.reasoning}" for region, answer in answers.items()]
         return Answered(UNABLE if options else each, " ".join(["The regions differ.", *reasons]))

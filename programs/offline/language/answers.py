@@ -1,15 +1,16 @@
-"""Answers without a model: what follows from the measurements, and nothing else."""
+"""Answer a question from measurements only; what does not follow from them is not answered."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.language import words
+from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.choices import choose
-from agenticiqa.programs.offline.language.explanations import explain, tool_scores
-from agenticiqa.programs.offline.language.measured import Measured, Verdict
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.programs.offline.language.open_answers import answer_in_words, tool_scores
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
+from agenticiqa.programs.offline.language.verdicts import Verdict
+from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.question import parse_options, question_part
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput, unique
@@ -17,27 +18,17 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 # A sentence that quotes a tool's result for the question that follows.
 _CITED = re.compile(r"[^.?!]*\b(?:the tool|scores?)\b(?:[^.?!]|\.\d)*[.!](?=\s)", re.I)
-# A word that is no part of a region's name where it ends one: "is the background intentional".
+# An adjective at the end of a region's name is not part of it: "is the background intentional".
 _ADJECTIVE = re.compile(r"\s+\w+(?:ional|[ai]tive|ctive|istic|ical)$", re.I)
 _HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|details?)\b", re.I)
-# What the question sets aside.
-_EXCEPT = re.compile(
+# What the question excludes.
+_EXCLUDED = re.compile(
     r"\b(?:apart from|aside from|other than|besides|except(?: for)?|regardless of|ignoring)\b[^,.;:?!]*[,.;:]?", re.I
 )
-# What no measurement tells, whatever else the question says.
-_BEYOND = re.compile(rf"\b(?:{words.AESTHETIC}|what colou?rs?|which colou?rs?|how many|who|whose|where)\b", re.I)
-
-
-@dataclass(frozen=True)
-class Answered:
-    """An answer and what it rests on.
-
-    ``final_answer`` is a letter of the options, or words where none were offered, or ``UNABLE`` where measurements
-    cannot answer. ``reasoning`` says in plain sentences which rule and which measurements gave it, or what is missing.
-    """
-
-    final_answer: str
-    reasoning: str
+# Words for what no measurement tells: a question with one is not answered.
+_NOT_MEASURABLE = re.compile(
+    rf"\b(?:{word_lists.AESTHETIC}|what colou?rs?|which colou?rs?|how many|who|whose|where)\b", re.I
+)
 
 
 def answer_from_evidence(
@@ -47,41 +38,42 @@ def answer_from_evidence(
     evidence: ExecutorOutput,
     expected_level: float,
     *,
-    compared: bool,
+    has_reference: bool,
 ) -> Answered:
-    """Answer a question from what was measured.
+    """Answer a question from the measurements.
 
-    ``options`` are those that the query offers, by letter (none: the answer is in words). ``findings`` are the
-    measured distortions by category, severities 0..4; ``expected_level`` is the estimated quality, 1..5; ``compared``
-    tells whether the findings are against a reference. Nothing is guessed: where no rule gives one single answer, the
-    answer is ``UNABLE``.
+    ``options`` are the query's options by letter; without options the answer is in words. ``findings`` are the measured
+    distortions by category, severities 0..4; ``expected_level`` is the estimated quality, 1..5; ``has_reference`` is
+    true if the findings are against a reference. The final answer is a letter, or words, or ``UNABLE`` if no rule gives
+    a single answer: nothing is guessed. The reasoning says in sentences which rule and which measurements gave the
+    answer, or what is missing.
     """
     question = _plain(query)
-    aside = [
-        name for match in _EXCEPT.findall(question) for term in terms_in(match) for name in term.meaning.categories
+    excluded = [
+        name for match in _EXCLUDED.findall(question) for term in terms_in(match) for name in term.meaning.categories
     ]
-    kept = {name: finding for name, finding in findings.items() if name not in aside}
-    measured = Measured(kept, evidence, expected_level, compared)
-    question = _EXCEPT.sub(" ", question)
+    kept = {name: finding for name, finding in findings.items() if name not in excluded}
+    measured = MeasuredImage(kept, evidence, expected_level, has_reference)
+    question = _EXCLUDED.sub(" ", question)
     regions = regions_of(question, evidence)
     for region in sorted(regions, key=len, reverse=True):
         question = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", question, flags=re.I)
     scored = None if options else tool_scores(query, measured)
     if scored:
-        return Answered(scored.answer or UNABLE, scored.why)
+        return Answered(scored.answer or UNABLE, scored.reason)
     if not findings:
         verdict = Verdict(None, "Nothing was measured.")
-    elif beyond := _BEYOND.search(question) or re.match(r"\W*(?:what|which) colou?r", query, re.I):
-        verdict = Verdict(None, f"Measurements do not tell what the question asks with '{beyond[0]}'.")
+    elif found := _NOT_MEASURABLE.search(question) or re.match(r"\W*(?:what|which) colou?r", query, re.I):
+        verdict = Verdict(None, f"Measurements do not tell what the question asks with '{found[0]}'.")
     elif options:
         verdict = choose(question, options, measured, words_of(regions))
     else:
-        verdict = explain(question, measured, words_of(regions))
+        verdict = answer_in_words(question, measured, words_of(regions))
     return Answered(verdict.answer or UNABLE, _reasoning(verdict, measured, regions))
 
 
 def _plain(query: str) -> str:
-    """The question without options, quoted results and phrases in which a term means something else."""
+    """The question without options, quoted results, and phrases in which a term means something else."""
     question = question_part(query)
     if parse_options(query) and question == query.strip():  # "Choose from: A) ... B) ..." asks no question
         return ""
@@ -89,7 +81,7 @@ def _plain(query: str) -> str:
 
 
 def regions_of(question: str, evidence: ExecutorOutput) -> list[str]:
-    """The regions that the evidence or the question names, each once; none for the whole picture."""
+    """The regions that the evidence or the question names, each once; none for the whole image."""
     analyzed = [*(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
     named = [region for region in analyzed if region != GLOBAL] or read_scope(question, {}).regions
     return unique(_ADJECTIVE.sub("", region) for region in named)
@@ -100,21 +92,23 @@ def words_of(regions: list[str]) -> list[str]:
     return [word for region in regions for word in region.split()]
 
 
-def _reasoning(verdict: Verdict, measured: Measured, regions: list[str]) -> str:
-    about = [name for name in verdict.about if name in measured.findings]
-    details = [f"{measured.words(name)} ({measured.findings[name].explanation.strip().rstrip('.')})" for name in about]
+def _reasoning(verdict: Verdict, measured: MeasuredImage, regions: list[str]) -> str:
+    about = [name for name in verdict.categories if name in measured.findings]
+    details = [
+        f"{measured.describe(name)} ({measured.findings[name].explanation.strip().rstrip('.')})" for name in about
+    ]
     scores = [
         f"{tool} scores {score:.2f} of 5 for {region if region != GLOBAL else 'the image'}, {distortion}"
         for region, row in (measured.evidence.quality_scores or {}).items()
         for distortion, (tool, score) in row.items()
     ]
     placed = [_ADJECTIVE.sub("", region) for region, box in (measured.evidence.boxes or {}).items() if box]
-    parts = [verdict.why]
+    parts = [verdict.reason]
     if details or (scores and verdict.answer):
         shown = [*details, *scores[:4]] if verdict.answer else details
         parts.append(f"Measured: {'; '.join(shown)}.")
     if not verdict.answer:
-        parts.append(f"An answer needs {verdict.missing}.")
+        parts.append(f"An answer needs {verdict.needed}.")
     elif unplaced := [region for region in regions if region not in placed]:
         parts.append(f"The whole image was measured, not only {', '.join(unplaced)}.")
     return " ".join(parts)

@@ -1,10 +1,10 @@
-"""Planning without a model: rules over the question's words (the paper's, arXiv 2509.26006, Appendix A.2)."""
+"""Plan by rules over the words of the question (those of the paper, arXiv 2509.26006, Appendix A.2)."""
 
 import re
 from collections.abc import Collection
 from typing import Literal
 
-from agenticiqa.programs.offline.language import words
+from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.tool_names import requested_tools, tool_mentions
 from agenticiqa.programs.stages.plan_rules import expected_flags, widened
@@ -13,10 +13,10 @@ from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import PlannerOutput
 from agenticiqa.signatures.vocabulary import Distortion
 
-_AESTHETIC = re.compile(rf"\b(?:{words.AESTHETIC})\b", re.I)
-_TECHNICAL = re.compile(rf"(?<!aesthetic )(?<!artistic )\b(?:{words.TECHNICAL})\b", re.I)
-_JUDGEMENT = re.compile(rf"\b(?:{words.JUDGEMENT})\b", re.I)
-# Lighting, colour and contrast belong to a picture's look as much as to its faults.
+_AESTHETIC = re.compile(rf"\b(?:{word_lists.AESTHETIC})\b", re.I)
+_TECHNICAL = re.compile(rf"(?<!aesthetic )(?<!artistic )\b(?:{word_lists.TECHNICAL})\b", re.I)
+_JUDGMENT = re.compile(rf"\b(?:{word_lists.JUDGMENT})\b", re.I)
+# Lighting, color and contrast can be part of an image's style as well as faults.
 _AMBIGUOUS: frozenset[Distortion] = frozenset({"Brightness change", "Color distortions", "Contrast"})
 
 
@@ -25,9 +25,9 @@ def plan_question(
 ) -> PlannerOutput:
     """The plan for a question, by rules.
 
-    ``feedback`` is the reason why an earlier plan did not carry the answer; when there is one, the plan widens:
-    analysis, selection and execution run, and detection unless the question names the distortions. Raises ToolError
-    when the question asks for a tool that ``known_tools`` has not.
+    ``feedback`` is the reason why the evidence of an earlier plan was not sufficient. With feedback the plan is wider:
+    analysis, selection and execution run, and detection unless the question names the distortions. Raises ToolError if
+    the question asks for a tool that is not in ``known_tools``.
     """
     mentions = tool_mentions(query, known_tools)
     tools = requested_tools(query, mentions, known_tools)
@@ -52,13 +52,13 @@ def plan_question(
 
 
 def query_type_of(question: str, options: Collection[str]) -> Literal["IQA", "Other"]:
-    """``"IQA"`` when the question is about how well the picture is rendered, ``"Other"`` when about anything else.
+    """``"IQA"`` if the question is about technical image quality, ``"Other"`` if it is about anything else.
 
-    Words of emotion, style or beauty make it ``"Other"`` unless quality or a distortion is asked for by name.
+    Words of emotion, style or beauty make it ``"Other"``, unless it also names quality or a distortion.
     """
     if _AESTHETIC.search(question):
         faults = {category for _, category in distortions_in(question)} - _AMBIGUOUS
         return "IQA" if faults or _TECHNICAL.search(question) else "Other"
     everything = " ; ".join((question, *options))
-    judged = _TECHNICAL.search(everything) or _JUDGEMENT.search(everything) or distortions_in(everything)
+    judged = _TECHNICAL.search(everything) or _JUDGMENT.search(everything) or distortions_in(everything)
     return "IQA" if judged else "Other"

@@ -1,16 +1,16 @@
-"""What a question is about: the regions it names, and which distortion it names for which of them."""
+"""The regions that a question names, and which distortions it names for which of them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenticiqa.programs.offline.language import words
-from agenticiqa.programs.offline.language.phrases import Phrase, excluded, phrases
+from agenticiqa.programs.offline.language import word_lists
+from agenticiqa.programs.offline.language.region_phrases import Phrase, excluded_tokens, region_phrases
 from agenticiqa.programs.offline.language.tokens import Token, tokenize
 from agenticiqa.signatures.types import GLOBAL, unique
 from agenticiqa.signatures.vocabulary import Distortion
 
-# Distortion words that are none here: they speak of the answer, of the subject or of an attribute.
+# Phrases in which a distortion word does not name one, but describes the answer, the subject or an attribute.
 _IDIOMS = re.compile(
     r"\bin (?:more |great |full |further )?details?\b"
     r"|\bdetailed(?= (?:description|explanation|analysis|assessment|answer|report|feedback|review|evaluation))"
@@ -31,7 +31,7 @@ _WHICH_PART = re.compile(
 
 @dataclass(frozen=True)
 class Scope:
-    """The regions named, in order (none: the whole picture), and the distortions named for them or for ``Global``."""
+    """The regions named, in order (none: the whole image), and the distortions named for them or for ``Global``."""
 
     regions: list[str]
     distortions: dict[str, list[Distortion]]
@@ -39,7 +39,7 @@ class Scope:
 
 @dataclass
 class _Group:
-    """A stretch of the question whose distortions belong to its regions."""
+    """A part of the question whose distortions belong to its regions."""
 
     regions: list[str] = field(default_factory=list)
     whole: bool = False
@@ -56,25 +56,26 @@ class _Group:
 
 
 def without_idioms(text: str) -> str:
-    """The text with the phrases blanked in which a distortion word means something else ("in detail")."""
+    """The text with blanks for phrases in which a distortion word means something else ("in detail")."""
     return _IDIOMS.sub(lambda match: " " * len(match[0]), text)
 
 
 def read_scope(question: str, options: Mapping[str, str]) -> Scope:
     """The scope of a question without idioms, tool names and options, and of the options beside it.
 
-    A distortion belongs to the region that it describes ("the noisy sky") or else to the regions of its own stretch
-    of the question: "is the car sharp but the background noisy" has two. What an option names is asked of every region.
+    A distortion belongs to the region whose attribute it is ("the noisy sky"), otherwise to the regions of the same
+    part of the question: "is the car sharp but the background noisy" has two parts. A distortion named by an option
+    belongs to every region.
     """
     tokens = tokenize(question)
-    aside = excluded(question, tokens)
-    found = [phrase for phrase in phrases(question, tokens) if phrase.start not in aside]
-    bound = _bound(tokens, found, aside)
+    excluded = excluded_tokens(question, tokens)
+    found = [phrase for phrase in region_phrases(question, tokens) if phrase.start not in excluded]
+    bound = _bound(tokens, found, excluded)
     named: dict[str, list[Distortion]] = {}
     for token, region in bound.items():
         if region and token.distortion:
             named.setdefault(region, []).append(token.distortion)
-    for group in _groups(tokens, found, aside | {i for i, token in enumerate(tokens) if token in bound}):
+    for group in _groups(tokens, found, excluded | {i for i, token in enumerate(tokens) if token in bound}):
         for region in group.regions or [GLOBAL]:
             named.setdefault(region, []).extend(group.distortions)
 
@@ -89,9 +90,9 @@ def read_scope(question: str, options: Mapping[str, str]) -> Scope:
     return Scope(regions, {region: list(dict.fromkeys(names)) for region, names in named.items() if names})
 
 
-def _bound(tokens: Sequence[Token], found: Sequence[Phrase], aside: set[int]) -> dict[Token, str | None]:
-    """The distortion words inside a region's phrase, with the region; ``None`` where they merely describe it."""
-    counted = [token for index, token in enumerate(tokens) if token.distortion and index not in aside]
+def _bound(tokens: Sequence[Token], found: Sequence[Phrase], excluded: set[int]) -> dict[Token, str | None]:
+    """The distortion words inside a region's phrase, with the region; ``None`` for those that only describe it."""
+    counted = [token for index, token in enumerate(tokens) if token.distortion and index not in excluded]
     only_descriptions = all(token.is_descriptive for token in counted)
     return {
         token: None if token.is_descriptive and not only_descriptions else phrase.name
@@ -102,9 +103,9 @@ def _bound(tokens: Sequence[Token], found: Sequence[Phrase], aside: set[int]) ->
 
 
 def _groups(tokens: Sequence[Token], found: Sequence[Phrase], skipped: set[int]) -> list[_Group]:
-    """The stretches of the question.
+    """The parts of the question.
 
-    A new one starts where both sides name a region and a distortion, or with a clause that asks for itself.
+    A new part starts where both sides name a region and a distortion, or with a clause that is a question of its own.
     """
     starts = {phrase.start: phrase for phrase in found}
     groups = [_Group()]
@@ -131,9 +132,9 @@ def _groups(tokens: Sequence[Token], found: Sequence[Phrase], skipped: set[int])
 def _offered_regions(options: Mapping[str, str]) -> list[str]:
     regions = []
     for text in options.values():
-        determined = text if text.split()[0].lower() in words.DETERMINERS else f"the {text[0].lower()}{text[1:]}"
+        determined = text if text.split()[0].lower() in word_lists.DETERMINERS else f"the {text[0].lower()}{text[1:]}"
         tokens = tokenize(determined)
-        read = phrases(determined, tokens)
-        if len(read) == 1 and read[0].name and read[0].end == len(tokens) and not read[0].distortions:
-            regions.append(read[0].name)
+        phrases = region_phrases(determined, tokens)
+        if len(phrases) == 1 and phrases[0].name and phrases[0].end == len(tokens) and not phrases[0].distortions:
+            regions.append(phrases[0].name)
     return unique(regions)

@@ -1,15 +1,15 @@
-"""A question as words, punctuation marks and distortion phrases."""
+"""Split a question into words, punctuation marks and distortion phrases."""
 
 import re
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline.language import words
+from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.vocabulary import Distortion
 
 _TOKEN = re.compile(r"[^\W_][\w'-]*|[^\w\s]")
 _ADJECTIVE = re.compile(r"(?:able|ible|ful|ous|less|ish)$")
-# Adjectives that tell regions apart ("the dark coat") as often as they find fault ("the coat is dark").
+# Adjectives that identify a region ("the dark coat") as often as they find fault with it ("the coat is dark").
 _DESCRIPTIVE = re.compile(r"(?:dark|bright|dim|vivid|vibrant|colou?rful|colou?red|well.lit)(?:e?r|e?st)?", re.I)
 
 
@@ -33,42 +33,42 @@ class Token:
 
     @property
     def is_name_like(self) -> bool:
-        """Whether it is a word that no list of function words has."""
-        return self.text[0].isalnum() and not self.distortion and self.lower not in words.FUNCTION_WORDS
+        """Whether it is a word and not a function word."""
+        return self.text[0].isalnum() and not self.distortion and self.lower not in word_lists.FUNCTION_WORDS
 
     @property
     def is_descriptive(self) -> bool:
-        """Whether it is a distortion word that may merely describe: dark, bright, colourful."""
+        """Whether it is a distortion word that may only describe: dark, bright, colorful."""
         return bool(self.distortion and _DESCRIPTIVE.fullmatch(self.text))
 
     @property
     def is_degree(self) -> bool:
-        """Whether it is left out of a region's name: "the most severely affected part"."""
-        return self.lower in words.DEGREES or (self.lower.endswith("ly") and self.lower not in words.LY_NOUNS)
+        """Whether it is an adverb of degree, not part of a region's name: "the most severely affected part"."""
+        return self.lower in word_lists.DEGREES or (self.lower.endswith("ly") and self.lower not in word_lists.LY_NOUNS)
 
     @property
     def is_noun(self) -> bool:
-        """Whether no list and no ending says that it is something else."""
-        listed = any(self.lower in some for some in (words.MODIFIERS, words.PREDICATES, words.DEGREES))
-        superlative = self.lower.endswith("est") and len(self.lower) > 5 and self.lower not in words.EST_NOUNS
+        """Whether neither a word list nor its ending marks it as something else."""
+        listed = any(self.lower in some for some in (word_lists.MODIFIERS, word_lists.PREDICATES, word_lists.DEGREES))
+        superlative = self.lower.endswith("est") and len(self.lower) > 5 and self.lower not in word_lists.EST_NOUNS
         return not (self.distortion or listed or superlative or self._is_participle)
 
     @property
-    def tells_apart(self) -> bool:
-        """Whether it makes a region of "part" or "object": a place, a colour, a thing; but not "the affected part"."""
-        return self.is_noun or self.is_descriptive or self.lower in words.MODIFIERS
+    def distinguishes(self) -> bool:
+        """Whether it makes "part" or "object" a region: a place, a color, a thing; but not "the affected part"."""
+        return self.is_noun or self.is_descriptive or self.lower in word_lists.MODIFIERS
 
     @property
     def ends_name(self) -> bool:
-        """Whether it says something about the noun before it: "is the dog happy", "is the text readable"."""
-        adjective = _ADJECTIVE.search(self.lower) and self.lower not in words.ABLE_NOUNS
-        return bool(adjective) or self.lower in words.PREDICATES or self.is_degree or self._is_participle
+        """Whether it is a predicate of the noun before it: "is the dog happy", "is the text readable"."""
+        adjective = _ADJECTIVE.search(self.lower) and self.lower not in word_lists.ABLE_NOUNS
+        return bool(adjective) or self.lower in word_lists.PREDICATES or self.is_degree or self._is_participle
 
     @property
     def _is_participle(self) -> bool:
         word = self.lower
-        return (word.endswith("ing") and word not in words.ING_NOUNS) or (
-            word.endswith("ed") and word not in words.ED_NOUNS
+        return (word.endswith("ing") and word not in word_lists.ING_NOUNS) or (
+            word.endswith("ed") and word not in word_lists.ED_NOUNS
         )
 
 

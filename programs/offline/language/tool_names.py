@@ -1,4 +1,4 @@
-"""The tools that a question names."""
+"""Find the tools that a question names."""
 
 import re
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from agenticiqa.programs.tools.tool import find_tool, unknown_tool
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import unique
 
-# Metrics that a user may well ask for by name; those that the toolbox has not are told apart from ordinary words.
+# Metrics that users may ask for by name. Those that are not in the toolbox are recognized, so that they can be refused.
 WELL_KNOWN: tuple[str, ...] = (
     "PSNR", "SSIM", "MS-SSIM", "IW-SSIM", "CW-SSIM", "GMSD", "MS-GMSD", "MDSI", "FSIM", "FSIMc", "VIF", "VSI",
     "HaarPSI", "NLPD", "MAD", "LPIPS", "DISTS", "PieAPP", "AHIQ", "CKDN", "WaDIQaM", "WaDIQaM-FR",
@@ -17,17 +17,17 @@ WELL_KNOWN: tuple[str, ...] = (
     "LIQE", "CLIP-IQA", "CLIP-IQA+", "HyperIQA", "TReS", "MUSIQ", "DBCNN", "ARNIQA", "NIMA", "BRISQUE",
     "NIQE", "IL-NIQE", "PIQE", "MANIQA", "PaQ-2-PiQ", "DeQA", "DeQA-Score", "CPBD", "VMAF",
 )  # fmt: skip
-# Names that are English words too.
+# Names that are also English words.
 _ENGLISH = frozenset({"unique", "tres", "dists", "mad"})
 _CUE = r"(?=['\"]?\s+(?:metric|tool|measure|index|model|algorithm)\b)"
-_UNHEARD_OF = re.compile(
+_UNKNOWN_NAME = re.compile(
     r"\b(?i:us(?:e|ing)|with|by|run|apply|via)\s+(?:the\s+)?(?!IQA\b|NR\b|FR\b|AI\b|VLM\b|MOS\b)([A-Z][A-Z\d-]{2,})"
     + _CUE
 )
-# Only a word much like the name of a tool: "use SSMI", but not "use HDR".
-_PERHAPS_MISSPELT = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z][A-Z\d-]{2,})(?![\w+])")
-_AS_LIKE = 0.74  # a ratio of difflib: two letters of four exchanged are as like as that
-# A question about the tools themselves, or a report of what one measured, asks for no run.
+# Counts only if it is similar to the name of a known tool: "use SSMI", but not "use HDR".
+_MISSPELLED_NAME = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z][A-Z\d-]{2,})(?![\w+])")
+_SIMILARITY = 0.74  # minimum ratio of difflib; two swapped letters of four give 0.75
+# A question about the tools themselves, or a report of a tool's result, does not request a tool.
 _ABOUT_TOOLS = re.compile(
     r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited)\b|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
     re.I | re.S,
@@ -36,7 +36,7 @@ _ABOUT_TOOLS = re.compile(
 
 @dataclass(frozen=True)
 class Mention:
-    """A tool's name in a text, the characters ``[start, end)``; ``tool`` is the known one, or ``None``."""
+    """A tool's name in a text at ``[start, end)``; ``tool`` is the known tool's name, or ``None``."""
 
     text: str
     start: int
@@ -45,30 +45,30 @@ class Mention:
 
 
 def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
-    """Every name of a tool in the text, in order; where two overlap, the longer.
+    """Every name of a tool in the text, in order; of two that overlap, the longer.
 
-    Words that are also plain English ("contrast", "blur extent", "unique") are names only in front of "metric", "tool"
-    or the like, or written as no English word is: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``.
+    Names that are also English words ("contrast", "blur extent", "unique") count only in front of "metric", "tool" and
+    the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``.
     """
     names = sorted({*known, *WELL_KNOWN}, key=len, reverse=True)
     spelled = "|".join(r"[\s_-]*".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
     pattern = re.compile(rf"(?<![\w-])(?:{spelled})(?![\w+])", re.I)
     found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in pattern.finditer(query) if _is_meant(m)]
     taken = {mention.start for mention in found}
-    unknown = [m for m in _UNHEARD_OF.finditer(query) if m.start(1) not in taken]
+    unknown = [m for m in _UNKNOWN_NAME.finditer(query) if m.start(1) not in taken]
     taken |= {m.start(1) for m in unknown}
     plain = [name.upper() for name in known]
     unknown += [
         m
-        for m in _PERHAPS_MISSPELT.finditer(query)
-        if m.start(1) not in taken and get_close_matches(m[1], plain, cutoff=_AS_LIKE)
+        for m in _MISSPELLED_NAME.finditer(query)
+        if m.start(1) not in taken and get_close_matches(m[1], plain, cutoff=_SIMILARITY)
     ]
     found += [Mention(m[1], *m.span(1), None) for m in unknown]
     return sorted(found, key=lambda mention: mention.start)
 
 
 def requested_tools(query: str, mentions: Collection[Mention], known: Collection[str]) -> list[str]:
-    """The known tools that the question wants run. Raises ToolError when it wants one that is not known."""
+    """The known tools that the question requests. Raises ToolError if it requests one that is not known."""
     if _ABOUT_TOOLS.search(query):
         return []
     for mention in mentions:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.language.answers import Answered, answer_from_evidence
+from agenticiqa.programs.offline.language.answers import answer_from_evidence
+from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.question import parse_options, question_part
 from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
@@ -53,7 +54,7 @@ def answered(case: Mapping[str, Any]) -> Answered:
         findings_of(found),
         evidence_of(case.get("regions", [])),
         case.get("level", 5 - max((severity for severity, _ in found.values()), default=0.0)),
-        compared=case.get("reference", False),
+        has_reference=case.get("reference", False),
     )
 
 
@@ -170,7 +171,7 @@ def test_an_answer_about_a_region_says_that_the_whole_image_was_measured() -> No
 def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Noise": ("BRISQUE", 2.6)}})
     found = findings_of({"Noise": (2.0, "Gaussian noise")})
-    result = answer_from_evidence("Is it noisy?", {}, found, evidence, 3.0, compared=False)
+    result = answer_from_evidence("Is it noisy?", {}, found, evidence, 3.0, has_reference=False)
     assert result.final_answer == "Yes, moderate Gaussian noise"
     for part in ("moderate", "It measures 2.00", "BRISQUE", "2.60"):
         assert part in result.reasoning
@@ -178,7 +179,7 @@ def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() 
 
 def test_a_tool_asked_for_by_name_is_answered_with_its_score() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("MS_SSIM", 4.21)}})
-    result = answer_from_evidence("What is the MS-SSIM?", {}, findings_of({}), evidence, 3.0, compared=True)
+    result = answer_from_evidence("What is the MS-SSIM?", {}, findings_of({}), evidence, 3.0, has_reference=True)
     assert result.final_answer.startswith("MS_SSIM 4.21")
 
 
@@ -199,7 +200,7 @@ def test_a_tie_names_the_options_that_fit_equally_well() -> None:
 def test_without_any_measurement_nothing_is_answered() -> None:
     for _, case in CASES:
         options = parse_options(case["query"])
-        result = answer_from_evidence(case["query"], options, {}, ExecutorOutput(), 3.0, compared=False)
+        result = answer_from_evidence(case["query"], options, {}, ExecutorOutput(), 3.0, has_reference=False)
         assert result.final_answer == UNABLE
 
 

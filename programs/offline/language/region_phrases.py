@@ -1,10 +1,10 @@
-"""Noun phrases: which regions of the picture a question names, read without a grammar, by lists of words."""
+"""Find the noun phrases that name regions of the image, by word lists instead of a grammar."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline.language import words
+from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.tokens import Token, tokenize
 
 _EXCLUSION = re.compile(
@@ -24,7 +24,7 @@ _OWN = frozenset({"a", "an", "my", "our", "his", "her", "their", "your"})
 
 @dataclass(frozen=True)
 class Phrase:
-    """The tokens ``[start, end)``; ``name`` is a region, or ``""`` for the whole picture, or ``None`` for neither."""
+    """The tokens ``[start, end)``; ``name`` is a region, ``""`` for the whole image, or ``None`` for neither."""
 
     start: int
     end: int
@@ -32,48 +32,48 @@ class Phrase:
     distortions: tuple[Token, ...] = ()
 
 
-def phrases(text: str, tokens: Sequence[Token]) -> list[Phrase]:
-    """The regions and the mentions of the whole picture in a text, in order."""
-    asides = [
+def region_phrases(text: str, tokens: Sequence[Token]) -> list[Phrase]:
+    """The phrases of a text that name a region or the whole image, in order."""
+    subordinate = [
         match.span() for match in _SUBORDINATE.finditer(text) if not any(t.distortion for t in tokenize(match[0]))
     ]
     found: list[Phrase] = []
     index = 0
     while index < len(tokens):
         phrase = _linked_phrase(tokens, index)
-        in_aside = any(start <= tokens[index].start < end for start, end in asides)
-        if phrase.name is not None and not in_aside and not _is_circumstance(tokens, index, phrase.end):
+        is_subordinate = any(start <= tokens[index].start < end for start, end in subordinate)
+        if phrase.name is not None and not is_subordinate and not _is_circumstance(tokens, index, phrase.end):
             found.append(phrase)
         index = max(phrase.end, index + 1)
     return found
 
 
-def excluded(text: str, tokens: Sequence[Token]) -> set[int]:
-    """The indices of the tokens that the question sets aside: "apart from the noise", "ignoring the sky"."""
-    out: set[int] = set()
+def excluded_tokens(text: str, tokens: Sequence[Token]) -> set[int]:
+    """The indices of the tokens that the question excludes: "apart from the noise", "ignoring the sky"."""
+    excluded: set[int] = set()
     for cue in _EXCLUSION.finditer(text):
         index = next((i for i, token in enumerate(tokens) if token.start >= cue.end()), len(tokens))
         while index < len(tokens):
             end = max(_linked_phrase(tokens, index).end, index + 1)
-            out.update(range(index, end))
+            excluded.update(range(index, end))
             again = end + 1 < len(tokens) and tokens[end].lower in ("and", "or")
-            if not (again and (tokens[end + 1].distortion or tokens[end + 1].lower in words.DETERMINERS)):
+            if not (again and (tokens[end + 1].distortion or tokens[end + 1].lower in word_lists.DETERMINERS)):
                 break
-            out.add(end)
+            excluded.add(end)
             index = end + 1
-    return out
+    return excluded
 
 
 def _linked_phrase(tokens: Sequence[Token], index: int) -> Phrase:
-    """The phrase at ``index`` with what is linked to it: "the face of the man" is one region."""
+    """The phrase at ``index`` with phrases linked to it: "the face of the man" is one region."""
     phrase = _phrase(tokens, index)
     while phrase.name is not None and phrase.end + 1 < len(tokens):
         link = tokens[phrase.end]
-        if link.distortion or link.lower not in words.LINKS:
+        if link.distortion or link.lower not in word_lists.LINKS:
             break
         linked = _phrase(tokens, phrase.end + 1)
         if phrase.name and linked.name:
-            article = tokens[linked.start].text + " " if tokens[linked.start].lower in words.DETERMINERS else ""
+            article = tokens[linked.start].text + " " if tokens[linked.start].lower in word_lists.DETERMINERS else ""
             name = f"{phrase.name} {link.text} {article}{linked.name}"
             phrase = Phrase(phrase.start, linked.end, name, phrase.distortions + linked.distortions)
         elif phrase.name == "" and linked.name and link.lower == "of":
@@ -84,8 +84,8 @@ def _linked_phrase(tokens: Sequence[Token], index: int) -> Phrase:
 
 
 def _phrase(tokens: Sequence[Token], start: int) -> Phrase:
-    """The noun phrase that starts exactly here; one without a name when none does."""
-    determined = not tokens[start].distortion and tokens[start].lower in words.DETERMINERS
+    """The noun phrase that starts at this token; one without a name if none does."""
+    determined = not tokens[start].distortion and tokens[start].lower in word_lists.DETERMINERS
     name: list[Token] = []
     within: list[Token] = []
     end = start + determined
@@ -99,7 +99,7 @@ def _phrase(tokens: Sequence[Token], start: int) -> Phrase:
         elif not (determined and not name and token.is_degree):
             if has_noun and token.ends_name:
                 break
-            if not token.is_name_like and (has_noun or token.lower not in words.MODIFIERS):
+            if not token.is_name_like and (has_noun or token.lower not in word_lists.MODIFIERS):
                 break
             name.append(token)
         end += 1
@@ -112,21 +112,21 @@ def _phrase(tokens: Sequence[Token], start: int) -> Phrase:
 
 
 def _is_place(tokens: Sequence[Token], start: int, end: int) -> bool:
-    """Whether ``[start, end)`` is a place by itself: "on the right", "the top is"; but not "the right exposure"."""
-    if end != start + 2 or tokens[end - 1].lower not in words.PLACES:
+    """Whether ``[start, end)`` is a place: "on the right", "the top is"; but not "the right exposure"."""
+    if end != start + 2 or tokens[end - 1].lower not in word_lists.PLACES:
         return False
-    said = bool(tokens[end].distortion) or tokens[end].ends_name
+    has_predicate = bool(tokens[end].distortion) or tokens[end].ends_name
     if start and tokens[start - 1].lower in ("on", "at", "to", "from", "in"):
-        return said
+        return has_predicate
     before_noun = end + 1 < len(tokens) and tokens[end + 1].is_name_like
-    return said and tokens[end - 1].lower != "right" and not before_noun
+    return has_predicate and tokens[end - 1].lower != "right" and not before_noun
 
 
 def _stands_alone(name: Sequence[Token], after: str) -> bool:
     """Whether a phrase names a region without an article: "sky", "Anna's face", "are penguins"."""
-    of_things = all(not token.is_noun or token.lower in words.THINGS for token in name)
+    of_things = all(not token.is_noun or token.lower in word_lists.THINGS for token in name)
     return (
-        (of_things and name[-1].lower in words.THINGS)
+        (of_things and name[-1].lower in word_lists.THINGS)
         or name[0].is_possessive
         or (after in ("are", "were") and name[-1].text.endswith("s"))
     )
@@ -134,24 +134,24 @@ def _stands_alone(name: Sequence[Token], after: str) -> bool:
 
 def _region(name: Sequence[Token], faulted: bool) -> str | None:
     core = list(name)
-    while core and core[-1].lower in words.ABSTRACT:
-        if " ".join(token.lower for token in core[-2:]) in words.COMPOUNDS:
+    while core and core[-1].lower in word_lists.ABSTRACT:
+        if " ".join(token.lower for token in core[-2:]) in word_lists.COMPOUNDS:
             break
         core.pop()
     stripped = len(core) < len(name)
-    while len(core) > 1 and core[0].lower in words.WHOLE:
+    while len(core) > 1 and core[0].lower in word_lists.WHOLE:
         core.pop(0)
     if not core:
         return None
     last = core[-1]
-    if last.lower in words.WHOLE:
+    if last.lower in word_lists.WHOLE:
         return ""
-    if last.lower in words.GENERIC:
-        named = any(token.tells_apart for token in core[:-1])
-    elif stripped:  # "a dramatic mood" has no thing in it, "the sky quality" and "the car's quality" have
-        named = last.is_possessive or last.lower in words.THINGS
+    if last.lower in word_lists.GENERIC:
+        named = any(token.distinguishes for token in core[:-1])
+    elif stripped:  # "a dramatic mood" names no thing, "the sky quality" and "the car's quality" do
+        named = last.is_possessive or last.lower in word_lists.THINGS
     else:
-        named = any(token.is_noun for token in core) or (last.lower in words.PLACES and not faulted)
+        named = any(token.is_noun for token in core) or (last.lower in word_lists.PLACES and not faulted)
     if not named:
         return None
     parts = [token.text for token in core]
@@ -162,17 +162,17 @@ def _region(name: Sequence[Token], faulted: bool) -> str | None:
 
 
 def _is_circumstance(tokens: Sequence[Token], index: int, end: int) -> bool:
-    """Whether the phrase tells who talks, or for what, with what or where the picture was taken, not what is in it."""
+    """Whether the phrase is about the speaker, or the purpose, equipment or place of the photo, not its content."""
     after = tokens[end].lower if end < len(tokens) else ""
     before = tokens[index - 1].lower if index else ""
     earlier = tokens[index - 2].lower if index > 1 else ""
     own = tokens[index].lower in _OWN
     return (
-        after in words.SPEECH
+        after in word_lists.SPEECH
         or tokens[index].lower == "your"
         or (before == "for" and (own or earlier in _ADEQUATE))
         or (before == "with" and own)
         or (before == "as" and own)
         or before in ("using", "by", "via")
-        or (before in words.PREPOSITIONS and earlier in ("taken", "shot", "captured", "photographed", "took"))
+        or (before in word_lists.PREPOSITIONS and earlier in ("taken", "shot", "captured", "photographed", "took"))
     )

@@ -1,4 +1,13 @@
-"""The words that the rules of the offline planner know, one list for each purpose."""
+"""The words that the offline rules know, one list per purpose; ``signatures.lexicon`` has those for distortions.
+
+First the lists for planning (regions, subject of the question), then those for answering (degrees, levels, fillers).
+"""
+
+from typing import Literal
+
+from agenticiqa.signatures.vocabulary import SEVERITIES, SEVERITY_WORDS
+
+Comparison = Literal["better", "worse", "same", "more", "less"]
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -11,7 +20,7 @@ DETERMINERS = word_set(
     the a an this that these those my your his her its our their any each every some both no another
     """
 )
-# Nouns that mean the whole picture, or somebody or something that stands outside of it.
+# Nouns for the whole image, or for somebody or something outside of it.
 WHOLE = word_set(
     """
     image images photo photos photograph photographs photography picture pictures pic pics scene shot shots
@@ -20,7 +29,7 @@ WHOLE = word_set(
     slides negative thumbnail selfie portrait artwork render panorama still source baseline wallpaper
     """
 )
-# Nouns that name a property, an amount, a judgement or a cause: never a region, though something may have them.
+# Nouns for a property, an amount, a judgment or a cause: never a region.
 ABSTRACT = word_set(
     """
     quality resolution level levels amount amounts degree type types kind kinds sort issue issues problem
@@ -42,7 +51,7 @@ ABSTRACT = word_set(
     codec software app sensor scanner printer letter
     """
 )
-# Nouns that name a region only with something before them: "dark area", "left side".
+# Nouns that name a region only with a modifier: "dark area", "left side".
 GENERIC = word_set(
     """
     area areas region regions part parts object objects element elements spot spots side sides edge edges half
@@ -51,7 +60,7 @@ GENERIC = word_set(
 )
 # Compounds whose last word alone would be abstract.
 COMPOUNDS = frozenset({"traffic light", "traffic lights", "street light", "street lights", "neon light", "milky way"})
-# What may stand before the noun of a region without being one.
+# Words before the noun of a region that are not nouns themselves.
 MODIFIERS = word_set(
     """
     left right upper lower top bottom middle center centre central front rear back main primary secondary major
@@ -61,18 +70,18 @@ MODIFIERS = word_set(
     certain final visual perceptual technical distorted degraded pristine high low good bad poor shallow
     """
 )
-# Places in the picture, which name a region by themselves ("on the left").
+# Places in the image, which are regions by themselves ("on the left").
 PLACES = word_set("left right top bottom middle center centre back front")
-# Left out of a region's name: "the most blurry part".
+# Degrees, left out of a region's name: "the most blurry part".
 DEGREES = word_set("very most least so too only quite rather really many few all")
-# Verbs of those who talk about the picture: "my boss says ...".
+# Verbs whose subject is a person who talks about the image: "my boss says ...".
 SPEECH = word_set(
     """
     say says said think thinks thought claim claims claimed told tells complain complains complained want wants
     asked wanted
     """
 )
-# Adjectives that say something about a region and so end its name: "is the dog happy".
+# Predicates of a region, which end its name: "is the dog happy".
 PREDICATES = word_set(
     """
     good bad fine ok okay poor great nice natural unnatural real realistic smooth clean dirty soft harsh strong
@@ -130,7 +139,7 @@ FUNCTION_WORDS = (
         """
     )
 )
-# Nouns with the endings of participles, adverbs and adjectives.
+# Nouns that end like participles, superlatives, adverbs and adjectives.
 ING_NOUNS = word_set(
     """
     building buildings ceiling wing wings painting paintings clothing railing ring rings king string strings
@@ -140,7 +149,7 @@ ED_NOUNS = word_set("bed beds shed sled seed weed bread thread seaweed")
 EST_NOUNS = word_set("forest chest guest guests nest crest vest west harvest interest test contest quest rest")
 LY_NOUNS = word_set("butterfly family lily fly belly jelly bully ally")
 ABLE_NOUNS = word_set("table cable vegetable stable fable dish fish goldfish radish brush bush")
-# Common things that are regions also without an article: "noise in sky", "are trees blurry".
+# Common things, which are regions even without an article: "noise in sky", "are trees blurry".
 THINGS = word_set(
     """
     people person persons man men woman women child children kid kids boy boys girl girls baby face faces skin
@@ -154,7 +163,7 @@ THINGS = word_set(
     """
 )
 
-# A question with one of these is about more than how well the picture is rendered ...
+# Patterns. A question with one of these is about more than technical quality ...
 AESTHETIC = (
     r"emotion\w*|mood\w*|feel\w*|atmospher\w*|beaut\w*|pretty|aesthetic\w*|attractive\w*|appeal\w*|artistic\w*"
     r"|style\w*|stylish|genre|compos\w*|symmetr\w*|rule of thirds|perspective|framing|emphasi\w*|story|stories"
@@ -162,16 +171,97 @@ AESTHETIC = (
     r"|elegan\w*|cute|romantic|nostalgi\w*|calm\w*|dramatic|lively|fresh\w*|harmon\w*|pleasing|cozy|cosy|funny"
     r"|vibe\w*|how many|who|doing|what (?:kind|type|breed|species|brand|make) of"
 )
-# ... unless it asks for the rendering in so many words.
+# ... unless it also has one of these, which name technical quality explicitly.
 TECHNICAL = (
     r"quality|distort\w*|degrad\w*|defect\w*|flaw\w*|resolution|low-res|artifact\w*|artefact\w*|fidelity"
     r"|ghosting|vignett\w*|flare|watermark\w*|legib\w*|illegible|readab\w*|unreadable|be read"
     r"|(?:to|can|cannot) read|make out|discern\w*|recogni[sz]able|visibility|preserv\w*|over-?processed|hdr|iqa"
 )
-# Words of judgement: enough where nothing says that something else is judged.
-JUDGEMENT = (
+# Words of judgment: a question with one is about quality if it has no aesthetic word.
+JUDGMENT = (
     r"rat(?:e|es|ed|ing|ings)|scor(?:e|es|ed|ing)|assess\w*|evaluat\w*|grade[ds]?|judg\w*|good|bad|poor|better"
     r"|best|worse|worst|wrong|issues?|problems?|improve\w*|usable|acceptable|natural|unnatural|realistic|great"
     r"|terrible|awful|excellent|perceptual|thoughts|opinion|how'?s (?:it|this)|how is (?:it|this)\b"
     r"|how does (?:it|this) look|looks? ok\w*|hold up|print\w*|ok|okay|suitable|affected"
 )
+
+# Severities 0..4: the words of the vocabulary and these.
+DEGREE_WORDS: dict[str, float] = {
+    word: float(index) for index, severity in enumerate(SEVERITIES) for word in SEVERITY_WORDS[severity] if word != "no"
+} | {
+    phrase: degree
+    for degree, phrases in {
+        0.0: "barely, hardly, hardly any, barely noticeable, unnoticeable",
+        0.5: "very slight, very slightly, very little, very mild, very low, very weak",
+        1.0: "a bit, a little bit, bit, faint, faintly, slightly visible, slightly noticeable",
+        2.0: "obvious, obviously, apparent, evident, perceptible, mid",
+        3.0: "highly, intense, pronounced, excessive, excessively, much, very much, a lot, a lot of, lots of, "
+        "clearly visible",
+        4.0: "very high, very serious, totally, entirely, fully",
+    }.items()
+    for phrase in phrases.split(", ")
+}
+# Quality levels 1..5.
+LEVEL_WORDS: dict[str, float] = {
+    word: level
+    for level, words in {
+        5.0: "excellent, perfect, perfectly, superb, outstanding, exceptional, great, very good, very high, very rich",
+        4.0: "good, well, fine, nice, high, strong, rich, satisfactory, sufficient, sufficiently, proper, properly, "
+        "correct, correctly, right, accurate, natural, realistic, balanced, well balanced, appropriate, suitable, "
+        "adequate, adequately, enough",
+        3.0: "fair, average, medium, moderate, mediocre, normal, ordinary, okay, ok, acceptable, decent, so so, "
+        "just right, neutral, mid, standard",
+        2.0: "poor, poorly, bad, badly, low, weak, inferior, insufficient, insufficiently, inadequate, off, "
+        "unnatural, unrealistic, inaccurate, incorrect, improper, unbalanced",
+        1.0: "terrible, awful, horrible, unacceptable, unusable, very poor, very low, very bad, extremely poor, "
+        "extremely bad, extremely low",
+    }.items()
+    for word in words.split(", ")
+}
+COMPARISONS: dict[str, Comparison] = {
+    "better": "better", "improved": "better", "superior": "better", "enhanced": "better",
+    "worse": "worse", "inferior": "worse", "worsened": "worse",
+    "same": "same", "identical": "same", "equal": "same", "as good as": "same", "no difference": "same",
+    "unchanged": "same", "similar": "same", "no change": "same",
+    "more": "more", "higher": "more", "stronger": "more", "increased": "more",
+    "decreased": "less", "less": "less", "fewer": "less", "lower": "less", "weaker": "less", "reduced": "less",
+}  # fmt: skip
+
+# Levels that can rate the whole image; the others rate only their noun ("natural colors").
+RATING_WORDS = (
+    "excellent, perfect, superb, outstanding, exceptional, great, good, very good, fine, nice, fair, average, "
+    "mediocre, okay, ok, acceptable, decent, so so, poor, very poor, bad, very bad, inferior, terrible, awful, "
+    "horrible, unacceptable, unusable"
+)
+# Words that do not change a claim.
+FILLERS = word_set(
+    """
+    a an the this that these those there here it it's its is are was were be been being am do does did has have
+    had can could would will should you i we me my your us our to of in on at for with by from as so than too
+    just quite rather really very fairly pretty relatively please tell say see seen find found spot detect
+    observe notice around how's what's look looks looking appear appears appearing seem seems seemed show shows
+    showed shown contain contains exhibit exhibits display displays suffer suffers suffering affected present
+    include includes including having get got consider considered describe described describes call called rate
+    rated how what which whether if yes all isn't aren't doesn't don't wasn't hasn't image images image's photo
+    photos photograph photographs picture pictures pic shot frame snapshot screenshot whole entire overall
+    general generally visual visually perceptual technical level levels amount degree extent strength severity
+    severely effect effects kind kinds type types sort any some both either visible only mainly one ones edge
+    edges condition terms term following given distorted opinion still also clearly visibly reference original
+    answer option options best word choose select statement and or visibility presence preserved retained
+    rendered reproduced anything something sensor digital film
+    """
+)
+# Words in a question about distortions that do not change what it asks.
+OPTION_FILLERS = word_set(
+    """
+    above below most main mainly major primary primarily dominant worst severe serious apparent noticeable
+    obvious prominent significant severest strongest greatest biggest largest important reason cause causes
+    caused causing makes make responsible related exist exists existing occur occurs occurring evident suffers
+    appears affect affects affecting impact impacts influences degrades reduces lowers shot taken particular
+    detected describe choices factor factors aspect aspects first thing things level among between observed
+    identified visible perceived attribute attributes property properties characterizes characterized hurts hurt
+    harms spoils ruins else adjective phrase fit fits applies matches matching rating score
+    """
+)
+# Words in open questions that do not change what they ask.
+OPEN_QUESTION_FILLERS = ("like", "describe", "state", "copy", "assess", "evaluate", "explain", "detail")

@@ -1,4 +1,4 @@
-"""Options that name distortions: the one whose measurement is the worst wins."""
+"""Options that name distortions: choose the one with the worst measurement."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agenticiqa.programs.offline.findings import severity_word
-from agenticiqa.programs.offline.language.claims import cannot_tell, meant
-from agenticiqa.programs.offline.language.measured import OBJECTIONABLE, VISIBLE, Measured, Verdict
-from agenticiqa.programs.offline.language.reading import Reading, read
-from agenticiqa.programs.offline.language.scales import TIE
+from agenticiqa.programs.offline.language.clauses import Clause, claimed_meaning, parse_clause
+from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.verdicts import TIE, Verdict, cannot_tell
 from agenticiqa.signatures.lexicon import DETECTABLE, Meaning
 
 _ABSENT = re.compile(
@@ -27,14 +26,16 @@ _Rest = Literal["", "none", "none of these", "all", "other"]
 
 @dataclass(frozen=True)
 class _Offer:
-    """What an option names: faults, or ``rest``: what is left of the other options."""
+    """What an option names: faults, or, as ``rest``, a set defined by the other options."""
 
     faults: tuple[Meaning, ...] = ()
     rest: _Rest = ""
 
 
-def name(asked: Reading, options: Mapping[str, str], measured: Measured, known: Collection[str] = ()) -> Verdict | None:
-    """The option that names the worst distortion measured, or ``None`` when the options do not name distortions."""
+def choose_distortion(
+    asked: Clause, options: Mapping[str, str], measured: MeasuredImage, known: Collection[str] = ()
+) -> Verdict | None:
+    """The option that names the worst distortion measured, or ``None`` if the options do not name distortions."""
     offers = {letter: _offer(text, known) for letter, text in options.items()}
     if any(offer is None for offer in offers.values()):
         return None
@@ -48,12 +49,12 @@ def name(asked: Reading, options: Mapping[str, str], measured: Measured, known: 
     every = list(dict.fromkeys(fault for faults in named.values() for fault in faults))
     unmeasured = any(fault.subject == "unmeasured" for fault in every)
     severities = {fault: severity for fault in every if (severity := _severity(fault, every, measured)) is not None}
-    best = max(severities.values(), default=0.0)
+    highest = max(severities.values(), default=0.0)
     several = any(len(faults) > 1 for faults in named.values()) or "all" in rests.values()
     absent = bool(_ABSENT.search(asked.text))
     for fault in every:
-        bound = measured.severity(replace(fault, kind=""))  # of its whole category, so that it is not worse than that
-        if fault not in severities and bound is not None and (several or absent or bound > best - TIE):
+        bound = measured.severity(replace(fault, kind=""))  # the upper bound: the severity of its whole category
+        if fault not in severities and bound is not None and (several or absent or bound > highest - TIE):
             return cannot_tell(fault, measured)
     if not severities:
         return Verdict(None, "None of the distortions offered is one that is measured.")
@@ -64,15 +65,15 @@ def name(asked: Reading, options: Mapping[str, str], measured: Measured, known: 
     return _worst(named, rests, severities, measured, unmeasured)
 
 
-def _severity(fault: Meaning, offered: Sequence[Meaning], measured: Measured) -> float | None:
-    """As ``Measured.severity``; but of kinds offered together the measured one is the worst, the others then count 0.
+def _severity(fault: Meaning, offered: Sequence[Meaning], measured: MeasuredImage) -> float | None:
+    """As ``MeasuredImage.severity``, but if one of several kinds offered was measured, the others have severity 0.
 
-    Where the measurement leaves the kind open, the only fault offered of a category stands for all of it.
+    If the kind of the finding is unknown, the only fault offered of a category stands for the whole category.
     """
     severity = measured.severity(fault)
     if severity is not None or len(fault.categories) != 1 or fault.categories[0] not in measured.findings:
         return severity
-    kind = measured.kind(fault.categories[0])
+    kind = measured.kind_of(fault.categories[0])
     rivals = [other for other in offered if other.categories == fault.categories and other != fault]
     if not kind:
         return None if rivals else measured.severity(replace(fault, kind=""))
@@ -90,9 +91,9 @@ def _offer(text: str, known: Collection[str]) -> _Offer | None:
     for part in _JOINED.split(plain):
         if not part or part.lower() in ("both", "either"):
             continue
-        reading = read(part.removeprefix("both ").removeprefix("Both "), known)
-        fault = _fault(reading)
-        if reading.unread or fault is None:
+        clause = parse_clause(part.removeprefix("both ").removeprefix("Both "), known)
+        fault = _fault(clause)
+        if clause.unknown_words or fault is None:
             return None
         faults += [fault]
     if any(fault.sense == "virtue" or fault.subject == "any" for fault in faults):
@@ -101,15 +102,15 @@ def _offer(text: str, known: Collection[str]) -> _Offer | None:
     return _Offer(faults=tuple(dict.fromkeys(faults))) if faults else None
 
 
-def _fault(reading: Reading) -> Meaning | None:
-    """The distortion that a part of an option names; a virtue where it denies one."""
-    meaning = meant(reading) or next(iter(reading.meanings), None)
-    if meaning is None or meaning.subject == "quality" or reading.comparison:
+def _fault(clause: Clause) -> Meaning | None:
+    """The distortion that a part of an option names; a virtue if it negates one."""
+    meaning = claimed_meaning(clause) or next(iter(clause.meanings), None)
+    if meaning is None or meaning.subject == "quality" or clause.comparison:
         return None
-    if reading.negated:
+    if clause.negated:
         return Meaning(meaning.subject, "virtue") if meaning.sense == "fault" else None
     if meaning.sense in ("neutral", "more"):
-        sharpness = meaning.subject == "clarity" and reading.terms[0].text.lower() == "sharpness"
+        sharpness = meaning.subject == "clarity" and clause.terms[0].text.lower() == "sharpness"
         return Meaning("Sharpness" if sharpness else meaning.subject, "fault", meaning.kind)
     return meaning
 
@@ -118,7 +119,7 @@ def _worst(
     named: Mapping[str, Sequence[Meaning]],
     rests: Mapping[str, _Rest],
     severities: Mapping[Meaning, float],
-    measured: Measured,
+    measured: MeasuredImage,
     some_unmeasured: bool,
 ) -> Verdict:
     ranked = sorted(
@@ -130,7 +131,7 @@ def _worst(
     about = list(named[letter][0].categories)
     other = [key for key, rest in rests.items() if rest == "other"]
     if other and elsewhere >= VISIBLE and elsewhere > best + TIE:
-        return Verdict(other[0], "The worst distortion measured is none of those offered.", measured.seen[:1])
+        return Verdict(other[0], "The worst distortion measured is none of those offered.", measured.visible[:1])
     if best < VISIBLE:
         return _nothing(rests, measured, some_unmeasured)
     if len(ranked) > 1 and best - ranked[1][0] < TIE:
@@ -141,25 +142,25 @@ def _worst(
     return Verdict(letter, f"Of the distortions offered, {letter} has the worst measurement.", about)
 
 
-def _nothing(rests: Mapping[str, _Rest], measured: Measured, some_unmeasured: bool) -> Verdict:
+def _nothing(rests: Mapping[str, _Rest], measured: MeasuredImage, some_unmeasured: bool) -> Verdict:
     fitting = [
         letter
         for letter, rest in rests.items()
-        if rest == "none of these" or (rest == "none" and measured.worst < VISIBLE)
+        if rest == "none of these" or (rest == "none" and measured.worst_severity < VISIBLE)
     ]
     if len(fitting) != 1 or some_unmeasured:
-        return Verdict(None, "None of the distortions offered is visible in the measurements.", measured.seen[:1])
-    return Verdict(fitting[0], "None of the distortions offered is visible in the measurements.", measured.seen[:1])
+        return Verdict(None, "None of the distortions offered is visible in the measurements.", measured.visible[:1])
+    return Verdict(fitting[0], "None of the distortions offered is visible in the measurements.", measured.visible[:1])
 
 
 def _together(
     named: Mapping[str, Sequence[Meaning]],
     rests: Mapping[str, _Rest],
     severities: Mapping[Meaning, float],
-    measured: Measured,
+    measured: MeasuredImage,
     some_unmeasured: bool,
 ) -> Verdict:
-    """Where an option names several distortions, the one that names exactly those that are there."""
+    """If an option names several distortions: the option that names exactly those that were measured."""
     if some_unmeasured:
         return Verdict(None, "Not all of the distortions offered are measured.")
     present: set[Meaning] = set()

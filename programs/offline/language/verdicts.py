@@ -1,0 +1,63 @@
+"""What a rule concludes from the measurements: an answer, or ``None`` and the reason why there is none."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.signatures.lexicon import Meaning
+from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+YES, NO = "Yes", "No"
+TIE = 0.05
+"""Two options whose distances differ by less than this are equally near: the measurements are not more precise."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An answer that follows from the measurements, or ``None``, with the reason in one sentence.
+
+    ``categories`` are those that the verdict is based on. ``needed`` is what would help if there is no answer.
+    """
+
+    answer: str | None
+    reason: str
+    categories: Sequence[DetectableDistortion] = ()
+    needed: str = "a vision-language model (--backend)"
+
+
+def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> Verdict:
+    """The verdict if the severity of ``meaning`` is not known from the measurements."""
+    worst = measured.worst_of(meaning.categories)
+    if worst is None:
+        return Verdict(None, f"{' and '.join(meaning.categories) or 'This'} was not measured.")
+    return Verdict(
+        None, f"The measurements show {measured.describe(worst)} and cannot tell {meaning.kind} apart.", [worst]
+    )
+
+
+def not_understood(words: Sequence[str]) -> Verdict:
+    """The verdict for a question with words that no word list has, or, without such words, with no definite claim."""
+    if not words:
+        return Verdict(None, "The question names no single thing that is measured.")
+    return Verdict(None, f"Measurements do not tell what is asked with {quoted(words)}.")
+
+
+def not_measured(terms: Sequence[str]) -> Verdict:
+    """The verdict for distortions that no tool measures."""
+    return Verdict(None, f"No tool here measures {quoted(terms)}.")
+
+
+def quoted(words: Sequence[str]) -> str:
+    """The words in quotation marks, each once: ``'car', 'red'``."""
+    return ", ".join(f"'{word}'" for word in dict.fromkeys(words))
+
+
+def nearest(
+    places: Mapping[str, float | None], position: float, categories: Sequence[DetectableDistortion], what: str
+) -> Verdict:
+    """The letter whose place is nearest to ``position``; no answer if two are equally near."""
+    ranked = sorted((abs(place - position), letter) for letter, place in places.items() if place is not None)
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else (float("inf"), "")
+    if second[0] - first[0] < TIE:
+        return Verdict(None, f"Options {first[1]} and {second[1]} fit the measured {what} equally well.", categories)
+    return Verdict(first[1], f"Of what is offered, {first[1]} is the nearest to the measured {what}.", categories)
