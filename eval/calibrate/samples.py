@@ -21,6 +21,7 @@ from agenticiqa.programs.images import LoadedImage, load, load_pair
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
+from agenticiqa.programs.tools.tool import raw_value
 from agenticiqa.signatures.types import OVERALL
 
 MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
@@ -148,19 +149,12 @@ def measure(
                 row = (tool.name, marks[tool.name], digest(sample.image), reference, sample.kind, sample.level)
                 if row not in known:
                     pixels = pixels or _pixels(sample, loaded)
-                    known[row] = _measured(tool, *pixels)
+                    known[row] = raw_value(tool, *pixels)
                     kept.append({**dict(zip(keys, row, strict=True)), "raw": known[row]})
                 values[tool.name] = known[row]
             except AgenticIQAError as error:
                 failures[tool.name] = str(error)
         yield sample, values, failures
-
-
-def _measured(tool: Tool, *pixels: np.ndarray) -> float:
-    raw = float(tool.measure(*pixels))
-    if not np.isfinite(raw):
-        raise ToolError(f"{tool.name} gave {raw}, which is no measurement")
-    return raw
 
 
 def _pixels(sample: Sample, loaded: Callable[[Path], LoadedImage]) -> list[np.ndarray]:
@@ -173,7 +167,7 @@ def _pixels(sample: Sample, loaded: Callable[[Path], LoadedImage]) -> list[np.nd
 def _value_on_test_image(tool: Tool) -> float:
     """What a tool measures on a fixed image: where it changed, the tool did, and its kept values are measured anew."""
     pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8).repeat(8, axis=0).repeat(8, axis=1)
-    return _measured(tool, *([distort(pixels, "jpeg", 3), pixels] if tool.kind == "FR" else [pixels]))
+    return raw_value(tool, *([distort(pixels, "jpeg", 3), pixels] if tool.kind == "FR" else [pixels]))
 
 
 def _follows(tool: Tool, raw: Mapping[Sample, float], kind: str) -> bool:

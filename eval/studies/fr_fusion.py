@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 from agenticiqa.eval.bootstrap import difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.datasets import MOS_RANGE_HELP, LabeledImage, MosScale, folds_by_content, mos_scale, read_labels
 from agenticiqa.eval.metrics import krcc, srcc
-from agenticiqa.eval.studies.raw_values import raw_value
+from agenticiqa.eval.studies.raw_values import raw_of
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, Member, full_reference_quality
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         scale = mos_scale([item.mos for item in items], args.mos_range)
         if any(item.reference is None for item in items):
             raise UserError(f"the fusion compares with references, and {args.labels} has rows without one")
-        raws = {tool.name: [raw_value(tool, item) for item in items] for tool in TOOLS.values() if tool.kind == "FR"}
+        raws = {tool.name: [raw_of(tool, item) for item in items] for tool in TOOLS.values() if tool.kind == "FR"}
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2

@@ -49,7 +49,7 @@ from agenticiqa.eval.studies.fusion_fit import (
     gain,
 )
 from agenticiqa.eval.studies.level_maps import FIT_MAPS, from_logits, probabilities
-from agenticiqa.eval.studies.raw_values import raw_value
+from agenticiqa.eval.studies.raw_values import raw_of
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.tools import toolbox
 
@@ -243,7 +243,7 @@ def _tool_scores(name: str, items: Sequence[LabeledImage]) -> Numbers:
     tool = toolbox().get(name)
     if tool is None or tool.kind != "NR" or tool.calibration is None:
         raise UserError(f"there is no embedded no-reference tool {name!r} with a calibration")
-    return np.array([tool.calibration(raw_value(tool, item)) for item in items])
+    return np.array([tool.calibration(raw_of(tool, item)) for item in items])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.srcc_table import Agreement
+from agenticiqa.programs.tools.tool import raw_value
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS, Distortion
 
@@ -133,7 +134,7 @@ def _figures(tools: Sequence[Tool], values: Mapping[str, Sequence[tuple[float | 
 
 def _run(tool: Tool, pixels: RGB, reference: RGB) -> float | None:
     try:
-        return float(tool.measure(pixels, reference) if tool.kind == "FR" else tool.measure(pixels))
+        return raw_value(tool, pixels, reference)
     except ToolError:
         return None
 

@@ -138,6 +138,19 @@ def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
     return None
 
 
+def raw_value(tool: Tool, pixels: "RGB", reference: "RGB | None" = None) -> float:
+    """A tool's value on its own scale for pixels, uint8 (H, W, 3), and those of the reference if it is full-reference.
+
+    Raises ToolError where the tool does not apply, without a reference that it needs, and for a value that is not
+    finite.
+    """
+    if tool.kind == "NR":
+        return _finite(tool, tool.measure(pixels))
+    if reference is None:
+        raise ToolError(f"{tool.name} compares with a reference, and none was given")
+    return _finite(tool, tool.measure(pixels, reference))
+
+
 def run_tool(
     tool: Tool, image: "LoadedImage", reference: "LoadedImage | None", *, region: str, distortion: str
 ) -> "ToolCall":
@@ -160,9 +173,10 @@ def _measured(
     started = time.perf_counter()
     raw = calibrated = error = None
     try:
-        raw = _raw(tool, image, reference)
-        if not math.isfinite(raw):
-            raise ToolError(f"{tool.name} gave {raw}, which is no measurement")
+        if isinstance(tool.measure, SharedMeasure):
+            raw = _finite(tool, tool.measure.of_loaded(image))
+        else:
+            raw = raw_value(tool, image.pixels, reference.pixels if reference else None)
         if tool.calibration is None:
             raise ToolError(f"{tool.name} has no calibration to 1..5 in this profile")
         calibrated = tool.calibration(raw)
@@ -177,14 +191,10 @@ def _measured(
     )
 
 
-def _raw(tool: Tool, image: "LoadedImage", reference: "LoadedImage | None") -> float:
-    if tool.kind == "FR":
-        if reference is None:
-            raise ToolError(f"{tool.name} compares with a reference, and none was given")
-        return float(tool.measure(image.pixels, reference.pixels))
-    if isinstance(tool.measure, SharedMeasure):
-        return float(tool.measure.of_loaded(image))
-    return float(tool.measure(image.pixels))
+def _finite(tool: Tool, raw: float) -> float:
+    if not math.isfinite(raw):
+        raise ToolError(f"{tool.name} gave {raw}, which is no measurement")
+    return float(raw)
 
 
 def _plain(name: str) -> str:
