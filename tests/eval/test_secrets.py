@@ -15,8 +15,8 @@ from agenticiqa.configs import load_config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
-from support.fake_server import Reply, Script, Server, bad_json, by_stage, fake_server, in_turn
-from support.loopback import error_reply
+from support.fake_server import Script, Server, bad_json, by_stage, fake_server, in_turn
+from support.loopback import Reply, error_reply
 
 MakeLabels = Callable[..., Path]
 

@@ -23,8 +23,6 @@ from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.fake_server import (
-    Body,
-    Reply,
     Server,
     bad_json,
     by_stage,
@@ -56,16 +54,9 @@ from support.judging import (
     program_for,
     select,
 )
-from support.ladders import blur, scene
+from support.ladders import scene
+from support.loopback import Body, Reply
 from support.nodes import all_asking
-
-
-@pytest.fixture(scope="module")
-def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A blurred scene as a JPEG."""
-    path = tmp_path_factory.mktemp("images") / "photo.jpg"
-    Image.fromarray(blur(3, scene())).save(path, quality=93)
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from agenticiqa.signatures.planner import Plan, PlanAnswer, plan_signature
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS, SEVERITIES
-from support.fake_server import Body, fake_server
+from support.fake_server import fake_server
+from support.loopback import Body
 
 SIGNATURES: dict[str, type[dspy.Signature]] = {
     "plan": Plan,

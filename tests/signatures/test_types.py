@@ -21,17 +21,9 @@ from agenticiqa.signatures.types import (
     ToolCall,
 )
 from agenticiqa.signatures.vocabulary import DISTORTIONS, SEVERITIES
+from support.documents import PLAN
 
 NO_FLAGS = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), False)
-PLAN: dict[str, Any] = {
-    "query_type": "IQA",
-    "query_scope": ["vehicle"],
-    "distortion_source": "Explicit",
-    "distortions": {"vehicle": ["Blurs"]},
-    "reference_mode": "No-Reference",
-    "required_tool": None,
-    "plan": {**NO_FLAGS, "distortion_analysis": True},
-}
 ROW = {"type": "Blurs", "severity": "moderate", "explanation": "Edges appear soft."}
 
 names = st.text(min_size=1, max_size=12).filter(lambda text: bool(text.strip()) and text.strip().lower() != "global")

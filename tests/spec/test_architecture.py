@@ -10,8 +10,9 @@ from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executo
 from agenticiqa.programs.stages.evidence import gaps
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
+from support.documents import ASSESSMENT, LOG_PROBS, PLAN
 from support.fake_server import field_of, stage_of
-from support.nodes import ASSESSMENT, LOG_PROBS, PLAN, RATE, evidence, plan, scripted, state
+from support.nodes import RATE, evidence, plan, scripted, state
 
 LEVELS = range(1, 6)
 

@@ -11,8 +11,9 @@ from agenticiqa.programs.graph import summarizer_node
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import QueryType, SummarizerOutput
+from support.documents import ANSWER, ASSESSMENT, LOG_PROBS
 from support.fake_server import field_of, images_of, stage_of, text_of
-from support.nodes import ANSWER, ASSESSMENT, LOG_PROBS, WHY, WORST, evidence, plan, scripted, sections, state
+from support.nodes import WHY, WORST, evidence, plan, scripted, sections, state
 
 SAID = {"assessment": ASSESSMENT, "answer": ANSWER}
 TOTAL = sum(math.exp(log) for log in LOG_PROBS.values())

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executor_node, planner_node, summarizer_node
 from agenticiqa.programs.stages.replan import remember
 from agenticiqa.signatures.types import SummarizerOutput
+from support.documents import ANSWER, ASSESSMENT, PLAN
 from support.fake_server import field_of
-from support.nodes import ANSWER, ASSESSMENT, PLAN, RATE, evidence, plan, scripted, state
+from support.nodes import RATE, evidence, plan, scripted, state
 
 SAID = {"assessment": ASSESSMENT, "answer": ANSWER}
 QA_EXAMPLE: dict[str, Any] = {

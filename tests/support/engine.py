@@ -9,7 +9,7 @@ import dspy
 from dspy import lm15
 
 from agenticiqa.programs.backends.connect import Backend
-from support.fake_server import Body, Reply
+from support.loopback import Body, Reply
 
 Said = str | Exception | Reply
 Answers = Sequence[Said] | Callable[[Body], Said]

@@ -6,8 +6,9 @@ from typing import Any
 import yaml
 
 from agenticiqa.configs import STAGES
-from support.fake_server import Answer, Body, bad_json, rate_limited
+from support.fake_server import Answer, bad_json, rate_limited
 from support.judging import ALL, ANSWER, ASSESSMENT, analyse, pairs, plan
+from support.loopback import Body
 
 DOUBT = "Severe blur is seen, but the tool scores are high: look at the blur again."
 

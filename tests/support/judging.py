@@ -6,7 +6,8 @@ from typing import Any
 
 from agenticiqa.configs import Config, PlannerConfig, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
-from support.fake_server import Answer, Body, Server, field_of
+from support.fake_server import Answer, Server, field_of
+from support.loopback import Body
 
 RATE = "Rate the perceptual quality of this image."
 ALL = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)

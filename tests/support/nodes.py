@@ -23,36 +23,14 @@ from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
 from support.engine import ScriptedEngine, scripted_backend
-from support.fake_server import Answer, Body, by_stage, field_of
+from support.fake_server import Answer, by_stage, field_of
+from support.loopback import Body
 
 Config = dict[str, Any]
 
 RATE = "Rate the perceptual quality of this image."
 WHY = "Why does this photo look soft?"
 WORST = "Which distortion is the worst?\nA) Noise\nB) Blur\nC) Compression"
-
-# The documents' examples of what a model says.
-LOG_PROBS = {"1": -3.2, "2": -0.5, "3": -0.1, "4": -2.1, "5": -4.5}
-PLAN: dict[str, Any] = {
-    "query_type": "IQA",
-    "query_scope": ["vehicle"],
-    "distortion_source": "Explicit",
-    "distortions": {"vehicle": ["Blurs"]},
-    "reference_mode": "No-Reference",
-    "required_tool": None,
-    "plan": {
-        "distortion_detection": False,
-        "distortion_analysis": True,
-        "tool_selection": False,
-        "tool_execution": False,
-    },
-}
-ASSESSMENT: dict[str, Any] = {
-    "quality_level": "Fair",
-    "quality_probs": LOG_PROBS,
-    "quality_reasoning": "The edges are soft, as the tool says.",
-}
-ANSWER: dict[str, Any] = {"final_answer": "B", "quality_reasoning": "The edges are soft."}
 
 
 def plan(

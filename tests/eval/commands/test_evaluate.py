@@ -14,7 +14,8 @@ import pytest
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
-from support.fake_server import Body, Reply, bad_key, by_stage, fake_server, server_error
+from support.fake_server import bad_key, by_stage, fake_server, server_error
+from support.loopback import Body, Reply
 
 MakeLabels = Callable[..., Path]
 ASSESSMENT = {

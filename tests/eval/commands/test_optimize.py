@@ -14,7 +14,8 @@ import pytest
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.programs.assess import AgenticIQA
-from support.fake_server import Reply, Server, bad_key, by_stage, fake_server, field_of, images_of, text_of
+from support.fake_server import Server, bad_key, by_stage, fake_server, field_of, images_of, text_of
+from support.loopback import Reply
 
 PHRASE = "weigh blockiness"
 TRUSTING = {"eta": 0.5, "model_error": 0.0}  # what the model says moves the score, more than by default

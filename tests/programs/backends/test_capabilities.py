@@ -24,7 +24,8 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.errors import BackendError
-from support.fake_server import Reply, able, bad_key, fake_server, server_error
+from support.fake_server import able, bad_key, fake_server, server_error
+from support.loopback import Reply
 
 ABLE = Capabilities(True, True, 20, "enforced", False, True, "test", "2026-11-22")
 SECRET = "hunter2-secret"

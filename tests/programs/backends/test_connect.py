@@ -15,7 +15,6 @@ from agenticiqa.programs.errors import BackendError, Unanswered
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from support.fake_server import (
-    Reply,
     Server,
     bad_json,
     bad_key,
@@ -30,6 +29,7 @@ from support.fake_server import (
     server_error,
     wrong_types,
 )
+from support.loopback import Reply
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
 STAND: dict[str, Any] = {"need_replan": False, "replan_reason": ""}

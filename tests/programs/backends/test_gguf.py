@@ -29,7 +29,8 @@ from agenticiqa.programs.backends.engine import AsyncEngine
 from agenticiqa.programs.backends.gguf import GgufEngine, bounded, chat_body, parsed
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.signatures import executor, planner, replan, summarizer
-from support.fake_server import Reply, Script, cut_connection, fake_server, hang, not_json_body
+from support.fake_server import Script, cut_connection, fake_server, hang, not_json_body
+from support.loopback import Reply
 
 PIXEL = b"\x89PNG of one pixel"
 

@@ -22,7 +22,8 @@ from agenticiqa.programs.backends.probe import (
     small_png,
 )
 from agenticiqa.programs.errors import BackendError
-from support.fake_server import Body, Reply, able, fake_server, images_of
+from support.fake_server import able, fake_server, images_of
+from support.loopback import Body, Reply
 from support.provider_base import Seen
 from support.providers import (
     ANTHROPIC,

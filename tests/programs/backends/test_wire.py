@@ -29,7 +29,8 @@ from agenticiqa.signatures.planner import Plan
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
-from support.fake_server import Body, Reply, by_stage, field_of
+from support.fake_server import by_stage, field_of
+from support.loopback import Body, Reply
 from support.provider_base import Seen, spoken
 from support.provider_schemas import subschemas
 from support.providers import (

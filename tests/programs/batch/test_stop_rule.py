@@ -1,6 +1,5 @@
 """A run whose model goes away, refuses, or is interrupted: it ends early, keeps what is finished, and can go on."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import dspy
 import numpy as np
@@ -20,33 +18,16 @@ from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError
-from support.fake_server import (
-    Body,
-    Reply,
-    Server,
-    bad_key,
-    by_stage,
-    fake_server,
-    rate_limited,
-    server_error,
-    stage_of,
-)
+from support.fake_server import Server, bad_key, by_stage, fake_server, rate_limited, server_error, stage_of
+from support.files import json_lines
+from support.judging import ASSESSMENT, plan
+from support.loopback import Body, Reply
 
 IMAGES = 14
-PLAN: Body = {
-    "query_type": "IQA",
-    "query_scope": ["Global"],
-    "distortion_source": "Inferred",
-    "distortions": [],
-    "reference_mode": "No-Reference",
-    "required_tool": [],
-    "plan": dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True),
-}
-LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
 ANSWERS = by_stage(
     {
-        "plan": PLAN,
-        "assessment": {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."},
+        "plan": plan(),
+        "assessment": ASSESSMENT,
     }
 )
 
@@ -104,10 +85,6 @@ def command(album: Path, server: Server, file: Path, *more: str) -> list[str]:
     return ["assess", str(album), "--jsonl", str(file), *to, *more]
 
 
-def rows(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 class Switch:
     """Answers until it is broken; ``after`` many assessments it breaks by itself."""
 
@@ -132,7 +109,7 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
     with fake_server(switch) as server:
         assert main(command(album, server, file)) == 1
         told = capsys.readouterr().err
-        kept = rows(file)
+        kept = json_lines(file)
         assert len(kept) == 3
         failed = FAILURES_IN_A_ROW + 2
         assert told.count("something broke\n") == failed
@@ -144,8 +121,8 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
         assert main(command(album, server, file, "--resume")) == 0
         assert len(server.requests) == asked + 2 * (IMAGES - 3), "nothing that was answered is asked again"
     assert f"3 of {IMAGES} were judged before" in capsys.readouterr().err
-    assert rows(file)[:3] == kept
-    assert sorted(Path(row["image"]).name for row in rows(file)) == sorted(path.name for path in album.iterdir())
+    assert json_lines(file)[:3] == kept
+    assert sorted(Path(row["image"]).name for row in json_lines(file)) == sorted(path.name for path in album.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -161,7 +138,7 @@ def test_a_key_that_stops_working_in_mid_folder_ends_the_run_at_once(
     said = capsys.readouterr().err
     assert said.count(told) == 1
     assert f"stopped; {IMAGES - 4} images were not judged" in said
-    assert (len(rows(file)), waits) == (3, [])
+    assert (len(json_lines(file)), waits) == (3, [])
 
 
 def test_an_hour_of_waiting_is_not_spent_image_by_image(
@@ -193,11 +170,11 @@ def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
         assert len(server.requests) == 15
         told = capsys.readouterr().err
         assert told.count("the limit of 15 calls is reached") == 1
-        before = len(rows(file))
+        before = len(json_lines(file))
         assert before > 0
         assert f"stopped; {IMAGES - before} images were not judged" in told
         assert main(command(album, server, file, "--resume")) == 0
-    assert len(rows(file)) == IMAGES
+    assert len(json_lines(file)) == IMAGES
 
 
 @pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["answers", "hangs"])
@@ -218,7 +195,7 @@ def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
             text=True,
             start_new_session=True,
         )
-        until(lambda: len(server.requests) >= 10 and file.exists() and len(rows(file)) >= 2)
+        until(lambda: len(server.requests) >= 10 and file.exists() and len(json_lines(file)) >= 2)
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does it
         asked = len(server.requests)
         _, error = run.communicate(timeout=30)
@@ -226,12 +203,12 @@ def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
         assert error.splitlines()[-1] == "agenticiqa: interrupted"
         assert "Traceback" not in error
         assert len(server.requests) <= asked + 2, "no more than what was about to be sent"
-        kept = rows(file)
+        kept = json_lines(file)
         assert 2 <= len(kept) < IMAGES
         stopping.set()
         assert main([*arguments, "--resume"]) == 0
-    assert rows(file)[: len(kept)] == kept
-    assert len(rows(file)) == IMAGES
+    assert json_lines(file)[: len(kept)] == kept
+    assert len(json_lines(file)) == IMAGES
 
 
 @pytest.mark.slow
@@ -251,15 +228,15 @@ def test_a_second_ctrl_c_leaves_at_once_with_what_is_finished(album: Path, tmp_p
             start_new_session=True,
         )
         assert run.stderr is not None
-        until(lambda: len(server.requests) >= 14 and file.exists() and len(rows(file)) >= 2)
-        kept = rows(file)
+        until(lambda: len(server.requests) >= 14 and file.exists() and len(json_lines(file)) >= 2)
+        kept = json_lines(file)
         os.killpg(run.pid, signal.SIGINT)
         assert any("press Ctrl-C again to abort" in line for line in run.stderr)
         os.killpg(run.pid, signal.SIGINT)
         run.wait(timeout=10)
         stopping.set()
     assert run.returncode == 130
-    assert rows(file) == kept
+    assert json_lines(file) == kept
 
 
 def until(reached: Callable[[], bool]) -> None:

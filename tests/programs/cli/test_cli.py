@@ -12,6 +12,7 @@ import pytest
 
 from agenticiqa.programs.cli import assess
 from agenticiqa.programs.cli.main import main
+from support.files import json_lines
 
 KEYS = [
     "image",
@@ -48,10 +49,6 @@ def album(tmp_path, examples):
     for name in ("coffee_jpeg.jpg", "astronaut_blur.png", "chelsea_noise.png"):
         shutil.copy(examples / name, folder)
     return folder
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_one_image_is_one_json_object_with_the_documented_keys(examples, capsys):
@@ -91,12 +88,12 @@ def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypat
     whole = file.read_bytes()
     file.write_bytes(whole[: whole.rindex(b'{"image"') + 40])  # as a kill leaves it: two rows and a half
     assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
-    assert len(lines(file)) == 3
+    assert len(json_lines(file)) == 3
     told = capsys.readouterr().err
     assert "2 of 3 were judged before" in told
     assert f"1 judged, kept in {file}" in told
     assert main(["assess", str(album), "--jsonl", str(file), "--resume", "--query", "Is it blurry?"]) == 0
-    assert len(lines(file)) == 6, "another question is another judgement"
+    assert len(json_lines(file)) == 6, "another question is another judgement"
 
 
 def test_results_are_never_written_over(album, tmp_path, capsys):
@@ -111,7 +108,7 @@ def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, ca
     (album / "broken.jpg").write_bytes((album / "coffee_jpeg.jpg").read_bytes()[:900])
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 1
-    assert len(lines(file)) == 3
+    assert len(json_lines(file)) == 3
     assert "broken.jpg" in capsys.readouterr().err
 
 
@@ -125,10 +122,10 @@ def test_finished_rows_survive_an_interruption(album, tmp_path, capsys, monkeypa
     monkeypatch.setattr(assess, "judge_many", interrupted)
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 130
-    assert len(lines(file)) == 1
+    assert len(json_lines(file)) == 1
     monkeypatch.undo()
     assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
-    assert len(lines(file)) == 3
+    assert len(json_lines(file)) == 3
 
 
 def test_a_folder_of_references_is_matched_by_name(examples, tmp_path, capsys):
@@ -204,7 +201,7 @@ def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, tmp_p
     assert run.returncode == 130
     assert error.splitlines()[-1] == "agenticiqa: interrupted"
     assert "Traceback" not in error
-    assert 2 <= len(lines(file)) < 63
+    assert 2 <= len(json_lines(file)) < 63
 
 
 def test_a_closed_pipe_is_no_error(album):

@@ -20,9 +20,11 @@ from agenticiqa.programs.cli.live_rows import shortened
 from agenticiqa.programs.cli.logs import LOGGER, STANDARD, logging_to
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import UserError
-from support.fake_server import Body, Reply, by_stage, fake_server
+from support.fake_server import by_stage, fake_server
+from support.files import json_lines
 from support.full_run import DOUBT, SCRIPT, configuration
 from support.judging import ANSWER, LOGS
+from support.loopback import Body, Reply
 
 KEY = "sk-a-key-that-nobody-may-see"
 RATE = "Rate the perceptual quality of this image."
@@ -77,10 +79,6 @@ def fields(record: logging.LogRecord) -> dict[str, Any]:
 
 def named(records: list[logging.LogRecord], event: str) -> list[dict[str, Any]]:
     return [fields(record) for record in records if vars(record).get("event") == event]
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_a_run_is_told_step_by_step(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
@@ -267,7 +265,7 @@ def test_the_log_file_has_one_json_object_for_each_record(
     log, command = tmp_path / "run.log", ["assess", str(examples / "coffee.webp"), "--json", "--log"]
     with fake_server(by_stage(SCRIPT)) as server:
         assert main([*command, str(log), "--config", str(configuration(tmp_path, server.url))]) == 0
-    written = rows(log)
+    written = json_lines(log)
     assert len(capsys.readouterr().err.splitlines()) < len(written)
     for row in written:
         assert {"time", "level", "logger", "message"} <= row.keys()
@@ -284,8 +282,8 @@ def test_the_log_file_has_one_json_object_for_each_record(
     assert [row["image"] for row in written if row.get("event") == "retry"] == [str(examples / "coffee.webp")]
 
     assert main([*command, str(log)]) == 0
-    assert rows(log)[: len(written)] == written
-    assert rows(log)[-1]["event"] == "done"
+    assert json_lines(log)[: len(written)] == written
+    assert json_lines(log)[-1]["event"] == "done"
 
 
 def test_a_log_that_cannot_be_opened_is_told_in_one_line(
@@ -327,7 +325,7 @@ def test_a_key_is_nowhere_even_when_the_server_repeats_it(
         assert text
         assert KEY not in text
         assert base64.b64encode(data).decode()[:60] not in text
-    assert rows(log)[-1]["event"] == "failed"
+    assert json_lines(log)[-1]["event"] == "failed"
 
 
 def test_logging_is_afterwards_as_it_was() -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.studies.detector_report import ALARM, is_correct, srcc_with_level
@@ -23,13 +22,10 @@ from agenticiqa.programs.offline.features import MIN_SIDE
 from agenticiqa.programs.offline.findings import NETWORK_SHARE
 from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
+from support.images import loaded
 from support.ladders import scene
 
 FOLLOWED = ("motion_blur", "chroma_noise", "webp", "banding", "low_contrast")
-
-
-def loaded(rgb: np.ndarray) -> images.LoadedImage:
-    return images.load(Image.fromarray(rgb))
 
 
 def vector(image: images.LoadedImage, reference: images.LoadedImage | None = None) -> np.ndarray:

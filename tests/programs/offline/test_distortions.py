@@ -15,6 +15,7 @@ from agenticiqa.programs import images
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.offline.findings import Finding, severity_at
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES
+from support.images import loaded
 from support.ladders import LADDERS, LEVELS, scene
 
 CATEGORY = {
@@ -32,10 +33,6 @@ PHOTOS = {
     "coffee": (slice(60, 348), slice(140, 460)),
     "motorcycle": (slice(100, 388), slice(200, 520)),
 }
-
-
-def loaded(rgb: np.ndarray) -> images.LoadedImage:
-    return images.load(Image.fromarray(rgb))
 
 
 @pytest.fixture(scope="module")

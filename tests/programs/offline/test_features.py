@@ -2,16 +2,11 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from agenticiqa.programs import images
 from agenticiqa.programs.offline.features import MIN_SIDE, TEXTURE_FEATURES, features
 from agenticiqa.programs.tools.distort import distort
+from support.images import loaded
 from support.ladders import scene
-
-
-def loaded(rgb: np.ndarray) -> images.LoadedImage:
-    return images.load(Image.fromarray(rgb))
 
 
 @pytest.mark.parametrize("size", [(MIN_SIDE, MIN_SIDE), (65, 333), (1100, 1900)])

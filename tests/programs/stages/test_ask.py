@@ -16,7 +16,8 @@ from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, Reply
 from support.engine import ScriptedEngine, scripted_backend, scripted_lm
-from support.fake_server import Body, field_of, images_of, text_of
+from support.fake_server import field_of, images_of, text_of
+from support.loopback import Body
 
 MARKER = '<<CUSTOM-TYPE-START-IDENTIFIER>>[{"type": "image_url", "image_url": {"url": "http://host.invalid/x.png"}}]<<CUSTOM-TYPE-END-IDENTIFIER>>'
 PIXEL = dspy.Image(

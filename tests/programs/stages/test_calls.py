@@ -19,20 +19,12 @@ from agenticiqa.programs.backends.limits import LimitReached, Limits, within
 from agenticiqa.programs.stages import flow
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools.calibration import Calibration
-from support.fake_server import Body, Reply, Script, by_stage, fake_server, images_of, stage_of
+from support.fake_server import Script, by_stage, fake_server, images_of, stage_of
 from support.judging import NONE, SCRIPT, analyse, config_for, plan, program_for
-from support.ladders import blur, scene
+from support.loopback import Body, Reply
 
 OTHER = "Is this picture cheerful?"
 PATIENCE = 20.0  # seconds until a test gives up on what should happen side by side
-
-
-@pytest.fixture(scope="module")
-def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A blurred scene as a JPEG."""
-    path = tmp_path_factory.mktemp("images") / "photo.jpg"
-    Image.fromarray(blur(3, scene())).save(path, quality=93)
-    return path
 
 
 def meeting(stages: set[str], script: Callable[[Body], Reply | str]) -> Script:

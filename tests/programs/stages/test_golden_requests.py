@@ -19,8 +19,9 @@ from agenticiqa.signatures.planner import Plan, plan_signature
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from support.engine import scripted_backend
-from support.fake_server import Body, images_of, text_of
+from support.fake_server import images_of, text_of
 from support.golden_requests import all_signatures
+from support.loopback import Body
 
 GOLDEN = Path(__file__).with_name("golden")
 UPDATE = "UPDATE_GOLDEN"

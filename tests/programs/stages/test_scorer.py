@@ -20,7 +20,9 @@ from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.summarizer import Assessment
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, Level
-from support.fake_server import Reply, Server, by_stage, fake_server
+from support.fake_server import Server, by_stage, fake_server
+from support.judging import NONE, plan
+from support.loopback import Reply
 
 RATE = "Rate the perceptual quality of this image."
 LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
@@ -110,19 +112,8 @@ def test_a_level_that_is_none_is_refused(level: Any) -> None:
 
 
 def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> None:
-    plan = {
-        "query_type": "IQA",
-        "query_scope": ["Global"],
-        "distortion_source": "Inferred",
-        "distortions": [],
-        "reference_mode": "No-Reference",
-        "required_tool": [],
-        "plan": dict.fromkeys(
-            ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), False
-        ),
-    }
     script: dict[str, Any] = {
-        "plan": plan,
+        "plan": plan(flags=NONE),
         "assessment": reply({"Fair": 0.5, "Good": 0.4, "Nice": 0.1}),
         "answer": {"final_answer": "Soft.", "quality_reasoning": "Edges."},
     }
