@@ -6,16 +6,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.batch.judge_many import Failure, judge_many
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import printable_path, sha256_of
+from agenticiqa.programs.images import name_of
+from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.stages.question import detect_query_type
+from agenticiqa.programs.stages.question import DEFAULT_QUERY, detect_query_type
 from agenticiqa.signatures.types import QueryType
 
 NewRows = Iterator[tuple[LabeledImage, Row]]
@@ -99,7 +100,7 @@ def _row(job: Job, label: LabeledImage, outcome: Row | Failure) -> Row:
         return {**outcome, **fields}
     return {
         "image": job.name,
-        "reference": printable_path(label.reference) if label.reference else None,
+        "reference": name_of(label.reference) if label.reference else None,
         "query": job.query,
         "error": f"{type(outcome).__name__}: {failure_text(job, outcome)}",
         **fields,

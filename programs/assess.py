@@ -35,6 +35,7 @@ from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.inputs import SYNONYMS, ImageProgram
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from agenticiqa.programs.stages.replan import Replan, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
@@ -43,7 +44,6 @@ from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput, well_formed
 
 MAX_QUERY_LENGTH = 4000  # characters
-DEFAULT_QUERY = "Rate the perceptual quality of this image."
 
 
 class AgenticIQA(ImageProgram):

@@ -101,6 +101,7 @@ class Assessment(dspy.Prediction):
             "image": self.image.source,
             "image_sha256": self.image.sha256,
             "reference": self.reference.source if self.reference else None,
+            "reference_sha256": self.reference.sha256 if self.reference else None,
             "query": self.query,
             "query_type": self.query_type.value,
             "final_answer": summary.final_answer,

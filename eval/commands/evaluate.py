@@ -11,7 +11,7 @@ from agenticiqa.eval.benchmark import NewRows, default_folder, evaluate, scoring
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.runs import made_with, pin
-from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
@@ -28,6 +28,7 @@ from agenticiqa.programs.cli.options import (
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from agenticiqa.eval.optimize.comparison import compare, scores
 from agenticiqa.eval.optimize.reflection import MINIBATCH, tune
 from agenticiqa.eval.optimize.splits import Splits, split_by_content
 from agenticiqa.eval.runs import made_with, pin
-from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.cli import render
@@ -25,6 +25,7 @@ from agenticiqa.programs.cli.options import WORKERS, add_backend_arguments, conf
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 MIN_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
 OTHER_MODE = ("summarizer.answer", "executor.locate")  # predictors that rating a whole image never uses

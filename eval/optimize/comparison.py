@@ -7,10 +7,11 @@ from typing import Any
 from agenticiqa.eval.bootstrap import difference_interval
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.programs.assess import DEFAULT_QUERY, AgenticIQA
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import NoScore, Unanswered
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 

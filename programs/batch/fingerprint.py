@@ -8,7 +8,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.configs import STAGES, Config
+from agenticiqa.configs import STAGES, Config, StageConfig
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.tools.calibration import load_profile
@@ -31,17 +31,22 @@ HEX_DIGITS = 16
 def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     """What determines the results of ``program``, made from ``config``, as plain JSON types.
 
-    ``version`` of this package; ``config`` as its profile resolves it, without how a model is reached and without the
-    cache; ``calibration``, a digest of the curves themselves, whatever their file is called; ``prompts``, a digest of
-    instructions, field descriptions and worked examples, tuned or not; ``asked``, in which form each predictor's first
-    model is asked to answer, which a configuration may leave to a probe. No address of a server, no name of a key and
-    no path of a calibration is in it. Raises ToolError when the calibration cannot be read.
+    - ``version``: of this package
+    - ``config``: as its profile resolves it, without how a model is reached, the cache, and what offline stages ignore
+    - ``calibration``: a digest of the curves themselves, whatever their file is called
+    - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
+    - ``asked``: in which form the first model of each predictor is asked to answer, which a probe may have decided
+
+    No address of a server, name of a key or path of a calibration is in it. Raises ToolError when the calibration
+    cannot be read.
     """
-    left_out: dict[str, Any] = {**dict.fromkeys(STAGES, TRANSPORT), "cache": True, "profile": True, "calibration": True}
+    config = config.in_profile()
+    resolved: dict[str, Any] = config.model_dump(mode="json", exclude={"cache", "profile", "calibration", *STAGES})
+    resolved |= {name: _stage(getattr(config, name)) for name in STAGES}
     curves = {tool: [curve.betas, curve.raw_range] for tool, curve in load_profile(config.calibration).items()}
     return {
         "version": version("agenticiqa"),
-        "config": config.in_profile().model_dump(mode="json", exclude=left_out),
+        "config": resolved,
         "calibration": digest(curves),
         "prompts": digest(prompts_of(program)),
         "asked": _asked(program),
@@ -52,6 +57,12 @@ def digest(content: Any) -> str:
     """The first 16 hex digits of the SHA-256 of plain JSON types; the order of keys does not count."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
+
+
+def _stage(stage: StageConfig) -> dict[str, Any]:
+    if stage.is_offline:
+        return {"backend": stage.backend}
+    return stage.model_dump(mode="json", exclude=TRANSPORT)
 
 
 def _asked(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from agenticiqa.programs.assess import DEFAULT_QUERY
 from agenticiqa.programs.images import ImageSource, name_of, picklable
-from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +29,7 @@ class Job:
     @property
     def name(self) -> str:
         """The image as results and messages name it: its path, printable, or ``<bytes>`` and the like."""
-        return printable_path(name_of(self.image))
+        return name_of(self.image)
 
     def picklable(self) -> "Job":
         """The same job, fit to be sent to another process. Raises ImageError for a file object that cannot be read."""
@@ -39,5 +39,5 @@ class Job:
 
 def failure_text(job: Job, error: BaseException) -> str:
     """What went wrong with a job in one line that begins with the image's name, which is not repeated."""
-    text = " ".join(str(error).split())
-    return text if text.startswith(f"{job.name}:") else f"{job.name}: {text}"
+    name, text = one_line(job.name), one_line(str(error))
+    return text if text.startswith(f"{name}:") else f"{name}: {text}"

@@ -64,7 +64,8 @@ class ResultsFile:
     """An append-only file of JSON lines, made with its folders if need be.
 
     Opening repairs what an interrupted run can leave behind: a last line that was cut short is dropped (that row was
-    not finished), and what is appended starts on a line of its own. ``rows`` are those that were there on opening.
+    not finished), and what is appended starts on a line of its own. ``rows`` are those that were there on opening,
+    ``length`` is the number of rows now, and ``replaced`` how many of them have a later row of the same job.
 
     Raises UserError, in one line, for a path that cannot be written and for a file that holds anything but JSON
     objects, which is left as it is.
@@ -89,6 +90,13 @@ class ResultsFile:
         except BaseException:
             self._file.close()
             raise
+        self.length = len(self.rows)
+        self._jobs = {_values(row) for row in self.rows}
+
+    @property
+    def replaced(self) -> int:
+        """How many rows have a later one of the same image, reference and question."""
+        return self.length - len(self._jobs)
 
     def append(self, row: Row) -> None:
         """Write one finished row through to the operating system.
@@ -103,6 +111,8 @@ class ResultsFile:
         except OSError:
             self._file.truncate(end)
             raise
+        self.length += 1
+        self._jobs.add(_values(row))
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +172,7 @@ def latest_rows(rows: Sequence[Row], keys: Sequence[str] = JOB_KEYS) -> list[Row
     """
     latest: dict[tuple[Any, ...], int] = {}
     for number, row in enumerate(rows):
-        job = tuple(row.get(key) for key in keys)
+        job = _values(row, keys)
         if "error" not in row or job not in latest or "error" in rows[latest[job]]:
             latest[job] = number
     if replaced := len(rows) - len(latest):
@@ -174,6 +184,10 @@ def latest_rows(rows: Sequence[Row], keys: Sequence[str] = JOB_KEYS) -> list[Row
 
 def _job(identity: Identity) -> tuple[str, str | None, str]:
     return identity.image, identity.reference, identity.query
+
+
+def _values(row: Row, keys: Sequence[str] = JOB_KEYS) -> tuple[Any, ...]:
+    return tuple(row.get(key) for key in keys)
 
 
 def _reason(kept: Identity, wanted: Identity) -> str:

@@ -123,8 +123,11 @@ def name_of(source: object) -> str:
 
 def path_of(source: ImageSource) -> Path | None:
     """The path of an image that was given as a path or a ``file://`` URI; ``None`` for one in memory."""
+    if isinstance(source, str) and _FILE_URI.match(source):
+        with suppress(ImageError):  # of another machine: no such path here
+            return _path_of_uri(source)
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not _DATA_URI.match(source)):
-        return Path(name_of(source))
+        return Path(source)
     return None
 
 

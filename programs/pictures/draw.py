@@ -1,7 +1,8 @@
 """Draw an assessment: the image, maps of its local damage, the measured regions, and a card of the scores."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain, count
 from os import PathLike
 from pathlib import Path
@@ -71,6 +72,20 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
         canvas.panel(places[1]).text(0.5, 0.5, reason, ha="center", va="center", color=FAINT)
     draw_card(canvas, result, (MARGIN, MARGIN, width - 2 * MARGIN, card_height))
     canvas.save(Path(path))
+
+
+def drawing_into(folder: Path, images: Iterable[ImageSource]) -> Callable[[Assessment], dict[str, Any]]:
+    """:func:`draw_to_dict` into a folder, which is made if need be, for results of these images.
+
+    Raises UserError when the folder cannot be made, or a file in it that is no such picture would be overwritten.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: expected a folder for pictures, but none can be made there ({error.strerror})"
+        ) from error
+    return partial(draw_to_dict, picture_paths(folder, images))
 
 
 def picture_paths(folder: Path, images: Iterable[ImageSource]) -> dict[str, Path]:

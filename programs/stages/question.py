@@ -9,6 +9,8 @@ from typing import Literal
 
 from agenticiqa.signatures.types import QueryType
 
+DEFAULT_QUERY = "Rate the perceptual quality of this image."
+
 _MARKER = re.compile(
     r"""(?<![^\s?:;,])                     # not inside a word: "U.S.A. style" has no option A
     (?:(?:option|choice|answer)\s+)?

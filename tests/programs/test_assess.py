@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
-from agenticiqa.programs.assess import DEFAULT_QUERY
 from agenticiqa.programs.errors import UserError, WrongArgument
 from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from support.ladders import scene
 
 

@@ -179,7 +179,7 @@ def test_a_run_made_otherwise_is_refused(
     command = [*EVALUATE, str(labels), "--out", str(tmp_path / "run")]
     assert main(command) == 0
     if change == "configuration":
-        (tmp_path / "other.yaml").write_text("fusion: {eta: 2.0}\n")
+        (tmp_path / "other.yaml").write_text("fusion: {eta: 1.0}\n")
         command += ["--config", str(tmp_path / "other.yaml")]
     elif change == "labels":
         with labels.open("a", newline="") as file:

@@ -44,12 +44,13 @@ VLLM = {"backend": "vllm.some-model", "api_base": "http://10.0.0.1:8000/v1"}
         {"max_replan_iterations": 0},
         {"attempts": 1},
         {"planner": VLLM},
-        {"planner": {"sees_images": False}},
+        {"planner": {**VLLM, "sees_images": False}},
     ],
     ids=lambda config: next(iter(config)),
 )
 def test_what_may_change_a_result_changes_the_fingerprint(config: dict[str, Any]) -> None:
-    assert fingerprint(**config) != fingerprint()
+    without = fingerprint(planner=VLLM) if "sees_images" in config.get("planner", {}) else fingerprint()
+    assert fingerprint(**config) != without
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,11 @@ def test_what_may_change_a_result_changes_the_fingerprint(config: dict[str, Any]
 def test_how_a_model_is_reached_does_not(stage: dict[str, Any]) -> None:
     assert fingerprint(planner={**VLLM, **stage}) == fingerprint(planner=VLLM)
     assert fingerprint(cache=False) == fingerprint()
+
+
+def test_what_an_offline_stage_does_not_read_does_not_count() -> None:
+    assert fingerprint(planner={"sees_images": False}, executor={"temperature": 1.0}) == fingerprint()
+    assert fingerprint(planner={**VLLM, "temperature": 1.0}) != fingerprint(planner=VLLM)
 
 
 def test_a_profile_counts_as_what_it_means() -> None:

@@ -14,12 +14,12 @@ from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs import AgenticIQA, Job, judge_many
-from agenticiqa.programs.assess import DEFAULT_QUERY
 from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from support.elsewhere import row, row_of
 from support.ladders import scene
 

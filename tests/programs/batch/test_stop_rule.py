@@ -114,7 +114,9 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
         failed = FAILURES_IN_A_ROW + 2
         assert told.count("something broke\n") == failed
         assert "3 judged, kept in" in told
-        assert f"stopped; {IMAGES - 3 - failed} images were not judged; the same command with --resume goes on" in told
+        assert (
+            f"stopped; {IMAGES - 3 - failed} images were not judged; the same command with --resume continues" in told
+        )
         assert len(waits) == 3 * failed, "each of them was tried again three times"
         asked = len(server.requests)
         switch.broken = False

@@ -18,6 +18,7 @@ KEYS = [
     "image",
     "image_sha256",
     "reference",
+    "reference_sha256",
     "query",
     "query_type",
     "final_answer",

@@ -186,15 +186,17 @@ def test_every_map_has_a_scale_of_its_own():
 
 
 def test_images_of_one_stem_get_pictures_of_their_own(tmp_path):
-    images = [tmp_path / name for name in ("a/b.jpg", "c/b.png", "c/B.webp", "b-2.jpg", "d.jpg", "a/b.jpg")]
+    images = [f"{tmp_path}/{name}" for name in ("a/b.jpg", "c/b.png", "c/B.webp", "b-2.jpg", "d.jpg", "a/b.jpg")] + [
+        "<stdin>"
+    ]
     paths = picture_paths(tmp_path / "maps", images)
-    assert [path.name for path in paths.values()] == ["b.png", "b-2.png", "B-3.png", "b-2-2.png", "d.png"]
+    assert [path.name for path in paths.values()] == ["b.png", "b-2.png", "B-3.png", "b-2-2.png", "d.png", "stdin.png"]
 
 
 def test_no_file_is_replaced_that_is_no_picture_of_ours(tmp_path):
     image(scene(40, 60)).save(tmp_path / "b.png")
     with pytest.raises(UserError, match=r"b\.png already exists and is no picture"):
-        picture_paths(tmp_path, [tmp_path / "b.png"])
+        picture_paths(tmp_path, [str(tmp_path / "b.png")])
 
 
 @pytest.fixture

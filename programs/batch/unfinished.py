@@ -1,0 +1,92 @@
+"""Which jobs of a run a results file already holds."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.programs.batch.fingerprint import digest
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, resume
+from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
+from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.signatures.types import well_formed
+
+
+def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:
+    """The ``run_fingerprint`` in a job's row: of its run's settings (``batch.fingerprint``) and its own options."""
+    return digest({**settings, "resize_reference": job.resize_reference and job.reference is not None})
+
+
+def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> Resumed[Job]:
+    """The jobs whose result the file holds, and how many others it holds a result of that no longer counts.
+
+    Paths are compared as absolute ones. A relative one in the file is taken from the current folder, and if that leads
+    to none of the jobs' images, from the file's own folder: so the file and its images can be moved together. A
+    file that was moved or renamed otherwise is judged again.
+    """
+    wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
+    images = {identity.image for identity in wanted.values()}
+    folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
+
+    def identify(row: Row) -> Identity:
+        found = [_identity_of_row(row, folder) for folder in folders]
+        return next((identity for identity in found if identity.image in images), found[0])
+
+    return resume(results.rows, wanted, identify)
+
+
+def identity_of(job: Job, run_fingerprint: str) -> Identity:
+    """What the result of a job belongs to; its files are read for their hashes."""
+    reference = job.reference
+    return Identity(
+        image=absolute(job.name, os.getcwd()),
+        image_sha256=_sha256(job.image),
+        reference=None if reference is None else absolute(name_of(reference), os.getcwd()),
+        reference_sha256=None if reference is None else _sha256(reference),
+        query=well_formed(job.query).strip(),
+        run_fingerprint=run_fingerprint,
+    )
+
+
+def absolute(name: str, folder: str) -> str:
+    """A path without links among its folders; what is not a path (``<stdin>``) stays as it is."""
+    if name.startswith("<") and name.endswith(">"):
+        return name
+    parent, file = os.path.split(os.path.join(folder, name))
+    return os.path.join(_real(parent), file)
+
+
+@lru_cache(maxsize=4096)
+def _real(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
+def _identity_of_row(row: Row, folder: str) -> Identity:
+    reference = row.get("reference")
+    return Identity(
+        image=absolute(str(row.get("image")), folder),
+        image_sha256=row.get("image_sha256"),
+        reference=None if reference is None else absolute(str(reference), folder),
+        reference_sha256=row.get("reference_sha256"),
+        query=str(row.get("query")),
+        run_fingerprint=row.get("run_fingerprint"),
+    )
+
+
+def _sha256(source: ImageSource) -> str | None:
+    """The hash of an image's bytes; ``None`` if they cannot be read, or are none (an array)."""
+    match source:
+        case LoadedImage():
+            return source.sha256
+        case UndecodedImage(content=bytes(data)) | (bytes() as data):
+            return hashlib.sha256(data).hexdigest()
+        case str() | os.PathLike():
+            try:
+                return sha256_of(Path(source))
+            except OSError:  # the job is judged, and fails with the reason
+                return None
+        case _:
+            return None

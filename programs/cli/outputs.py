@@ -1,0 +1,109 @@
+"""Where results go: cards or JSON lines on stdout, one JSON document, or lines appended to a file."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.batch.unfinished import fingerprint_of
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.images.files import printable_path
+
+Write: TypeAlias = Callable[[Job, Row], None]
+
+
+class CannotAppend(AgenticIQAError):
+    """A result could not be written to its file, and was printed instead. One line."""
+
+
+class Appending:
+    """Appends each row to a results file, with the fingerprint of the run's settings.
+
+    When that fails (a full disk), this row and all that follow are printed to stdout instead, as results may have cost
+    money, and CannotAppend is raised once.
+    """
+
+    def __init__(self, results: ResultsFile, settings: Mapping[str, Any]) -> None:
+        self._results, self._settings = results, settings
+        self._failed = False
+
+    def __call__(self, job: Job, row: Row) -> None:
+        """Write one row."""
+        row = {**row, "run_fingerprint": fingerprint_of(job, self._settings)}
+        if self._failed:
+            print_line(job, row)
+            return
+        try:
+            self._results.append(row)
+        except OSError as error:
+            self._failed = True
+            print_line(job, row)
+            place = printable_path(self._results.path)
+            raise CannotAppend(
+                f"{place}: cannot be written ({error.strerror}); what is finished now is printed to stdout"
+            ) from error
+
+
+def open_results(path: Path, resume: bool) -> ResultsFile:
+    """Open the file that results are appended to. Raises UserError, also for one that holds results without resume."""
+    if path.is_file() and path.stat().st_size and not resume:
+        raise UserError(
+            f"{printable_path(path)} already holds results: add --resume to continue it, or name another file"
+        )
+    return ResultsFile(path)
+
+
+def print_line(job: Job, row: Row) -> None:
+    """Print a result as one JSON line."""
+    print(json.dumps(row, ensure_ascii=False), flush=True)
+
+
+def print_card(job: Job, row: Row) -> None:
+    """Print a result as a card on a terminal, as one JSON line otherwise."""
+    render.print_result(row)
+
+
+@contextmanager
+def one_document(jobs: Sequence[Job], single: bool) -> Iterator[Write]:
+    """Collect results, and at the end print one JSON object, or a list of them in the order of the jobs."""
+    rows: dict[Job, Row] = {}
+    try:
+        yield rows.__setitem__
+    finally:
+        if rows:
+            in_order = [rows[job] for job in jobs if job in rows]
+            print(json.dumps(in_order[0] if single else in_order, ensure_ascii=False, indent=2))
+
+
+def resumed_text(summary: Summary) -> str:
+    """How much of a run an earlier one did, and why other results in the file do not count."""
+    text = f"{summary.judged_before} of {summary.images} were judged before"
+    again = ", ".join(f"{count} {reason}" for reason, count in summary.judged_again.items())
+    return f"{text}; judged again: {again}" if again else text
+
+
+def kept_text(results: ResultsFile) -> str:
+    """How many rows were appended, and how many rows of the file no longer count."""
+    text = f"{results.length - len(results.rows)} judged, kept in {printable_path(results.path)}"
+    if not results.replaced:
+        return text
+    return f"{text}, where {results.replaced} of {results.length} rows are replaced by later ones"
+
+
+def save_summary(summary: Summary, results: ResultsFile) -> None:
+    """Write the summary beside the results; that it cannot be written is only said."""
+    try:
+        summary.write(results)
+    except OSError as error:
+        complain(f"the summary of {printable_path(results.path)} cannot be written ({error.strerror})")
+
+
+def complain(message: str) -> None:
+    """Print a line about something that went wrong to stderr."""
+    print(f"agenticiqa: {message}", file=sys.stderr)

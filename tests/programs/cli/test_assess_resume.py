@@ -1,0 +1,215 @@
+"""``assess --jsonl --resume``: what is judged again, and what is not, as a user sees it."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa import configs
+from agenticiqa.programs.cli.main import main
+
+
+def picture(path: Path, seed: int = 0) -> Path:
+    random = np.random.default_rng(seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).resize((64, 64)).save(path)
+    return path
+
+
+@pytest.fixture
+def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two images, in a folder of the current one."""
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(("a.png", "b.png")):
+        picture(tmp_path / "album" / name, number)
+    return tmp_path / "album"
+
+
+def assess(*arguments: str | Path) -> int:
+    return main(["assess", *map(str, arguments), "--jsonl", "scores.jsonl", "--resume"])
+
+
+def rows() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("scores.jsonl").read_text().splitlines()]
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().err
+
+
+def config(text: str) -> tuple[str, str]:
+    Path("mine.yaml").write_text(text)
+    return "--config", "mine.yaml"
+
+
+def test_what_is_judged_is_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert assess(album) == 0
+    before = Path("scores.jsonl").read_bytes()
+    told(capsys)
+    assert assess(album) == 0
+    assert told(capsys).splitlines() == ["2 of 2 were judged before", "0 judged, kept in scores.jsonl"]
+    assert Path("scores.jsonl").read_bytes() == before
+
+
+def test_a_second_file_of_the_same_bytes_is_judged(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert assess(album / "a.png") == 0
+    shutil.copy(album / "a.png", album / "copy.png")
+    assert assess(album / "a.png", album / "copy.png") == 0
+    assert [Path(row["image"]).name for row in rows()] == ["a.png", "copy.png"]
+    assert "1 of 2 were judged before\n1 judged" in told(capsys)
+
+
+def test_other_bytes_of_the_image_are_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert assess(album) == 0
+    picture(album / "b.png", 9)
+    assert assess(album) == 0
+    error = told(capsys)
+    assert "1 of 2 were judged before; judged again: 1 of an image or reference that has changed" in error
+    assert "1 judged, kept in scores.jsonl, where 1 of 3 rows are replaced by later ones" in error
+    assert rows()[-1]["image_sha256"] != rows()[1]["image_sha256"]
+
+
+def test_other_bytes_of_the_reference_are_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference = picture(album.parent / "original.png", 5)
+    assert assess(album / "a.png", "--reference", reference) == 0
+    picture(reference, 6)
+    assert assess(album / "a.png", "--reference", reference) == 0
+    first, second = rows()
+    assert (first["image"], first["reference"]) == (second["image"], second["reference"])
+    assert first["reference_sha256"] != second["reference_sha256"]
+    assert first["quality_score"] != second["quality_score"]
+    assert "0 of 1 were judged before; judged again: 1 of an image or reference that has changed" in told(capsys)
+
+
+def test_another_reference_of_the_same_bytes_is_another_job(album: Path) -> None:
+    for name in ("one.png", "two.png"):
+        assert assess(album / "a.png", "--reference", picture(album.parent / name, 5)) == 0
+    assert [Path(row["reference"]).name for row in rows()] == ["one.png", "two.png"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["fusion: {eta: 0.5}", "fusion: {model_error: 0.0}", "calibration: table5", "max_replan_iterations: 0"],
+)
+def test_another_configuration_is_judged_again_and_back_it_is_not(
+    album: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert assess(album) == 0
+    assert assess(album, *config(text)) == 0
+    assert len(rows()) == 4
+    assert "0 of 2 were judged before; judged again: 2 of another configuration" in told(capsys)
+    assert assess(album) == 0
+    assert len(rows()) == 4
+
+
+def test_another_curve_under_the_same_name_is_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shipped = Path(configs.__file__).parent / "calibration" / "default.yaml"
+    shutil.copy(shipped, "curves.yaml")
+    assert assess(album) == 0
+    assert assess(album, *config("calibration: curves.yaml")) == 0
+    assert len(rows()) == 2, "the same curves"
+    text = Path("curves.yaml").read_text()
+    first = text.partition("betas: [")[2].partition(",")[0]
+    Path("curves.yaml").write_text(text.replace(f"[{first},", f"[{float(first) * 1.01},", 1))
+    assert assess(album, *config("calibration: curves.yaml")) == 0
+    assert len(rows()) == 4
+    assert "2 of another configuration" in told(capsys)
+
+
+def test_resizing_the_reference_is_another_job(album: Path, tmp_path: Path) -> None:
+    reference = picture(tmp_path / "original.png", 5)
+    for more in ([], ["--resize-reference"], []):
+        assert assess(album / "a.png", "--reference", reference, *more) == 0
+    assert len(rows()) == 2
+    assert assess(album / "b.png") == assess(album / "b.png", "--resize-reference") == 0
+    assert len(rows()) == 3, "without a reference it means nothing"
+
+
+def test_rows_of_older_versions_are_judged_again_and_kept(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert assess(album) == 0
+    older = [{key: value for key, value in row.items() if key != "run_fingerprint"} for row in rows()]
+    Path("scores.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in older))
+    assert assess(album) == 0
+    assert rows()[:2] == older
+    assert len(rows()) == 4
+    assert "0 of 2 were judged before; judged again: 2 without a record of their configuration" in told(capsys)
+
+
+def test_a_relative_and_an_absolute_path_are_the_same_image(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assess("album") == 0
+    assert assess(album) == assess("./album/../album/a.png", "album/b.png") == 0
+    assert len(rows()) == 2
+    monkeypatch.chdir(album)
+    assert main(["assess", ".", "--jsonl", "../scores.jsonl", "--resume"]) == 0
+    monkeypatch.chdir(album.parent)
+    assert len(rows()) == 2, "a relative path in the file is also read from the file's folder"
+
+
+def test_the_file_and_its_images_can_be_moved_together(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assess("album") == 0
+    elsewhere = album.parent / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("album", "scores.jsonl"):
+        shutil.move(name, elsewhere)
+    assert main(["assess", "elsewhere/album", "--jsonl", "elsewhere/scores.jsonl", "--resume"]) == 0
+    monkeypatch.chdir(elsewhere)
+    assert len(rows()) == 2
+
+
+def test_a_renamed_image_is_judged(album: Path) -> None:
+    assert assess("album") == 0
+    (album / "a.png").rename(album / "z.png")
+    assert assess("album") == 0
+    assert [Path(row["image"]).name for row in rows()] == ["a.png", "b.png", "z.png"]
+
+
+def test_a_link_to_a_folder_leads_to_the_same_images(album: Path) -> None:
+    Path("link").symlink_to("album")
+    assert assess("album") == assess("link/a.png", "link/b.png") == 0
+    assert len(rows()) == 2
+
+
+def test_the_summary_tells_what_the_last_run_did(album: Path) -> None:
+    assert assess("album") == 0
+    picture(album / "b.png", 9)
+    (album / "c.png").write_bytes(b"broken")
+    (album / "d.cr2").touch()
+    (album / "e.png").symlink_to("nowhere")
+    assert assess("album", "gone.png") == 1
+    summary = json.loads(Path("scores.jsonl.summary.json").read_text())
+    counts = {name: summary[name] for name in ("images", "judged", "judged_before", "not_judged", "rows")}
+    assert counts == {"images": 4, "judged": 1, "judged_before": 1, "not_judged": 0, "rows": 3}
+    assert summary["replaced_rows"] == 1
+    assert summary["judged_again"] == {"of an image or reference that has changed": 1}
+    assert summary["skipped"] == {".cr2": 1, "broken link": 1}
+    assert [line.partition(":")[0] for line in summary["failed"]] == ["gone.png", "album/c.png"]
+    assert summary["settings"]["config"]["fusion"] == {"eta": 2.0, "model_error": 3.0}
+    assert "finished" in summary
+
+
+def test_the_rows_name_what_they_belong_to(album: Path) -> None:
+    assert assess("album", "--reference", picture(album.parent / "r.png", 3)) == 0
+    for row in rows():
+        assert len(row["run_fingerprint"]) == 16
+        assert len(row["reference_sha256"]) == len(row["image_sha256"]) == 64
+    assert rows()[0]["run_fingerprint"] == rows()[1]["run_fingerprint"]
+
+
+def test_resume_needs_a_file(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for output in ([], ["--jsonl", "-"]):
+        assert main(["assess", "album", "--resume", *output]) == 2
+        assert "name it with --jsonl FILE" in told(capsys)
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.png", b"a\nb.png"], ids=["not UTF-8", "line break"])
+def test_an_unusual_name_is_recognized_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes) -> None:
+    monkeypatch.chdir(tmp_path)
+    picture(Path(os.fsdecode(name)))
+    for _ in range(2):
+        assert assess(".") == 0
+    assert [row["image"] for row in rows()] == [name.decode("utf-8", "backslashreplace")]
