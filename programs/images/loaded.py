@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,13 @@ class LoadedImage:
 
     def __repr__(self) -> str:
         return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
+
+    def __getstate__(self) -> dict[str, object]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # not what is cached: base64, the PNG
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self.pixels.setflags(write=False)  # numpy does not keep this
 
     @property
     def height(self) -> int:

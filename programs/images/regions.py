@@ -23,7 +23,7 @@ _PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: le
     "bottom": (1, 1),
     "lower": (1, 1),
 }
-_CENTRE = frozenset({"centre", "center", "middle", "central"})
+_CENTER = frozenset({"centre", "center", "middle", "central"})
 _SHARES = {"half": 1 / 2, "third": 1 / 3, "corner": 1 / 3}
 _VAGUE = frozenset({"side", "part", "area", "region", "portion", "section", "quadrant"})
 _OF_THE_FRAME = re.compile(r"\s+of\s+(?:the|this)\s+(?:image|picture|photo|photograph|frame|scene|shot)$")
@@ -34,7 +34,7 @@ def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
 
     ``size`` is (width, height). "Left half", "top third", "bottom right quarter" mean what they say; "top left",
     "right side" and the like mean the half on each axis that they name, a corner is a third of each side, and the
-    centre is the middle half of each.
+    center is the middle half of each.
 
     >>> place_in_frame("left half", (640, 480)), place_in_frame("left building", (640, 480))
     ((0, 0, 320, 480), None)
@@ -43,9 +43,9 @@ def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
     noun = last if last in _SHARES or last in _VAGUE or last == "quarter" else ""
     places = [word for word in (*words, *([] if noun else [last])) if word != "the"]
     known = [_PLACES[word] for word in places if word in _PLACES]
-    central = any(word in _CENTRE for word in places)
+    central = any(word in _CENTER for word in places)
     ends = dict(known)
-    unknown = not all(word in _PLACES or word in _CENTRE for word in places)
+    unknown = not all(word in _PLACES or word in _CENTER for word in places)
     if unknown or len(ends) < len(known) or not (known or central) or (noun == "corner" and len(ends) < 2):
         return None
     share = _SHARES.get(noun, 1 / 2)

@@ -278,6 +278,18 @@ def test_a_pil_image_of_a_sixteen_bit_pgm_arrives_as_it_is() -> None:
     assert np.array_equal(arrived.pixels, load(DEEP).pixels)
 
 
+def test_a_loaded_image_arrives_whole_and_read_only_and_without_its_caches() -> None:
+    loaded = load(encoded(PHOTO))
+    small = len(pickle.dumps(loaded))
+    assert loaded.base64
+    assert loaded.sent_as(["image/gif"]) is not loaded
+    assert len(pickle.dumps(loaded)) == small
+    arrived = pickle.loads(pickle.dumps(loaded))
+    assert (arrived.source, arrived.sha256, arrived.mime, arrived.notes) == ("<bytes>", loaded.sha256, "image/png", ())
+    assert arrived.base64 == loaded.base64
+    assert not arrived.pixels.flags.writeable
+
+
 # --- what is shown of them -------------------------------------------------------------------------------------------
 
 
