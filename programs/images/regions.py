@@ -84,7 +84,7 @@ def boxes_for_prompt(boxes: Boxes, size: tuple[int, int]) -> str:
 
 
 def grown(box: Box, size: tuple[int, int], smallest: int = SMALLEST) -> Box:
-    """The box grown around its centre to at least ``smallest`` pixels a side, or to the whole side, in the image."""
+    """The box grown around its center to at least ``smallest`` pixels a side, or to the whole side, in the image."""
     left, right = _grown_side(box[0], box[2], size[0], smallest)
     top, bottom = _grown_side(box[1], box[3], size[1], smallest)
     return left, top, right, bottom

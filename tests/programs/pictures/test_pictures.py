@@ -1,5 +1,6 @@
 """Pictures of assessments: the damage shows where it is, the scale means the same for every image, nothing is lost."""
 
+import io
 import json
 import shutil
 
@@ -191,6 +192,20 @@ def test_images_of_one_stem_get_pictures_of_their_own(tmp_path):
     ]
     paths = picture_paths(tmp_path / "maps", images)
     assert [path.name for path in paths.values()] == ["b.png", "b-2.png", "B-3.png", "b-2-2.png", "d.png", "stdin.png"]
+
+
+def test_an_image_in_memory_is_drawn_and_its_picture_named_by_its_kind(program, photo, tmp_path):
+    buffer = io.BytesIO()
+    image(photo).save(buffer, "PNG")
+    paths = picture_paths(tmp_path, [buffer.getvalue(), photo, "b/upload.png"])
+    assert {name: path.name for name, path in paths.items()} == {
+        "<bytes>": "bytes.png",
+        "<array>": "array.png",
+        "b/upload.png": "upload.png",
+    }
+    for source in (buffer.getvalue(), photo):
+        row = draw.draw_to_dict(paths, program(source))
+        assert paths[row["image"]].is_file()
 
 
 def test_no_file_is_replaced_that_is_no_picture_of_ours(tmp_path):
