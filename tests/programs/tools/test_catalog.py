@@ -1,4 +1,4 @@
-"""The toolbox: every card is true of its metric, every curve is monotone and has a provenance."""
+"""The toolbox: every tool is true of its metric, every curve is monotone and has a provenance."""
 
 import numpy as np
 import pytest
@@ -16,48 +16,48 @@ REFUSED = ["ckdn", "tres", "wadiqam_nr", "arniqa", "BRISQUE"]
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_a_card_is_complete(name):
-    card = TOOLS[name]
-    low, high = card.raw_range
-    assert card.name == name
+def test_a_tool_is_complete(name):
+    tool = TOOLS[name]
+    low, high = tool.raw_range
+    assert tool.name == name
     assert low < high
-    assert set(card.good_at) <= {OVERALL, *DISTORTIONS}
-    assert card.description.endswith(".")
-    assert card.source
-    assert card.cost_ms > 0
+    assert set(tool.good_at) <= {OVERALL, *DISTORTIONS}
+    assert tool.description.endswith(".")
+    assert tool.source
+    assert tool.cost_ms > 0
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_smallest_side_is_what_the_metric_needs(name):
-    card = TOOLS[name]
-    image = scene(card.smallest, card.smallest + 3)
-    pair = (image, image) if card.kind == "FR" else (image,)
-    assert np.isfinite(card.measure(*pair))
-    if card.smallest > 1:
+    tool = TOOLS[name]
+    image = scene(tool.smallest, tool.smallest + 3)
+    pair = (image, image) if tool.kind == "FR" else (image,)
+    assert np.isfinite(tool.measure(*pair))
+    if tool.smallest > 1:
         smaller = tuple(pixels[1:, 1:] for pixels in pair)
         with pytest.raises(ToolError):
-            card.measure(*smaller)
+            tool.measure(*smaller)
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_default_curve_is_monotone_in_the_metrics_direction(name):
-    card = toolbox()[name]
-    low, high = (card.calibration(end) for end in card.raw_range)
-    assert (high > low) == card.higher_is_better
-    assert "n=" in card.calibration.fitted_on
+    tool = toolbox()[name]
+    low, high = (tool.calibration(end) for end in tool.raw_range)
+    assert (high > low) == tool.higher_is_better
+    assert "n=" in tool.calibration.fitted_on
 
 
-@pytest.mark.parametrize("name", [name for name, card in TOOLS.items() if card.kind == "FR"])
+@pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if tool.kind == "FR"])
 def test_an_undistorted_image_is_excellent_and_every_score_lies_on_the_scale(name):
-    card, image = toolbox()[name], loaded(scene(192, 256))
-    pristine = run_tool(card, image, image, region="Global", distortion=OVERALL)
-    wrecked = run_tool(card, loaded(np.zeros_like(image.pixels)), image, region="Global", distortion=OVERALL)
+    tool, image = toolbox()[name], loaded(scene(192, 256))
+    pristine = run_tool(tool, image, image, region="Global", distortion=OVERALL)
+    wrecked = run_tool(tool, loaded(np.zeros_like(image.pixels)), image, region="Global", distortion=OVERALL)
     assert 4.45 <= pristine.calibrated <= 5
     assert 1 <= wrecked.calibrated < 3
 
 
 def test_in_either_mode_there_is_a_tool_for_quality_overall():
-    assert {card.kind for card in TOOLS.values() if OVERALL in card.good_at} == {"FR", "NR"}
+    assert {tool.kind for tool in TOOLS.values() if OVERALL in tool.good_at} == {"FR", "NR"}
 
 
 def test_table_5_is_one_profile_and_its_curves_that_turn_round_are_refused_by_name():

@@ -85,15 +85,15 @@ def test_tiny_images_keep_their_size(kind, size):
 
 
 def test_chroma_noise_hardly_touches_the_brightness(photo):
-    grey = np.full_like(photo, 128)
-    noisy = distort(grey, "chroma_noise", 3).astype(float)
+    gray = np.full_like(photo, 128)
+    noisy = distort(gray, "chroma_noise", 3).astype(float)
     assert noisy.std() > 15
     assert (noisy @ [0.299, 0.587, 0.114]).std() < 1
 
 
-def test_a_color_cast_keeps_grey_as_bright_as_it_was():
-    grey = np.full((8, 8, 3), 100, np.uint8)
-    tinted = distort(grey, "color_cast", 2, seed=3)
+def test_a_color_cast_keeps_gray_as_bright_as_it_was():
+    gray = np.full((8, 8, 3), 100, np.uint8)
+    tinted = distort(gray, "color_cast", 2, seed=3)
     assert float((tinted @ np.array([0.299, 0.587, 0.114])).mean()) == pytest.approx(100, abs=1)
     assert len(set(tinted[0, 0])) > 1
 

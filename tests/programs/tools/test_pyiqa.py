@@ -86,7 +86,7 @@ def config(tmp_path):
     return str(path)
 
 
-def grey(level):
+def gray(level):
     return np.full((16, 24, 3), level, dtype=np.uint8)
 
 
@@ -143,22 +143,22 @@ def test_added_metrics_are_preferred_to_the_embedded_ones():
 @pytest.mark.usefixtures("stand_in")
 def test_a_metric_sees_the_image_and_then_the_reference_as_batches_between_0_and_1():
     tools = toolbox(pyiqa=["brightness", "difference"])
-    alone = run_tool(tools["brightness"], loaded(grey(51)), None, region="Global", distortion=OVERALL)
+    alone = run_tool(tools["brightness"], loaded(gray(51)), None, region="Global", distortion=OVERALL)
     assert (alone.error, alone.raw) == (None, pytest.approx(0.2))
-    paired = run_tool(tools["difference"], loaded(grey(51)), loaded(grey(255)), region="Global", distortion=OVERALL)
+    paired = run_tool(tools["difference"], loaded(gray(51)), loaded(gray(255)), region="Global", distortion=OVERALL)
     assert (paired.error, paired.raw) == (None, pytest.approx(-0.8))
-    orphan = run_tool(tools["difference"], loaded(grey(51)), None, region="Global", distortion=OVERALL)
+    orphan = run_tool(tools["difference"], loaded(gray(51)), None, region="Global", distortion=OVERALL)
     assert "reference" in orphan.error
 
 
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(("name", "worst", "best"), [("brightness", 0, 1), ("darkness", 0, -1), ("difference", -1, 1)])
 def test_without_a_curve_the_stated_range_is_mapped_linearly_in_the_metrics_direction(name, worst, best):
-    card = pyiqa_tool(name, "default")
-    assert card.higher_is_better == (best > worst)
-    assert card.raw_range == (min(worst, best), max(worst, best))
-    assert [card.calibration(raw) for raw in (worst, (worst + best) / 2, best)] == pytest.approx([1, 3, 5])
-    assert "linear" in card.calibration.fitted_on
+    tool = pyiqa_tool(name, "default")
+    assert tool.higher_is_better == (best > worst)
+    assert tool.raw_range == (min(worst, best), max(worst, best))
+    assert [tool.calibration(raw) for raw in (worst, (worst + best) / 2, best)] == pytest.approx([1, 3, 5])
+    assert "linear" in tool.calibration.fitted_on
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -238,20 +238,20 @@ def test_really_vif_and_ssim_agree_with_the_embedded_ones(real):
 
 @pytest.mark.parametrize("name", ["psnry", "ssimc", "vsi", "cw_ssim"])
 def test_really_an_undistorted_image_is_excellent_and_a_wrecked_one_worse(real, name):
-    card, image = real(name), scene(192, 256)
+    tool, image = real(name), scene(192, 256)
     noise = np.random.default_rng(0).integers(0, 256, image.shape, dtype=np.uint8)
-    pristine = run_tool(card, loaded(image), loaded(image), region="Global", distortion=OVERALL)
-    wrecked = run_tool(card, loaded(noise), loaded(image), region="Global", distortion=OVERALL)
+    pristine = run_tool(tool, loaded(image), loaded(image), region="Global", distortion=OVERALL)
+    wrecked = run_tool(tool, loaded(noise), loaded(image), region="Global", distortion=OVERALL)
     assert pristine.error is wrecked.error is None
     assert pristine.calibrated == pytest.approx(5, abs=0.01)
     assert wrecked.calibrated < pristine.calibrated
 
 
 def test_really_a_flat_image_has_no_entropy_and_a_noisy_one_much(real):
-    card = real("entropy")
+    tool = real("entropy")
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     flat, noisy = (
-        run_tool(card, loaded(pixels), None, region="Global", distortion=OVERALL) for pixels in (noise * 0 + 90, noise)
+        run_tool(tool, loaded(pixels), None, region="Global", distortion=OVERALL) for pixels in (noise * 0 + 90, noise)
     )
     assert flat.raw == pytest.approx(0, abs=1e-3)
     assert noisy.raw > 6

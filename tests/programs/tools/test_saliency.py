@@ -1,5 +1,6 @@
 """The embedded saliency network and the boxes of subject and background that are read from its mask."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.tools import saliency as module
 from agenticiqa.programs.tools.saliency import background_box, largest_rectangle, predict, saliency, subject_box
+from support.images import loaded
 
 SIZE = (640, 480)
 
@@ -44,6 +46,21 @@ def test_the_cup_is_what_stands_out_of_the_coffee_photo(examples: Path) -> None:
     assert overlap(box, (75, 15, 482, 392)) > 0.9  # drawn around cup and saucer by hand
     assert saliency(image) is seen
     assert np.array_equal(predict(image.pixels), seen)
+
+
+def test_a_mask_is_predicted_once_per_image_also_under_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def counted(pixels: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        return predict(pixels)
+
+    monkeypatch.setattr(module, "predict", counted)
+    image = loaded(np.full((40, 60, 3), 127, np.uint8))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(saliency, [image] * 16))
+    assert len(calls) == 1
+    assert all(mask is found[0] for mask in found)
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (9, 700)])

@@ -23,8 +23,8 @@ UNMEASURED = replace(TOOLS["NIQE"], name="LISTED", measured={}, good_at=("Contra
 
 
 def test_the_tool_that_follows_a_distortion_best_is_chosen_whatever_the_order() -> None:
-    for cards in ([GOOD, FAIR, WRONG], [WRONG, FAIR, GOOD]):
-        assert best_for("Noise", cards) == GOOD
+    for tools in ([GOOD, FAIR, WRONG], [WRONG, FAIR, GOOD]):
+        assert best_for("Noise", tools) == GOOD
 
 
 def test_where_none_is_reliable_the_one_that_is_best_overall_is_chosen() -> None:
@@ -37,7 +37,7 @@ def test_a_tool_that_is_misled_is_not_chosen_even_alone() -> None:
     assert best_for("Noise", []) is None
 
 
-def test_a_tool_that_nobody_measured_keeps_what_its_card_states() -> None:
+def test_a_tool_that_nobody_measured_counts_for_what_it_is_made_for() -> None:
     assert best_for("Contrast", [GOOD, UNMEASURED]) == UNMEASURED
     assert best_for("Noise", [GOOD, UNMEASURED]) == GOOD
 
@@ -49,17 +49,17 @@ def test_the_line_for_a_model_quotes_the_figures_the_best_first() -> None:
 
 
 def test_every_embedded_tool_carries_its_row_of_the_table() -> None:
-    for name, card in toolbox().items():
-        assert card.measured == measured()[name]
+    for name, tool in toolbox().items():
+        assert tool.measured == measured()[name]
 
 
 @pytest.mark.parametrize("kind", ["FR", "NR"])
 @pytest.mark.parametrize("category", [OVERALL, *DISTORTIONS])
 def test_for_every_category_and_mode_the_choice_is_the_best_of_the_table(kind: str, category: str) -> None:
-    cards: list[Tool] = [card for card in toolbox().values() if card.kind == kind]
-    chosen = best_for(category, cards)
+    tools: list[Tool] = [tool for tool in toolbox().values() if tool.kind == kind]
+    chosen = best_for(category, tools)
     assert chosen is not None
-    best = max(card.strength(category) for card in cards)
+    best = max(tool.strength(category) for tool in tools)
     assert chosen.strength(category) == best or best <= RELIABLE
 
 

@@ -44,27 +44,27 @@ SIZES = st.one_of(
 )
 
 
-@pytest.mark.parametrize("name", [card.name for card in NO_REFERENCE])
+@pytest.mark.parametrize("name", [tool.name for tool in NO_REFERENCE])
 @pytest.mark.filterwarnings("error")
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(size=SIZES, content=CONTENTS)
 def test_every_tool_gives_a_finite_value_or_refuses_in_one_line(name, size, content):
-    card = toolbox()[name]
+    tool = toolbox()[name]
     image = filled(size, content)
     before = image.copy()
     value, refusal = None, ""
     try:
-        value = card.measure(image)
+        value = tool.measure(image)
     except ToolError as error:
         refusal = str(error)
     if value is None:
         assert refusal
         assert "\n" not in refusal
-        assert min(size) < card.smallest or (name in ("NIQE", "BRISQUE") and content not in ("noise", "scene"))
+        assert min(size) < tool.smallest or (name in ("NIQE", "BRISQUE") and content not in ("noise", "scene"))
     else:
         assert type(value) is float
         assert np.isfinite(value)
-        assert 1 <= card.calibration(value) <= 5
+        assert 1 <= tool.calibration(value) <= 5
     assert np.array_equal(image, before)
 
 
@@ -98,9 +98,9 @@ def test_an_image_of_one_channel_is_judged_as_its_gray_picture(mode):
 @pytest.mark.parametrize("content", ["black", "scene"])
 def test_an_image_that_is_read_in_parts_is_no_exception(content):
     image = np.tile(filled((300, 400), content), (5, 4, 1))
-    for card in NO_REFERENCE:
+    for tool in NO_REFERENCE:
         try:
-            assert np.isfinite(card.measure(image))
+            assert np.isfinite(tool.measure(image))
         except ToolError:
             assert content == "black"
 
@@ -108,8 +108,8 @@ def test_an_image_that_is_read_in_parts_is_no_exception(content):
 def digest() -> str:
     """Of every value that the no-reference tools give for an image in which bands, parts and borders matter."""
     image = scene(400, 700)
-    values = [card.measure(image) for card in NO_REFERENCE]
-    maps = [card.map(image) for card in NO_REFERENCE if card.map]
+    values = [tool.measure(image) for tool in NO_REFERENCE]
+    maps = [tool.map(image) for tool in NO_REFERENCE if tool.map]
     return hashlib.sha256(b"".join(np.asarray(each, float).tobytes() for each in (values, *maps))).hexdigest()
 
 

@@ -47,8 +47,8 @@ METRICS = {
 PHOTO = scene(176, 200)
 PHOTO.flags.writeable = False
 
-each_card = pytest.mark.parametrize(
-    "card", [tool for tool in TOOLS.values() if tool.kind == "FR" and tool.map], ids=lambda card: card.name
+each_tool = pytest.mark.parametrize(
+    "tool", [tool for tool in TOOLS.values() if tool.kind == "FR" and tool.map], ids=lambda tool: tool.name
 )  # of those with a map
 each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 
@@ -88,10 +88,10 @@ def test_exchanging_image_and_reference_matters_only_where_stated(metric: Metric
 
 
 @each_metric
-def test_grey_images_are_measured_like_any_others(metric: Metric) -> None:
-    grey = PHOTO[..., :1].repeat(3, axis=2)
-    assert metric.measure(grey, grey) == pytest.approx(metric.best, abs=1e-9)
-    assert metric.sign * metric.measure(blur(3, grey), grey) < metric.sign * metric.measure(blur(1, grey), grey)
+def test_gray_images_are_measured_like_any_others(metric: Metric) -> None:
+    gray = PHOTO[..., :1].repeat(3, axis=2)
+    assert metric.measure(gray, gray) == pytest.approx(metric.best, abs=1e-9)
+    assert metric.sign * metric.measure(blur(3, gray), gray) < metric.sign * metric.measure(blur(1, gray), gray)
 
 
 @each_metric
@@ -185,74 +185,74 @@ def corner(pixels: np.ndarray, changed: np.ndarray, top: bool, left: bool) -> np
     return result
 
 
-@each_card
-def test_the_damage_of_an_image_that_equals_its_reference_is_zero_everywhere(card: Tool) -> None:
-    assert card.map is not None
-    assert not card.map(PHOTO.copy(), PHOTO).any()
+@each_tool
+def test_the_damage_of_an_image_that_equals_its_reference_is_zero_everywhere(tool: Tool) -> None:
+    assert tool.map is not None
+    assert not tool.map(PHOTO.copy(), PHOTO).any()
 
 
-@each_card
+@each_tool
 @pytest.mark.parametrize("shape", [(192, 256), (389, 395)])
-def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(card: Tool, shape: tuple[int, int]) -> None:
+def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(tool: Tool, shape: tuple[int, int]) -> None:
     image = scene(*shape)
-    assert card.map is not None
-    damage = card.map(blur(2, image), image)
+    assert tool.map is not None
+    damage = tool.map(blur(2, image), image)
     factor = round(shape[0] / damage.shape[0])
     assert damage.shape == (-(-shape[0] // factor), -(-shape[1] // factor))
     assert damage.min() >= 0
     assert np.isfinite(damage).all()
 
 
-@each_card
+@each_tool
 @pytest.mark.parametrize(
     ("distortion", "top", "left"), [("blur", True, True), ("noise", False, False), ("jpeg", True, False)]
 )
-def test_damage_shows_where_it_was_done(card: Tool, distortion: str, top: bool, left: bool) -> None:
+def test_damage_shows_where_it_was_done(tool: Tool, distortion: str, top: bool, left: bool) -> None:
     reference = scene(352, 400)
     image = corner(reference, LADDERS[distortion](4, reference), top, left)
-    assert card.map is not None
-    damage = card.map(image, reference)
+    assert tool.map is not None
+    damage = tool.map(image, reference)
     middle = damage.shape[0] // 2, damage.shape[1] // 2
     quarter = damage[: middle[0]] if top else damage[middle[0] :]
     quarter = quarter[:, : middle[1]] if left else quarter[:, middle[1] :]
     assert quarter.sum() > 0.8 * damage.sum()
 
 
-@each_card
-def test_worse_damage_is_larger(card: Tool) -> None:
-    assert card.map is not None
-    totals = [card.map(noise(level, PHOTO), PHOTO).mean() for level in (1, 3, 5)]
+@each_tool
+def test_worse_damage_is_larger(tool: Tool) -> None:
+    assert tool.map is not None
+    totals = [tool.map(noise(level, PHOTO), PHOTO).mean() for level in (1, 3, 5)]
     assert totals[0] < totals[1] < totals[2]
 
 
-@each_card
+@each_tool
 @pytest.mark.parametrize("shape", [(8, 4000), (4000, 8), (8, 8), (11, 300), (70, 1500)])
 def test_any_shape_gets_finite_values_and_a_finite_map_or_is_refused_in_one_line(
-    card: Tool, shape: tuple[int, int]
+    tool: Tool, shape: tuple[int, int]
 ) -> None:
     reference = scene(*shape)
     image = noise(3, reference)
-    assert card.map is not None
-    if min(shape) < card.smallest:
-        for run in (card.measure, card.map):
-            with pytest.raises(ToolError, match=rf"at least {card.smallest} pixels, got") as caught:
+    assert tool.map is not None
+    if min(shape) < tool.smallest:
+        for run in (tool.measure, tool.map):
+            with pytest.raises(ToolError, match=rf"at least {tool.smallest} pixels, got") as caught:
                 run(image, reference)
             assert "\n" not in str(caught.value)
     else:
-        assert np.isfinite(card.measure(image, reference))
-        assert np.isfinite(card.map(image, reference)).all()
+        assert np.isfinite(tool.measure(image, reference))
+        assert np.isfinite(tool.map(image, reference)).all()
 
 
-@each_card
+@each_tool
 @pytest.mark.parametrize("pair", [(0, 0), (0, 255), (128, 129)])
-def test_flat_images_get_a_finite_map(card: Tool, pair: tuple[int, int]) -> None:
-    assert card.map is not None
-    damage = card.map(flat(pair[0]), flat(pair[1]))
+def test_flat_images_get_a_finite_map(tool: Tool, pair: tuple[int, int]) -> None:
+    assert tool.map is not None
+    damage = tool.map(flat(pair[0]), flat(pair[1]))
     assert np.isfinite(damage).all()
     assert damage.any() <= (pair[0] != pair[1])
 
 
-@each_card
-def test_measuring_twice_gives_the_same_bits(card: Tool) -> None:
+@each_tool
+def test_measuring_twice_gives_the_same_bits(tool: Tool) -> None:
     image = noise(2, PHOTO)
-    assert card.measure(image, PHOTO) == card.measure(image.copy(), PHOTO.copy())
+    assert tool.measure(image, PHOTO) == tool.measure(image.copy(), PHOTO.copy())

@@ -1,6 +1,7 @@
 """LEARNED-IQA: a score that follows people, the same each time, and a reason where there is none."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,7 +14,15 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.metrics import learned_iqa as module
-from agenticiqa.programs.tools.metrics.learned_iqa import LONGEST, as_input, learned_iqa, learned_iqa_map, opinion
+from agenticiqa.programs.tools.metrics.learned_iqa import (
+    LONGEST,
+    as_input,
+    learned_iqa,
+    learned_iqa_map,
+    opinion,
+    opinion_of,
+)
+from support.images import loaded
 from support.ladders import scene
 
 
@@ -60,7 +69,19 @@ def test_the_same_pixels_have_the_same_score_in_every_thread(photo):
     assert len(set(found)) == 1
 
 
-def test_only_pixels_that_cannot_change_are_remembered(photo):
+def test_a_loaded_image_is_judged_once_by_the_tool_and_by_the_scorer_also_under_threads(photo, monkeypatch):
+    calls = []
+    run_network = module.run_network
+    monkeypatch.setattr(module, "run_network", lambda *given: calls.append(1) or run_network(*given))
+    image = loaded(photo)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(opinion_of, [image] * 16))
+    assert module.TOOL.measure.of_loaded(image) == found[0].score
+    assert len(calls) == 1
+    assert all(each is found[0] for each in found)
+
+
+def test_changed_pixels_are_judged_anew(photo):
     pixels = photo.copy()
     before = learned_iqa(pixels)
     pixels[:] = distort(pixels, "gaussian_blur", 5)

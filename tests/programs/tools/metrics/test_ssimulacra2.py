@@ -66,7 +66,7 @@ def test_the_window_is_a_gaussian_of_sigma_one_and_a_half() -> None:
     assert (distance**2 * np.array(WINDOW)).sum() == pytest.approx(1.5**2, abs=1e-6)
 
 
-def test_ssimulacra2_sees_colour() -> None:
+def test_ssimulacra2_sees_color() -> None:
     assert ssimulacra2(desaturate(5, PHOTO), PHOTO) < ssimulacra2(desaturate(2, PHOTO), PHOTO) < 99
 
 
