@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.offline.features import features, has_features
 from agenticiqa.programs.offline.findings import Prediction
 from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
@@ -40,24 +38,17 @@ BEND = 0.2  # width of the smooth bend at both ends of the scale of severities, 
 MAX_DEVIATION = 4.0  # standard deviations: features farther from the training mean are clipped to this
 
 
-def predict(image: LoadedImage) -> dict[DetectableDistortion, Prediction] | None:
-    """The predictions for an image without a reference; ``None`` for an image that is too small to have features."""
-    if not has_features(image):
-        return None
-    found, weights = features(image), read_weights(WEIGHTS, SHA256)
-    return severities_from_features(weights, "texture", found.texture) | severities_from_features(
-        weights, "tone", found.tone
-    )
+def predict(texture: Values, tone: Values) -> dict[DetectableDistortion, Prediction]:
+    """The predictions for an image without a reference, from its ``features``. Raises ToolError for damaged weights."""
+    weights = read_weights(WEIGHTS, SHA256)
+    return severities_from_features(weights, "texture", texture) | severities_from_features(weights, "tone", tone)
 
 
-def predict_change(image: LoadedImage, reference: LoadedImage) -> dict[DetectableDistortion, Prediction] | None:
-    """The predictions for the differences between an image and its reference, which must be of the same size.
+def predict_change(change: Values) -> dict[DetectableDistortion, Prediction]:
+    """The predictions for an image with a reference, from the features (all) of the image minus the reference's.
 
-    All severities are 0 if no feature differs. ``None`` for images that are too small to have features.
+    All severities are 0 if no feature differs. Raises ToolError for damaged weights.
     """
-    if not has_features(image):
-        return None
-    change = features(image).all - features(reference).all
     predictions = severities_from_features(read_weights(WEIGHTS, SHA256), "compared", change)
     if change.any():
         return predictions

@@ -13,11 +13,9 @@ from agenticiqa.programs.offline import detector
 from agenticiqa.programs.offline.detector import (
     HEADS,
     SUBTYPES,
-    predict,
-    predict_change,
     severities_from_outputs,
 )
-from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.distortions import findings_of, predictions_for
 from agenticiqa.programs.offline.features import MIN_SIDE
 from agenticiqa.programs.offline.findings import NETWORK_SHARE
 from agenticiqa.programs.tools.distort import KINDS, distort
@@ -90,7 +88,7 @@ def test_every_category_has_a_head_a_network_share_and_subtypes():
 
 
 def test_predictions_have_a_severity_and_one_for_each_subtype():
-    for predictions in (predict(loaded(scene())), predict_change(loaded(scene()), loaded(scene(seed=1)))):
+    for predictions in (predictions_for(loaded(scene())), predictions_for(loaded(scene()), loaded(scene(seed=1)))):
         assert predictions is not None
         for name in DETECTABLE:
             assert tuple(predictions[name].subtypes) == SUBTYPES[name]
@@ -101,19 +99,19 @@ def test_predictions_have_a_severity_and_one_for_each_subtype():
 
 def test_predictions_are_the_same_each_time():
     image = distort(scene(), "jpeg", 2)
-    assert predict(loaded(image)) == predict(loaded(image))
+    assert predictions_for(loaded(image)) == predictions_for(loaded(image))
 
 
 def test_no_change_is_predicted_between_an_image_and_its_copy():
-    predictions = predict_change(loaded(scene()), loaded(scene()))
+    predictions = predictions_for(loaded(scene()), loaded(scene()))
     assert predictions is not None
     assert all(one.severity == 0 and not any(one.subtypes.values()) for one in predictions.values())
 
 
 def test_an_image_too_small_for_the_networks_is_judged_by_the_curves():
     small = loaded(scene(MIN_SIDE - 1, 200))
-    assert predict(small) is None
-    assert predict_change(small, small) is None
+    assert predictions_for(small) is None
+    assert predictions_for(small, small) is None
     assert tuple(findings_of(small)) == DETECTABLE
 
 
@@ -131,4 +129,4 @@ def test_damaged_weights_are_refused_by_name(monkeypatch, tmp_path):
     damaged.write_bytes(detector.WEIGHTS.read_bytes()[:-1] + b"x")
     monkeypatch.setattr(detector, "WEIGHTS", damaged)
     with pytest.raises(ToolError, match=r"detector\.npz"):
-        predict(loaded(scene()))
+        predictions_for(loaded(scene()))
