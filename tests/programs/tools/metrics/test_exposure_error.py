@@ -1,0 +1,23 @@
+"""EXPOSURE-ERROR: 0 for a mean luma of 80 to 160, rising to 1 at black and at white."""
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.tools.metrics.exposure_error import exposure_error, exposure_error_map
+from support.images import as_gray
+
+
+@pytest.mark.parametrize(
+    ("level", "error"), [(0, 1), (20, 0.75), (79, 1 / 80), (80, 0), (120, 0), (160, 0), (179, 0.2), (255, 1)]
+)
+def test_the_error_is_the_share_of_the_way_to_black_or_white(level: int, error: float) -> None:
+    assert exposure_error(as_gray(np.full((24, 40), level))) == pytest.approx(error)
+
+
+def test_the_map_marks_blocks_that_are_black_or_white() -> None:
+    plane = np.full((24, 32), 128)
+    plane[:8, :8], plane[16:, 24:], plane[8:16, :8], plane[8:16, 8:16] = 5, 251, 6, 249
+    found = exposure_error_map(as_gray(plane))
+    assert found.shape == (3, 4)
+    assert sorted(zip(*np.nonzero(found), strict=True)) == [(0, 0), (2, 3)]
+    assert found.max() == 1
