@@ -13,6 +13,7 @@ from dspy import lm15
 from pydantic import BaseModel, ConfigDict, Field
 
 from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, Reply
 from support.engine import ScriptedEngine, scripted_backend, scripted_lm
@@ -144,6 +145,14 @@ def test_the_whole_prompt_is_logged_for_debugging_but_no_image(caplog: pytest.Lo
     for part in ("Judge the picture.", "x" * 5000, "[image] Image", "attempt 1 of 3", "Return ONLY valid JSON"):
         assert part in caplog.text
     assert "base64" not in caplog.text
+
+
+def test_every_question_to_an_engine_of_somebody_else_counts_as_a_call() -> None:
+    """Such an engine does not report what it sent, so nothing may be taken for an answer from the cache."""
+    backend, _ = scripted_backend(["nonsense", say(3)])
+    with keeping() as ledger:
+        asked(backend)(about())
+    assert (ledger.stages["judging"].calls, ledger.stages["judging"].cached) == (2, 0)
 
 
 def test_the_number_of_attempts_is_configurable() -> None:

@@ -1,0 +1,137 @@
+"""The run of the sub-tasks: which run, what each is given, and what becomes of their results, around stages in code."""
+
+from typing import Any
+
+import dspy
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.stages.executor import Executor
+from agenticiqa.programs.stages.protocols import Analyzed, Detected, Executed, Located, Selected
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.types import DistortionAnalysis, PlannerOutput
+from support.ladders import scene
+
+SUB_TASKS = ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution")
+
+
+class Given(dspy.Module):
+    """A stage that notes what it is given, and returns or raises what it was made with."""
+
+    def __init__(self, outcome: Any) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.inputs: list[dict[str, Any]] = []
+
+    def forward(self, **inputs: Any) -> Any:
+        self.inputs.append(inputs)
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+BLUR = DistortionAnalysis(type="Blurs", severity="moderate", explanation="Soft edges.")
+DETECTED = Detected({"Global": ["Blurs"]}, {"Global": {"sharpness": 0.25}}, {"distortion_detection": ["empty"]})
+ANALYZED = Analyzed({"Global": [BLUR]}, {"Global": {"noise": 1.5}}, {"distortion_analysis": ["no JSON", "cut off"]})
+SELECTED = Selected({"Global": {"Blurs": "NIQE"}}, {"tool_selection": ["unknown tool"]})
+LOCATED = Located({"dog": (0, 0, 200, 200)}, ["dog was taken for the subject."], {"localization": ["no box"]})
+
+
+@pytest.fixture(scope="module")
+def image() -> LoadedImage:
+    return load(Image.fromarray(scene()))
+
+
+def plan(*on: str, regions: list[str] | None = None) -> PlannerOutput:
+    return PlannerOutput.model_validate(
+        {
+            "query_type": "IQA",
+            "query_scope": regions or "Global",
+            "distortion_source": "Inferred",
+            "distortions": None,
+            "reference_mode": "No-Reference",
+            "required_tool": None,
+            "plan": {name: name in on for name in SUB_TASKS},
+        }
+    )
+
+
+def executor(**other: Any) -> Executor:
+    outcomes = {"detect": DETECTED, "analyze": ANALYZED, "select": SELECTED, "locate": LOCATED, **other}
+    return Executor(**{name: Given(outcome) for name, outcome in outcomes.items()}, toolbox=toolbox())
+
+
+def execute(made: Executor, image: LoadedImage, planned: PlannerOutput) -> Executed:
+    result: Executed = made(image=image, query="Is it sharp?", plan=planned, reference=None)
+    return result
+
+
+def test_what_each_sub_task_gives_is_in_the_evidence(image: LoadedImage) -> None:
+    made = execute(executor(), image, plan(*SUB_TASKS))
+    assert made.evidence.distortion_set == DETECTED.distortion_set
+    assert made.evidence.distortion_analysis == ANALYZED.distortion_analysis
+    assert made.evidence.selected_tools == {"Global": {"Blurs": "NIQE", "Overall": "LEARNED-IQA"}}
+    assert [call.tool for call in made.evidence.tool_log] == ["NIQE", "LEARNED-IQA"]
+    assert made.evidence.failures == {}
+
+
+def test_rejected_answers_of_every_sub_task_are_passed_on(image: LoadedImage) -> None:
+    made = execute(executor(), image, plan(*SUB_TASKS, regions=["dog"]))
+    assert made.rejected_answers == {
+        "localization": ["no box"],
+        "distortion_detection": ["empty"],
+        "distortion_analysis": ["no JSON", "cut off"],
+        "tool_selection": ["unknown tool"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("on", "measured"),
+    [
+        (["distortion_detection"], {"Global": {"sharpness": 0.25}}),
+        (["distortion_analysis"], {"Global": {"noise": 1.5}}),
+        (["tool_selection"], None),
+    ],
+)
+def test_what_was_measured_for_a_sub_task_is_kept(image: LoadedImage, on: list[str], measured: Any) -> None:
+    assert execute(executor(), image, plan(*on)).evidence.measurements == measured
+
+
+def test_what_the_locator_remarks_is_in_the_notes(image: LoadedImage) -> None:
+    evidence = execute(executor(), image, plan("distortion_analysis", regions=["dog"])).evidence
+    assert "dog was taken for the subject." in evidence.notes
+    assert evidence.boxes == {"dog": (0, 0, 200, 200)}
+
+
+def test_only_what_the_plan_asks_for_is_done(image: LoadedImage) -> None:
+    made = executor()
+    evidence = execute(made, image, plan()).evidence
+    assert [stage.inputs for stage in (made.detect, made.analyze, made.select, made.locate)] == [[]] * 4  # type: ignore[attr-defined]
+    assert evidence.is_empty()
+    assert (evidence.distortion_set, evidence.distortion_analysis, evidence.quality_scores) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "lost"),
+    [
+        ("detect", "distortion_detection", "distortion_set"),
+        ("analyze", "distortion_analysis", "distortion_analysis"),
+        ("select", "tool_selection", "selected_tools"),
+    ],
+)
+def test_a_sub_task_without_a_usable_answer_is_a_failure_and_the_others_go_on(
+    image: LoadedImage, stage: str, name: str, lost: str
+) -> None:
+    made = execute(executor(**{stage: Unanswered(name, ["empty", "cut off"], "{")}), image, plan(*SUB_TASKS))
+    assert list(made.evidence.failures) == [name]
+    assert "attempt 2: cut off" in made.evidence.failures[name]
+    assert made.rejected_answers[name] == ["empty", "cut off; the answer was: {"]
+    given = made.evidence.model_dump()
+    assert [key for key in ("distortion_set", "distortion_analysis", "selected_tools") if given[key] is None] == [lost]
+
+
+def test_another_error_of_a_sub_task_ends_the_run(image: LoadedImage) -> None:
+    with pytest.raises(dspy.LMTimeoutError):
+        execute(executor(analyze=dspy.LMTimeoutError("slow")), image, plan(*SUB_TASKS))
