@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from support.ladders import jpeg, scene
+from support.distortion_levels import jpeg, scene
 
 MakeLabels = Callable[..., Path]
 

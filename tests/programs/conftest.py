@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from support.ladders import blur, scene
+from support.distortion_levels import blur, scene
 
 
 @pytest.fixture(scope="session")

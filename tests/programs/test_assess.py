@@ -16,7 +16,7 @@ from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.errors import UserError, WrongArgument
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
-from support.ladders import scene
+from support.distortion_levels import scene
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from agenticiqa.programs.errors import StateError, ToolError, Unanswered
 from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
+from support.distortion_levels import scene
 from support.fake_server import (
     Server,
     bad_json,
@@ -54,7 +55,6 @@ from support.judging import (
     program_for,
     select,
 )
-from support.ladders import scene
 from support.loopback import Body, Reply
 from support.nodes import all_asking
 

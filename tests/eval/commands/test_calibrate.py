@@ -12,7 +12,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.calibration import load_profile, usable
-from support.ladders import LADDERS, LEVELS, scene
+from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def labels(tmp_path):
     for seed in range(4):
         reference = tmp_path / f"scene{seed}.png"
         Image.fromarray(scene(96, 128, seed)).save(reference)
-        for level in LEVELS:
+        for level in ALL_LEVELS:
             image = tmp_path / f"scene{seed}_{level}.png"
-            Image.fromarray(LADDERS["blur"](level, scene(96, 128, seed))).save(image)
+            Image.fromarray(AT_LEVEL["blur"](level, scene(96, 128, seed))).save(image)
             rows.append({"image": image.name, "reference": reference.name, "mos": 97 - 18 * level - seed})
     return written(tmp_path / "labels.csv", rows)
 
@@ -183,7 +183,7 @@ def test_a_tool_for_one_distortion_is_fitted_on_distorted_photos(tmp_path, capsy
     assert main(["calibrate", str(photos), "--tool", "NOISE-SIGMA", "BLOCKINESS", "--out", str(out)]) == 0
     noise = usable("NOISE-SIGMA", str(out))
     assert noise(0.0) >= 4.5
-    assert noise(TOOLS["NOISE-SIGMA"].measure(LADDERS["noise"](5, scene(96, 128, 9)))) <= 2
+    assert noise(TOOLS["NOISE-SIGMA"].measure(AT_LEVEL["noise"](5, scene(96, 128, 9)))) <= 2
     for part in ("synthetic distortion levels", "4 pristine photos", "white_noise", "n="):
         assert part in noise.fitted_on
     blocks = usable("BLOCKINESS", str(out))

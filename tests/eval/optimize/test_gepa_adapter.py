@@ -12,7 +12,7 @@ from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, Stopped, example,
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.signatures.types import ExecutorOutput
-from support.ladders import scene
+from support.distortion_levels import scene
 
 LABEL = LabeledImage("a.png", Path("a.png"), Path("r.png"), 75, None, None, None, None, None, "r.png")
 EXAMPLE = example(LABEL, "Rate it.", MosScale(0, 100))

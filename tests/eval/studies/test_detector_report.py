@@ -19,7 +19,7 @@ from agenticiqa.eval.studies.detector_report import (
 from agenticiqa.eval.train.distorted import PRISTINE
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
-from support.ladders import scene
+from support.distortion_levels import scene
 
 
 def severities(**of: float) -> np.ndarray:

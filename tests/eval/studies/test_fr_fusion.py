@@ -10,7 +10,7 @@ from PIL import Image
 
 from agenticiqa.eval.studies import fr_fusion
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS
-from support.ladders import blur, scene
+from support.distortion_levels import blur, scene
 
 MEMBER = MEMBERS["HaarPSI"]
 RAW = np.linspace(0.05, 0.95, 30).tolist()

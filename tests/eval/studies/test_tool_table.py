@@ -15,7 +15,7 @@ from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
-from support.ladders import scene
+from support.distortion_levels import scene
 
 
 def card(name: str, measure: Callable[..., float], *, kind: str = "NR", **more: object) -> Tool:

@@ -18,7 +18,7 @@ from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs
 from agenticiqa.programs.offline.findings import NETWORK_SHARE
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE
-from support.ladders import scene
+from support.distortion_levels import scene
 
 
 @pytest.fixture(scope="module")

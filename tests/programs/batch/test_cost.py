@@ -16,9 +16,9 @@ from agenticiqa.programs.batch.cost import SECTIONS, Estimate, StageEstimate, es
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.text_tokens import text_tokens
 from agenticiqa.programs.batch.typical_calls import EXPLANATION, FOUND, REASON
+from support.distortion_levels import scene
 from support.fake_server import Server, bad_json, by_stage, fake_server, field_of, text_of
 from support.judging import ALL, LOGS, locate, pairs, plan, select
-from support.ladders import scene
 from support.loopback import Body
 
 RATE = "Rate the perceptual quality of this image."

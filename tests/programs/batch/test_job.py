@@ -20,8 +20,8 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
+from support.distortion_levels import scene
 from support.elsewhere import row, row_of
-from support.ladders import scene
 
 PIXELS = scene(60, 80)
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.images import LoadedImage, load
-from support.ladders import scene
+from support.distortion_levels import scene
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pytest
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.memo import Memo
+from support.distortion_levels import scene
 from support.images import loaded
-from support.ladders import scene
 
 
 def test_a_key_is_computed_once_and_others_separately() -> None:

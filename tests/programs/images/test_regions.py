@@ -18,7 +18,7 @@ from agenticiqa.programs.images.regions import (
     in_pixels,
     place_in_frame,
 )
-from support.ladders import scene
+from support.distortion_levels import scene
 
 SIZE = (640, 480)
 

@@ -20,8 +20,8 @@ from agenticiqa.programs.offline.features import MIN_SIDE
 from agenticiqa.programs.offline.findings import NETWORK_SHARE
 from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
+from support.distortion_levels import scene
 from support.images import loaded
-from support.ladders import scene
 
 FOLLOWED = ("motion_blur", "chroma_noise", "webp", "banding", "low_contrast")
 

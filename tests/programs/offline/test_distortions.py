@@ -15,8 +15,8 @@ from agenticiqa.programs import images
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.offline.findings import Finding, severity_at
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES
+from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 from support.images import loaded
-from support.ladders import LADDERS, LEVELS, scene
 
 CATEGORY = {
     "blur": "Blurs",
@@ -45,9 +45,9 @@ def photos() -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def ladders(photos) -> dict[tuple[str, str], list[images.LoadedImage]]:
+def at_levels(photos) -> dict[tuple[str, str], list[images.LoadedImage]]:
     return {
-        (name, kind): [loaded(LADDERS[kind](level, rgb)) for level in LEVELS]
+        (name, kind): [loaded(AT_LEVEL[kind](level, rgb)) for level in ALL_LEVELS]
         for name, rgb in photos.items()
         for kind in CATEGORY
     }
@@ -63,7 +63,7 @@ def follows(levels: range, severities: list[float]) -> float:
 
 @pytest.mark.parametrize("referenced", [True, False])
 def test_all_seven_categories_are_judged_each_in_one_sentence(photos, referenced):
-    image = loaded(LADDERS["jpeg"](3, photos["coffee"]))
+    image = loaded(AT_LEVEL["jpeg"](3, photos["coffee"]))
     findings = findings_of(image, loaded(photos["coffee"]) if referenced else None)
     assert tuple(findings) == DETECTABLE
     for finding in findings.values():
@@ -92,24 +92,25 @@ def test_an_image_does_not_differ_from_itself(photos):
 
 
 @pytest.mark.parametrize("kind", CATEGORY)
-def test_with_a_reference_the_severity_follows_the_true_level_in_every_photo(ladders, kind):
+def test_with_a_reference_the_severity_follows_the_true_level_in_every_photo(at_levels, kind):
     for name in PHOTOS:
-        steps = ladders[name, kind]
+        steps = at_levels[name, kind]
         severities = [findings_of(step, steps[0])[CATEGORY[kind]].severity for step in steps]
-        assert follows(LEVELS, severities) >= 0.9, (name, severities)
+        assert follows(ALL_LEVELS, severities) >= 0.9, (name, severities)
 
 
 @pytest.mark.parametrize("kind", CATEGORY)
-def test_with_a_reference_the_true_category_leads_from_the_third_level_on(ladders, kind):
+def test_with_a_reference_the_true_category_leads_from_the_third_level_on(at_levels, kind):
     for name in PHOTOS:
-        steps = ladders[name, kind]
+        steps = at_levels[name, kind]
         assert [top(findings_of(step, steps[0])) for step in steps[3:]] == [CATEGORY[kind]] * 3, name
 
 
 @pytest.mark.parametrize("kind", CATEGORY)
-def test_without_a_reference_the_severity_follows_the_true_level_on_average(ladders, kind):
+def test_without_a_reference_the_severity_follows_the_true_level_on_average(at_levels, kind):
     agreement = [
-        follows(LEVELS, [findings_of(step)[CATEGORY[kind]].severity for step in ladders[name, kind]]) for name in PHOTOS
+        follows(ALL_LEVELS, [findings_of(step)[CATEGORY[kind]].severity for step in at_levels[name, kind]])
+        for name in PHOTOS
     ]
     assert np.mean(agreement) >= 0.9, agreement
 
@@ -117,8 +118,8 @@ def test_without_a_reference_the_severity_follows_the_true_level_on_average(ladd
 # A dim scene made brighter, or a grayish one with its colors faded, may well be meant so: nobody can tell without
 # the reference. Those two kinds are held to half of the cases, the others to nine in ten.
 @pytest.mark.parametrize("kind", CATEGORY)
-def test_without_a_reference_the_true_category_mostly_leads_from_the_third_level_on(ladders, kind):
-    leading = [top(findings_of(step)) for name in PHOTOS for step in ladders[name, kind][3:]]
+def test_without_a_reference_the_true_category_mostly_leads_from_the_third_level_on(at_levels, kind):
+    leading = [top(findings_of(step)) for name in PHOTOS for step in at_levels[name, kind][3:]]
     share = leading.count(CATEGORY[kind]) / len(leading)
     assert share >= (0.5 if kind in ("brighten", "desaturate") else 0.9), leading
 
@@ -130,7 +131,7 @@ def test_good_photos_show_nothing_above_slight(photos):
 
 
 def test_a_gray_image_is_called_desaturated_at_most_moderately(photos):
-    finding = findings_of(loaded(LADDERS["desaturate"](5, photos["astronaut"])))["Color distortions"]
+    finding = findings_of(loaded(AT_LEVEL["desaturate"](5, photos["astronaut"])))["Color distortions"]
     assert finding.subtype == "desaturation"
     assert finding.word in ("slight", "moderate")
 
@@ -175,12 +176,12 @@ def test_the_kind_of_a_distortion_is_named(photos, change, category, subtype):
 
 
 def test_a_darker_image_has_not_lost_contrast_or_color_or_gained_noise(photos):
-    findings = findings_of(loaded(LADDERS["darken"](4, photos["coffee"])), loaded(photos["coffee"]))
+    findings = findings_of(loaded(AT_LEVEL["darken"](4, photos["coffee"])), loaded(photos["coffee"]))
     assert all(findings[category].severity < 0.5 for category in ("Contrast", "Color distortions", "Noise", "Blurs"))
 
 
 def test_a_crop_of_a_jpeg_still_shows_its_blocks(photos):
-    whole = LADDERS["jpeg"](5, photos["coffee"])
+    whole = AT_LEVEL["jpeg"](5, photos["coffee"])
     assert top(findings_of(loaded(np.ascontiguousarray(whole[3:, 6:])))) == "Compression"
 
 

@@ -8,8 +8,8 @@ import pytest
 from agenticiqa.programs.offline import features as module
 from agenticiqa.programs.offline.features import MIN_SIDE, TEXTURE_FEATURES, features
 from agenticiqa.programs.tools.distort import distort
+from support.distortion_levels import scene
 from support.images import loaded
-from support.ladders import scene
 
 
 @pytest.mark.parametrize("size", [(MIN_SIDE, MIN_SIDE), (65, 333), (1100, 1900)])

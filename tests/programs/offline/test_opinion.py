@@ -13,7 +13,7 @@ from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.opinion import LOSS_PER_SEVERITY, RESIDUAL_STD, UNDISTORTED_LEVEL, expected_level
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DETECTABLE
-from support.ladders import LADDERS, LEVELS
+from support.distortion_levels import ALL_LEVELS, AT_LEVEL
 
 severities = st.lists(st.floats(0, 4), min_size=7, max_size=7)
 
@@ -61,9 +61,9 @@ def test_every_category_counts(category):
 
 @pytest.mark.parametrize("kind", ["blur", "noise", "jpeg", "darken", "low_contrast"])
 @pytest.mark.parametrize("referenced", [True, False])
-def test_the_level_falls_from_the_first_to_the_last_step_of_a_ladder(kind, referenced):
+def test_the_level_falls_from_the_first_to_the_last_step(kind, referenced):
     photo = np.ascontiguousarray(skimage.data.coffee()[60:348, 140:460])
-    steps = [images.load(Image.fromarray(LADDERS[kind](level, photo))) for level in LEVELS]
+    steps = [images.load(Image.fromarray(AT_LEVEL[kind](level, photo))) for level in ALL_LEVELS]
     reference = steps[0] if referenced else None
     levels = [mean(spoken_for(findings_of(step, reference))) for step in steps]
     assert levels[0] > max(levels) - 0.1  # a slight change of tone can pass for none

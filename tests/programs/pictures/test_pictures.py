@@ -18,7 +18,7 @@ from agenticiqa.programs.pictures.heatmap import blend, drawn_damage, heatmaps
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import ToolCall
-from support.ladders import scene
+from support.distortion_levels import scene
 
 SIDE = 256
 

@@ -24,9 +24,9 @@ from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.tools import TOOLS, Tool, toolbox
 from agenticiqa.signatures.types import UNABLE, PlannerOutput
+from support.distortion_levels import blur, noise, scene
 from support.engine import ScriptedEngine, scripted_backend
 from support.fake_server import Answer, by_stage, field_of, images_of, stage_of
-from support.ladders import blur, noise, scene
 
 VEHICLE, LEFT, RIGHT = "vehicle", "left half", "right half"
 BOX = [250, 125, 500, 875]  # in thousandths

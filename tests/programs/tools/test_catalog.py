@@ -9,8 +9,8 @@ from agenticiqa.programs.tools.calibration import Calibration, load_profile, usa
 from agenticiqa.programs.tools.catalog import listing
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
+from support.distortion_levels import scene
 from support.images import loaded
-from support.ladders import scene
 
 REFUSED = ["ckdn", "tres", "wadiqam_nr", "arniqa", "BRISQUE"]
 

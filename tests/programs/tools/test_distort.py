@@ -11,7 +11,7 @@ from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
 from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS
-from support.ladders import scene
+from support.distortion_levels import scene
 
 
 @pytest.fixture(scope="module")

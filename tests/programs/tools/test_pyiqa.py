@@ -17,8 +17,8 @@ from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.calibration import load_profile
 from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_tool
 from agenticiqa.signatures.types import OVERALL
+from support.distortion_levels import scene
 from support.images import loaded
-from support.ladders import scene
 
 METRICS = {
     "topiq_fr": {"metric_mode": "FR", "score_range": "~0, ~1"},

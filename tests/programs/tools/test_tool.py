@@ -11,8 +11,8 @@ from agenticiqa.programs.tools import TOOLS, find_tool, get_tool, run_tool, tool
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import SharedMeasure
 from agenticiqa.signatures.types import GLOBAL, OVERALL
+from support.distortion_levels import noise, scene
 from support.images import loaded
-from support.ladders import noise, scene
 
 KNOWN = ["SSIM", "MS_SSIM", "topiq-fr"]
 LINE = Calibration((0, 0, 0, 1, 1), (0, 4), "a line")

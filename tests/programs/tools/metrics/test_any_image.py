@@ -15,7 +15,7 @@ from PIL import Image
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.tools import TOOLS, toolbox
-from support.ladders import scene
+from support.distortion_levels import scene
 
 NO_REFERENCE = [tool for tool in TOOLS.values() if tool.kind == "NR"]
 

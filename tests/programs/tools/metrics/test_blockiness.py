@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.tools.metrics.blockiness import blockiness
+from support.distortion_levels import AT_LEVEL
 from support.images import coffee
-from support.ladders import LADDERS
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +15,6 @@ def photo() -> np.ndarray:
 
 def test_blockiness_is_one_without_a_grid_and_found_wherever_the_grid_starts(photo):
     assert blockiness(photo) == pytest.approx(1, abs=0.1)
-    compressed = LADDERS["jpeg"](4, photo)
+    compressed = AT_LEVEL["jpeg"](4, photo)
     assert blockiness(compressed) > 2.5
     assert blockiness(compressed[3:, 5:]) == pytest.approx(blockiness(compressed), rel=0.1)

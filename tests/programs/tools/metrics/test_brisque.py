@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.tools.metrics.brisque import brisque
+from support.distortion_levels import AT_LEVEL, scene
 from support.golden import golden_pairs
-from support.ladders import LADDERS, scene
 
 
 @pytest.fixture(scope="module")
@@ -23,5 +23,5 @@ def test_brisque_agrees_with_the_authors_release(shared_data: Path) -> None:
 
 @pytest.mark.parametrize("distortion", ["blur", "noise"])
 def test_brisque_grows_with_every_step_of_blur_and_noise(photo: np.ndarray, distortion: str) -> None:
-    values = [brisque(LADDERS[distortion](level, photo)) for level in range(6)]
+    values = [brisque(AT_LEVEL[distortion](level, photo)) for level in range(6)]
     assert values == sorted(values)

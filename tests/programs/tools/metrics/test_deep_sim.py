@@ -4,7 +4,7 @@ import pytest
 
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.metrics.deep_sim import deep_sim
-from support.ladders import scene
+from support.distortion_levels import scene
 
 
 @pytest.fixture(scope="module")

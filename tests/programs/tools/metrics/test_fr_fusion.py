@@ -3,7 +3,7 @@ import pytest
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, fr_fusion, fr_fusion_map, full_reference_quality
-from support.ladders import LADDERS, scene
+from support.distortion_levels import AT_LEVEL, scene
 
 PHOTO = scene()
 PERFECT = {name: member.best for name, member in MEMBERS.items()}
@@ -24,8 +24,8 @@ def test_the_verdict_is_the_mean_of_the_members():
     raws = {"HaarPSI": 0.6, "MDSI": 0.3, "VIF": 0.5}
     expected = np.mean([MEMBERS[name].quality(raw) for name, raw in raws.items()])
     assert full_reference_quality({**raws, "PSNR": 20.0}) == pytest.approx(expected)
-    measured = {name: member.tool.measure(LADDERS["jpeg"](2, PHOTO), PHOTO) for name, member in MEMBERS.items()}
-    assert fr_fusion(LADDERS["jpeg"](2, PHOTO), PHOTO) == full_reference_quality(measured)
+    measured = {name: member.tool.measure(AT_LEVEL["jpeg"](2, PHOTO), PHOTO) for name, member in MEMBERS.items()}
+    assert fr_fusion(AT_LEVEL["jpeg"](2, PHOTO), PHOTO) == full_reference_quality(measured)
 
 
 def test_an_equal_image_gets_exactly_5():
@@ -41,13 +41,13 @@ def test_members_may_be_missing_but_not_all_of_them():
 
 def test_a_small_image_is_judged_by_the_members_that_it_is_large_enough_for():
     small = scene(40, 50)
-    blurred = LADDERS["blur"](3, small)
+    blurred = AT_LEVEL["blur"](3, small)
     raws = {name: MEMBERS[name].tool.measure(blurred, small) for name in ("HaarPSI", "MDSI")}
     assert fr_fusion(blurred, small) == full_reference_quality(raws)
 
 
 def test_the_map_has_the_images_shape_and_the_lost_quality_as_its_mean():
-    image, reference = LADDERS["blur"](3, scene(301, 403)), scene(301, 403)
+    image, reference = AT_LEVEL["blur"](3, scene(301, 403)), scene(301, 403)
     damage = fr_fusion_map(image, reference)
     assert damage.shape == (301, 403)
     assert damage.mean() == pytest.approx((5 - fr_fusion(image, reference)) / 4, rel=0.02)

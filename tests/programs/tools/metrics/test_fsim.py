@@ -7,8 +7,8 @@ import pytest
 
 from agenticiqa.programs.tools.metrics.fsim import fsim
 from agenticiqa.programs.tools.numerics.pixels import gray_levels
+from support.distortion_levels import desaturate, noise, scene
 from support.golden import golden_pairs
-from support.ladders import desaturate, noise, scene
 
 PHOTO = scene()
 

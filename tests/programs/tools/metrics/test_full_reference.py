@@ -19,7 +19,7 @@ from agenticiqa.programs.tools.metrics.ssim import ssim
 from agenticiqa.programs.tools.metrics.ssimulacra2 import ssimulacra2
 from agenticiqa.programs.tools.metrics.vif import vif
 from agenticiqa.programs.tools.tool import Tool
-from support.ladders import LADDERS, LEVELS, blur, noise, scene
+from support.distortion_levels import ALL_LEVELS, AT_LEVEL, blur, noise, scene
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -70,14 +70,14 @@ def test_the_result_is_a_plain_float(metric: Metric) -> None:
 @each_metric
 @pytest.mark.parametrize("distortion", ["blur", "noise", "jpeg", "low_contrast"])
 def test_quality_falls_with_every_step_of_a_distortion(metric: Metric, distortion: str) -> None:
-    quality = [metric.sign * metric.measure(LADDERS[distortion](level, PHOTO), PHOTO) for level in LEVELS]
+    quality = [metric.sign * metric.measure(AT_LEVEL[distortion](level, PHOTO), PHOTO) for level in ALL_LEVELS]
     assert all(np.diff(quality) < 0), quality
 
 
 @each_metric
-@pytest.mark.parametrize("distortion", sorted(set(LADDERS) - {"brighten"}))
+@pytest.mark.parametrize("distortion", sorted(set(AT_LEVEL) - {"brighten"}))
 def test_no_distorted_image_is_better_than_the_reference_itself(metric: Metric, distortion: str) -> None:
-    value = metric.measure(LADDERS[distortion](3, PHOTO), PHOTO)
+    value = metric.measure(AT_LEVEL[distortion](3, PHOTO), PHOTO)
     assert metric.sign * value <= metric.sign * metric.best + 1e-9
 
 
@@ -209,7 +209,7 @@ def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(tool: Tool, shape
 )
 def test_damage_shows_where_it_was_done(tool: Tool, distortion: str, top: bool, left: bool) -> None:
     reference = scene(352, 400)
-    image = corner(reference, LADDERS[distortion](4, reference), top, left)
+    image = corner(reference, AT_LEVEL[distortion](4, reference), top, left)
     assert tool.map is not None
     damage = tool.map(image, reference)
     middle = damage.shape[0] // 2, damage.shape[1] // 2

@@ -8,8 +8,8 @@ from scipy.signal import convolve2d
 
 from agenticiqa.programs.tools.metrics.gmsd import gmsd
 from agenticiqa.programs.tools.numerics.pixels import gray_levels
+from support.distortion_levels import noise, scene
 from support.golden import golden_pairs
-from support.ladders import noise, scene
 
 PHOTO = scene()
 

@@ -4,7 +4,7 @@ from scipy.signal import convolve2d
 
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
 from agenticiqa.programs.tools.numerics.pixels import YIQ_WEIGHTS
-from support.ladders import LADDERS, desaturate, scene
+from support.distortion_levels import AT_LEVEL, desaturate, scene
 
 PHOTO = scene()
 
@@ -44,10 +44,10 @@ def haarpsi_written_out(image: np.ndarray, reference: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (40, 60), (41, 59)])
-@pytest.mark.parametrize("distortion", LADDERS)
+@pytest.mark.parametrize("distortion", AT_LEVEL)
 def test_haarpsi_agrees_with_its_definition_written_out(distortion: str, shape: tuple[int, int]) -> None:
     reference = scene(*shape)
-    image = LADDERS[distortion](3, reference)
+    image = AT_LEVEL[distortion](3, reference)
     assert haarpsi(image, reference) == pytest.approx(haarpsi_written_out(image, reference), abs=1e-6)
 
 

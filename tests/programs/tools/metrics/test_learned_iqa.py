@@ -22,8 +22,8 @@ from agenticiqa.programs.tools.metrics.learned_iqa import (
     opinion,
     opinion_of,
 )
+from support.distortion_levels import scene
 from support.images import loaded
-from support.ladders import scene
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.programs.tools.metrics.mdsi import mdsi
+from support.distortion_levels import desaturate, scene
 from support.golden import golden_pairs
-from support.ladders import desaturate, scene
 
 PHOTO = scene()
 

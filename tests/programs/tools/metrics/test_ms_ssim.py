@@ -9,8 +9,8 @@ from agenticiqa.programs.tools.metrics.ms_ssim import WEIGHTS, ms_ssim, ms_ssim_
 from agenticiqa.programs.tools.metrics.psnr import psnr
 from agenticiqa.programs.tools.metrics.ssim import ssim
 from agenticiqa.programs.tools.numerics.pixels import gray_levels
+from support.distortion_levels import blur, noise, scene
 from support.golden import golden_pairs, skimage_ssim
-from support.ladders import blur, noise, scene
 
 PHOTO = scene()
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.tools.metrics.niqe import niqe, niqe_map
+from support.distortion_levels import AT_LEVEL, scene
 from support.golden import golden_pairs
-from support.ladders import LADDERS, scene
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_niqe_leaves_flat_blocks_out(photo: np.ndarray) -> None:
 
 def test_the_map_of_niqe_has_a_value_per_block_that_begins_and_shows_where_the_noise_is(photo: np.ndarray) -> None:
     image = np.pad(photo, ((0, 20), (0, 90), (0, 0)), mode="reflect")
-    image[:96, :96] = LADDERS["noise"](5, image[:96, :96])
+    image[:96, :96] = AT_LEVEL["noise"](5, image[:96, :96])
     damage = niqe_map(image)
     assert damage.shape == (4, 5)
     assert damage[0, 0] == damage.max() > 0

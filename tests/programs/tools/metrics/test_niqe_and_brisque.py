@@ -10,8 +10,8 @@ from agenticiqa.programs.tools.metrics import brisque as brisque_module
 from agenticiqa.programs.tools.metrics import niqe as niqe_module
 from agenticiqa.programs.tools.metrics.brisque import brisque
 from agenticiqa.programs.tools.metrics.niqe import niqe
+from support.distortion_levels import AT_LEVEL, scene
 from support.images import as_gray
-from support.ladders import LADDERS, scene
 
 METRICS = pytest.mark.parametrize(
     ("metric", "smallest"), [(niqe, niqe_module.SMALLEST_SIDE), (brisque, brisque_module.SMALLEST_SIDE)]
@@ -36,7 +36,7 @@ def photo() -> np.ndarray:
 def test_values_agree_with_the_packages_that_the_parameters_come_from(
     photo: np.ndarray, distortion: str, level: int, niqe_of_package: float, brisque_of_package: float
 ) -> None:
-    image = LADDERS[distortion](level, photo)
+    image = AT_LEVEL[distortion](level, photo)
     assert niqe(image) == pytest.approx(niqe_of_package, abs=1e-5)
     assert brisque(image) == pytest.approx(brisque_of_package, abs=0.05)
 
@@ -46,7 +46,7 @@ def test_values_agree_with_the_packages_that_the_parameters_come_from(
 def test_the_strong_distortion_is_worse_than_the_mild_one_and_than_none(metric, distortion: str) -> None:
     for seed in (0, 1):
         image = scene(288, 384, seed)
-        none, mild, strong = (metric(LADDERS[distortion](level, image)) for level in (0, 2, 4))
+        none, mild, strong = (metric(AT_LEVEL[distortion](level, image)) for level in (0, 2, 4))
         assert strong > max(none, mild)
 
 

@@ -5,12 +5,12 @@ import pytest
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
-from support.ladders import LADDERS, scene
+from support.distortion_levels import AT_LEVEL, scene
 
 # The learned model's map judges parts instead of finding faults: see test_learned_iqa.
 MAPS = {name: tool.map for name, tool in TOOLS.items() if tool.kind == "NR" and tool.map and name != "LEARNED-IQA"}
 SHARP = scene(384, 576, seed=7)
-SMOOTH = LADDERS["blur"](1, SHARP)
+SMOOTH = AT_LEVEL["blur"](1, SHARP)
 
 
 # What each map is to find, and in which image: the sharp one reads as a noisy one.
@@ -30,7 +30,7 @@ def test_damage_in_one_quadrant_shows_there_and_not_elsewhere(name, bottom, righ
     distortion, image = SHOWN_BY[name]
     spoilt, is_spoilt = image.copy(), np.zeros((384, 576), bool)
     is_spoilt[192 * bottom : 192 * (bottom + 1), 288 * right : 288 * (right + 1)] = True
-    spoilt[is_spoilt] = LADDERS[distortion](5, image)[is_spoilt]
+    spoilt[is_spoilt] = AT_LEVEL[distortion](5, image)[is_spoilt]
     before, after = MAPS[name](image), MAPS[name](spoilt)
     inside = is_spoilt[:: 384 // after.shape[0], :: 576 // after.shape[1]]
     assert after[inside].mean() > before[inside].mean()

@@ -6,7 +6,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.metrics.piqe import SIDE, SMALLEST_SIDE, judge_blocks, piqe, piqe_map
-from support.ladders import LADDERS, scene
+from support.distortion_levels import AT_LEVEL, scene
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def photo() -> np.ndarray:
 def test_values_agree_with_the_port_of_matlabs_function(
     photo: np.ndarray, distortion: str, level: int, of_package: float
 ) -> None:
-    assert piqe(LADDERS[distortion](level, photo)) == pytest.approx(of_package, abs=0.002)
+    assert piqe(AT_LEVEL[distortion](level, photo)) == pytest.approx(of_package, abs=0.002)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_values_agree_with_matlab_to_the_last_digit_given(shared_data: Path, nam
 def test_the_strong_distortion_is_worse_than_the_mild_one(distortion: str) -> None:
     for seed in (0, 1):
         image = scene(288, 384, seed)
-        assert piqe(LADDERS[distortion](5, image)) > piqe(LADDERS[distortion](2, image))
+        assert piqe(AT_LEVEL[distortion](5, image)) > piqe(AT_LEVEL[distortion](2, image))
 
 
 @pytest.mark.parametrize(("distortion", "flags"), [("noise", "noisy"), ("pixelate", "impaired")])
 def test_the_verdict_tells_in_which_half_the_distortion_is(distortion: str, flags: str) -> None:
-    smooth = LADDERS["blur"](1, scene(288, 384, seed=7))
+    smooth = AT_LEVEL["blur"](1, scene(288, 384, seed=7))
     left = np.arange(384) < 192
-    half_distorted = np.where(left[:, None], LADDERS[distortion](4, smooth), smooth)
+    half_distorted = np.where(left[:, None], AT_LEVEL[distortion](4, smooth), smooth)
     before, after = (getattr(judge_blocks(image), flags) for image in (smooth, half_distorted))
     left_blocks = left[::SIDE]
     assert after[:, left_blocks].mean() > before[:, left_blocks].mean() + 0.5
@@ -57,7 +57,7 @@ def test_the_verdict_tells_in_which_half_the_distortion_is(distortion: str, flag
 
 @pytest.mark.parametrize("size", [(96, 128), (97, 130), (111, 127)])
 def test_every_block_that_the_image_reaches_is_judged_and_only_active_ones_are_marked(size: tuple[int, int]) -> None:
-    image = LADDERS["jpeg"](4, scene(*size))
+    image = AT_LEVEL["jpeg"](4, scene(*size))
     blocks = judge_blocks(image)
     assert blocks.active.shape == blocks.variance.shape == (-(-size[0] // SIDE), -(-size[1] // SIDE))
     assert blocks.active.dtype == blocks.impaired.dtype == blocks.noisy.dtype == bool
@@ -68,7 +68,7 @@ def test_every_block_that_the_image_reaches_is_judged_and_only_active_ones_are_m
 
 @pytest.mark.parametrize("rows", [1, 33, 1000])
 def test_the_bands_in_which_an_image_is_read_do_not_show(photo: np.ndarray, monkeypatch, rows: int) -> None:
-    image = LADDERS["jpeg"](3, photo)
+    image = AT_LEVEL["jpeg"](3, photo)
     in_default_bands = judge_blocks(image)
     monkeypatch.setattr("agenticiqa.programs.tools.statistics.mscn.CHUNK", rows * image.shape[1])
     in_other_bands = judge_blocks(image)

@@ -7,8 +7,8 @@ import pytest
 from skimage.metrics import peak_signal_noise_ratio
 
 from agenticiqa.programs.tools.metrics.psnr import psnr
+from support.distortion_levels import AT_LEVEL, desaturate, scene
 from support.golden import golden_pairs
-from support.ladders import LADDERS, desaturate, scene
 
 PHOTO = scene()
 
@@ -26,9 +26,9 @@ def test_psnr_counts_all_three_channels() -> None:
     assert psnr(one_channel, reference) == pytest.approx(20 * np.log10(5) + 10 * np.log10(3))
 
 
-@pytest.mark.parametrize("distortion", LADDERS)
+@pytest.mark.parametrize("distortion", AT_LEVEL)
 def test_psnr_agrees_with_scikit_image(distortion: str) -> None:
-    image = LADDERS[distortion](2, PHOTO)
+    image = AT_LEVEL[distortion](2, PHOTO)
     assert psnr(image, PHOTO) == pytest.approx(peak_signal_noise_ratio(PHOTO, image), abs=1e-9)
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from agenticiqa.programs.tools.metrics.ssim import ssim
 from agenticiqa.programs.tools.numerics.pixels import gray_levels
+from support.distortion_levels import AT_LEVEL, scene
 from support.golden import golden_pairs, skimage_ssim
-from support.ladders import LADDERS, scene
 
 PHOTO = scene()
 
 
-@pytest.mark.parametrize("distortion", LADDERS)
+@pytest.mark.parametrize("distortion", AT_LEVEL)
 def test_ssim_agrees_with_scikit_image(distortion: str) -> None:
-    image = LADDERS[distortion](2, PHOTO)
+    image = AT_LEVEL[distortion](2, PHOTO)
     assert ssim(image, PHOTO) == pytest.approx(
         skimage_ssim(gray_levels(image).astype(float), gray_levels(PHOTO).astype(float)), abs=1e-6
     )

@@ -3,7 +3,7 @@ import pytest
 from scipy.ndimage import correlate1d
 
 from agenticiqa.programs.tools.metrics.ssimulacra2 import WEIGHTS, WINDOW, ssimulacra2
-from support.ladders import LADDERS, desaturate, noise, scene
+from support.distortion_levels import AT_LEVEL, desaturate, noise, scene
 
 PHOTO = scene()
 MIX = np.array([[0.3, 0.622, 0.078], [0.23, 0.692, 0.078], [0.24342268924547819, 0.20476744424496821, 0]])
@@ -56,7 +56,7 @@ def written_out(image: np.ndarray, reference: np.ndarray) -> float:
 @pytest.mark.parametrize("distortion", ["blur", "noise", "jpeg", "desaturate"])
 def test_ssimulacra2_agrees_with_its_definition_written_out(distortion: str, shape: tuple[int, int]) -> None:
     reference = scene(*shape)
-    image = LADDERS[distortion](3, reference)
+    image = AT_LEVEL[distortion](3, reference)
     assert ssimulacra2(image, reference) == pytest.approx(written_out(image, reference), abs=5e-3)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.tools.metrics.vif import vif
+from support.distortion_levels import blur, darken, low_contrast, noise, scene
 from support.golden import golden_pairs
-from support.ladders import blur, darken, low_contrast, noise, scene
 
 PHOTO = scene()
 

@@ -5,7 +5,7 @@ import pytest
 
 from agenticiqa.programs.tools.numerics.phase import phase_congruency
 from agenticiqa.programs.tools.numerics.pixels import luma
-from support.ladders import scene
+from support.distortion_levels import scene
 
 PHOTO = scene()
 

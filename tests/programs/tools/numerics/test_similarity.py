@@ -14,7 +14,7 @@ from agenticiqa.programs.tools.numerics.similarity import (
     shrink,
     spread,
 )
-from support.ladders import scene
+from support.distortion_levels import scene
 
 PHOTO = scene()
 

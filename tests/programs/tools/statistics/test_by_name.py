@@ -12,8 +12,8 @@ from scipy.stats import spearmanr
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics, statistic
+from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 from support.images import coffee, loaded
-from support.ladders import LADDERS, LEVELS, scene
 
 NAMES = [*SPATIAL, *TONAL]
 TOOL_OF = {
@@ -31,9 +31,9 @@ def photo() -> np.ndarray:
     return coffee()
 
 
-# Each measure follows the distortion that it is named for, over all steps of the ladder.
+# Each measure follows the distortion that it is named for, over all levels.
 @pytest.mark.parametrize(
-    ("name", "ladder", "direction"),
+    ("name", "distortion", "direction"),
     [
         ("blur_extent", "blur", 1),
         ("edge_sharpness", "blur", -1),
@@ -48,10 +48,10 @@ def photo() -> np.ndarray:
     ],
 )
 @pytest.mark.parametrize("made", [False, True])
-def test_a_measure_is_monotone_in_its_distortion(photo, name, ladder, direction, made):
+def test_a_measure_is_monotone_in_its_distortion(photo, name, distortion, direction, made):
     source = scene() if made else photo
-    values = [statistic(name, LADDERS[ladder](level, source)) for level in LEVELS]
-    assert spearmanr(LEVELS, values).statistic == pytest.approx(direction), values
+    values = [statistic(name, AT_LEVEL[distortion](level, source)) for level in ALL_LEVELS]
+    assert spearmanr(ALL_LEVELS, values).statistic == pytest.approx(direction), values
 
 
 # No warning, no NaN, always a plain float: one pixel, rows, columns, sizes around every window, flat and busy.

@@ -5,8 +5,8 @@ import pytest
 
 from agenticiqa.programs.tools.statistics.by_name import statistic
 from agenticiqa.programs.tools.statistics.noise import block_noise
+from support.distortion_levels import AT_LEVEL
 from support.images import coffee
-from support.ladders import LADDERS
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def test_isolated_pixels_counts_sprinkled_impulses_and_not_gaussian_noise(photo)
     rng = np.random.default_rng(2)
     sprinkled[rng.random(photo.shape[:2]) < 0.01] = 255
     assert statistic("isolated_pixels", sprinkled) == pytest.approx(0.01, abs=0.004)
-    assert statistic("isolated_pixels", LADDERS["noise"](3, photo)) < 0.003
+    assert statistic("isolated_pixels", AT_LEVEL["noise"](3, photo)) < 0.003
 
 
 @pytest.mark.parametrize(("level", "clips"), [(0, True), (3, True), (4, False), (251, False), (252, True), (255, True)])

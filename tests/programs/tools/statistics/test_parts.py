@@ -5,8 +5,8 @@ import pytest
 
 from agenticiqa.programs.tools.statistics.by_name import all_statistics, statistic
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
+from support.distortion_levels import AT_LEVEL, scene
 from support.images import as_gray, loaded
-from support.ladders import LADDERS, scene
 
 
 # Scaling 3000 x 2000 pixels down to two megapixels would show a third less noise.
@@ -17,7 +17,7 @@ def test_noise_and_blocking_of_a_large_image_are_those_of_its_own_pixels():
     values = all_statistics(loaded(large))
     assert values["noise_sigma"] == pytest.approx(10, rel=0.15)
     assert values["mean_luma"] == pytest.approx(120, abs=1)
-    tile = np.ascontiguousarray(LADDERS["jpeg"](4, scene(256, 256)))
+    tile = np.ascontiguousarray(AT_LEVEL["jpeg"](4, scene(256, 256)))
     assert all_statistics(loaded(np.tile(tile, (7, 8, 1))))["blockiness"] == pytest.approx(
         statistic("blockiness", tile), rel=0.15
     )

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.tools.statistics.by_name import statistic
+from support.distortion_levels import AT_LEVEL
 from support.images import as_gray, coffee
-from support.ladders import LADDERS
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +21,13 @@ def test_clipping_is_the_share_of_black_and_of_white():
 
 
 def test_darkening_leaves_the_tonal_range_alone(photo):
-    assert statistic("tonal_range", LADDERS["darken"](3, photo)) == pytest.approx(
+    assert statistic("tonal_range", AT_LEVEL["darken"](3, photo)) == pytest.approx(
         statistic("tonal_range", photo), abs=0.02
     )
 
 
 def test_noise_hardly_touches_tone_and_color(photo):
-    noisy = LADDERS["noise"](3, photo)
+    noisy = AT_LEVEL["noise"](3, photo)
     for name in ("mean_luma", "rms_contrast", "colorfulness", "tonal_range"):
         assert statistic(name, noisy) == pytest.approx(statistic(name, photo), rel=0.05), name
 

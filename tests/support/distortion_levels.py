@@ -1,6 +1,6 @@
-"""Distortions of known order: level 0 gives the image back, level 5 is the worst, the same bytes each time.
+"""Distortions by level: 0 returns the image unchanged, 5 is the worst, the same bytes each time.
 
-Every function takes a level and an RGB image, uint8 of shape (H, W, 3) and any size, and gives a new such array.
+Every function takes a level and an RGB image, uint8 of shape (H, W, 3) and any size, and returns a new such array.
 """
 
 from collections.abc import Callable
@@ -10,36 +10,36 @@ import numpy as np
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 
-Ladder = Callable[[int, RGB], RGB]
+ToLevel = Callable[[int, RGB], RGB]
 
-LEVELS = range(6)
+ALL_LEVELS = range(6)
 
 
-def _ladder(kind: str) -> Ladder:
+def _to_level(kind: str) -> ToLevel:
     return lambda level, rgb: distort(rgb, kind, level)
 
 
-blur = _ladder("gaussian_blur")
-noise = _ladder("white_noise")
-jpeg = _ladder("jpeg")
-darken = _ladder("darken")
-desaturate = _ladder("desaturate")
-low_contrast = _ladder("low_contrast")
+blur = _to_level("gaussian_blur")
+noise = _to_level("white_noise")
+jpeg = _to_level("jpeg")
+darken = _to_level("darken")
+desaturate = _to_level("desaturate")
+low_contrast = _to_level("low_contrast")
 
-LADDERS: dict[str, Ladder] = {
+AT_LEVEL: dict[str, ToLevel] = {
     "blur": blur,
     "noise": noise,
     "jpeg": jpeg,
     "darken": darken,
-    "brighten": _ladder("brighten"),
+    "brighten": _to_level("brighten"),
     "desaturate": desaturate,
     "low_contrast": low_contrast,
-    "pixelate": _ladder("pixelate"),
+    "pixelate": _to_level("pixelate"),
 }
 
 
 def scene(height: int = 192, width: int = 256, seed: int = 0) -> RGB:
-    """A made-up picture with a photo's statistics: 1/f texture, muted colours, shapes with sharp edges."""
+    """A synthetic picture with a photo's statistics: 1/f texture, muted colors, shapes with sharp edges."""
     rng = np.random.default_rng(seed)
     rows, columns = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)[None, :]
     frequency = np.maximum(np.hypot(rows, columns), 1 / max(height, width))
