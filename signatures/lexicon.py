@@ -1,9 +1,8 @@
-"""The words for what is wrong with a picture: one table, by which answers of models are folded and questions are read.
+"""The words for distortions: one table, used to normalize the answers of models and to parse questions.
 
-A phrase may do two things. It may name a category of distortion (a model that writes "overexposed" means "Brightness
-change"), and it may have a meaning in a question ("overexposed" finds fault with the brightness). Many do both; words
-that are too vague to name a category by themselves ("soft", "flat", "clean") only have a meaning, and stems that name a
-category in many forms ("color*") have none.
+A phrase can have a category of distortion (a model that writes "overexposed" means "Brightness change") and a meaning
+in a question ("overexposed" finds fault with the brightness). Many have both. Words that are too vague for a category
+("soft", "flat", "clean") only have a meaning; stems that name a category in many forms ("color*") only have a category.
 """
 
 import re
@@ -25,7 +24,7 @@ Subject = DetectableDistortion | Literal["clarity", "any", "quality", "unmeasure
 T = TypeVar("T")
 
 CLARITY: tuple[DetectableDistortion, ...] = ("Blurs", "Sharpness")
-# What too much and too little of a property is called.
+# The names of too much (UPPER) and too little (LOWER) of a property.
 UPPER: dict[Subject, str] = {
     "Brightness change": "overexposure",
     "Color distortions": "oversaturation",
@@ -43,9 +42,9 @@ LOWER: dict[Subject, str] = {
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a phrase is about, and whether it finds fault with it ("blurry"), praises it ("sharp") or only names it.
+    """The subject of a phrase, and its sense: a fault ("blurry"), a virtue ("sharp"), neutral ("focus"), or "more".
 
-    ``kind`` narrows a fault to one kind of its category ("overexposure"); a virtue with a kind is the absence of that
+    ``kind`` restricts a fault to one kind of its category ("overexposure"). A virtue with a kind is the absence of that
     kind ("colorful": no desaturation). The sense ``"more"`` is a direction without a judgment ("bright").
     """
 
@@ -55,7 +54,7 @@ class Meaning:
 
     @property
     def categories(self) -> tuple[DetectableDistortion, ...]:
-        """The categories whose measurements decide; none for the overall quality and for what is not measured."""
+        """The categories that the subject covers; none for the overall quality and for what is not measured."""
         if self.subject == "clarity":
             return CLARITY
         if self.subject == "any":
@@ -66,15 +65,15 @@ class Meaning:
 
     @property
     def scale(self) -> Subject:
-        """One name for all that can be put on the same scale: blur and sharpness can, blur and noise cannot."""
+        """The scale that the subject is on: blur and sharpness are on the same one, blur and noise are not."""
         return "clarity" if self.subject in CLARITY else self.subject
 
 
 @dataclass(frozen=True)
 class Words:
-    """Phrases that name the same category, if any, and have the same meaning, if any; separated by commas.
+    """Phrases, separated by commas, with the same category, if any, and the same meaning, if any.
 
-    "*" stands for any ending, a space for blanks or hyphens; "color" is also found as "colour".
+    "*" stands for any ending, a space for blanks or hyphens; "color" also matches "colour".
     """
 
     category: Distortion | None
@@ -216,24 +215,24 @@ def phrase_pattern(phrase: str) -> str:
 
 
 def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that finds any of the phrases as whole words, the longer ones first."""
+    """A pattern that matches any of the phrases as whole words; longer ones take precedence."""
     ordered = sorted(phrases, key=len, reverse=True)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(map(phrase_pattern, ordered))})(?!\w)", re.I)
 
 
 @dataclass(frozen=True)
-class _Found(Generic[T]):
+class _Match(Generic[T]):
     start: int
     end: int
-    means: T
+    value: T
 
 
 def _patterns(column: Iterable[tuple[T | None, str]]) -> dict[T, re.Pattern[str]]:
     phrases: dict[T, list[str]] = {}
-    for means, listed in column:
-        if means is not None:
-            phrases.setdefault(means, []).extend(listed.split(","))
-    return {means: any_of(each) for means, each in phrases.items()}
+    for value, listed in column:
+        if value is not None:
+            phrases.setdefault(value, []).extend(listed.split(","))
+    return {value: any_of(each) for value, each in phrases.items()}
 
 
 _CATEGORIES: dict[Distortion, re.Pattern[str]] = _patterns((words.category, words.phrases) for words in LEXICON)
@@ -241,14 +240,14 @@ _MEANINGS = _patterns((words.meaning, words.phrases) for words in LEXICON)
 _SEVERITY_OF = {word: severity for severity in SEVERITIES for word in SEVERITY_WORDS[severity]}
 
 
-def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Found[T]]:
-    """Every phrase of a text, in order of appearance; where two overlap, the longer."""
+def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Match[T]]:
+    """Every phrase of a text, in order of appearance; of two that overlap, the longer."""
     found = [
-        _Found(match.start(), match.end(), means)
-        for means, pattern in patterns.items()
+        _Match(match.start(), match.end(), value)
+        for value, pattern in patterns.items()
         for match in pattern.finditer(text)
     ]
-    kept: list[_Found[T]] = []
+    kept: list[_Match[T]] = []
     for each in sorted(found, key=lambda found: (found.start - found.end, found.start)):
         if all(each.end <= other.start or each.start >= other.end for other in kept):
             kept.append(each)
@@ -256,31 +255,31 @@ def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Found[T]]:
 
 
 def terms_in(text: str) -> list[Term]:
-    """The phrases of a text that have a meaning, in order; where two overlap, the longer.
+    """The phrases of a text that have a meaning, in order; of two that overlap, the longer.
 
     >>> [(term.text, term.meaning.kind) for term in terms_in("Too dark, or motion blur?")]
     [('dark', 'underexposure'), ('motion blur', 'motion blur')]
     """
     return [
-        Term(text[found.start : found.end], found.start, found.end, found.means) for found in _longest(text, _MEANINGS)
+        Term(text[found.start : found.end], found.start, found.end, found.value) for found in _longest(text, _MEANINGS)
     ]
 
 
 def distortions_in(text: str) -> list[tuple[str, Distortion]]:
-    """The phrases of a text that name a category, with it, in order; where two overlap, the longer.
+    """The phrases of a text that have a category, with it, in order; of two that overlap, the longer.
 
     >>> distortions_in("Motion blur or a grainy sky?")
     [('Motion blur', 'Blurs'), ('grainy', 'Noise')]
     """
-    return [(text[found.start : found.end], found.means) for found in _longest(text, _CATEGORIES)]
+    return [(text[found.start : found.end], found.value) for found in _longest(text, _CATEGORIES)]
 
 
 def fold_distortion(word: str) -> Distortion | None:
-    """The category that a word names, or ``None``: ``"overexposed"`` names ``"Brightness change"``."""
+    """The category of a word, or ``None``: ``"Brightness change"`` for ``"overexposed"``."""
     named = distortions_in(word)
     return named[0][1] if named else None
 
 
 def fold_severity(word: str) -> Severity | None:
-    """The severity that a word means, or ``None``: ``"heavy"`` is ``"severe"``."""
+    """The severity for a word, or ``None``: ``"severe"`` for ``"heavy"``."""
     return _SEVERITY_OF.get(" ".join(word.lower().split()))

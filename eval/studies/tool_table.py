@@ -35,9 +35,9 @@ from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 HEADER = """\
-# How well each tool follows each category of distortion, by source: SRCC with the distortion level (mean of the
-# category's kinds) and with the opinion scores of labeled sets, positive where the tool moves in its own direction,
-# and n, the number of images (undistorted photos count once per kind). Tools are chosen by the mean over the sources.
+# How well each tool follows each category of distortion, by source: SRCC with the distortion level (mean over the
+# category's kinds) or with the opinion scores of labeled data sets, positive if the tool changes in its own direction,
+# and n, the number of images (undistorted photos count once per kind). Tools are selected by the mean over the sources.
 # Written by python -m agenticiqa.eval.studies.tool_table --write
 """
 DISTORTION_LEVELS = "distortion_levels"

@@ -26,8 +26,8 @@ Betas: TypeAlias = tuple[float, float, float, float, float]
 
 PROFILES = "calibration"
 HEADER = """\
-# From each tool's own scale to 1..5: a five-parameter logistic per tool, and what it was fitted on. Written by
-# "agenticiqa calibrate". To use it, name this file under "calibration:" in a configuration.
+# A five-parameter logistic per tool, from the tool's own scale to 1..5, and the data that it was fitted on. Written by
+# "agenticiqa calibrate". To use such a file, give its path under "calibration:" in a configuration.
 """
 
 
