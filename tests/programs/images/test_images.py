@@ -52,12 +52,12 @@ def sent(loaded: LoadedImage) -> tuple[str, bytes]:
     return header.removeprefix("data:").removesuffix(";base64"), base64.b64decode(content, validate=True)
 
 
-def raw_png(width: int, height: int, depth: int, colour: int, rows: bytes, extra: tuple[bytes, bytes] | None) -> bytes:
+def raw_png(width: int, height: int, depth: int, color: int, rows: bytes, extra: tuple[bytes, bytes] | None) -> bytes:
     """A PNG written by hand, for what Pillow does not write: ``rows`` are unfiltered samples."""
     stride = len(rows) // height
     lines = b"".join(b"\0" + rows[i : i + stride] for i in range(0, len(rows), stride)) if stride else b""
     chunks = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)),
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)),
         (b"IDAT", zlib.compress(lines)),
     ]
     chunks[1:1] = [extra] if extra else []
@@ -178,7 +178,7 @@ def test_what_was_given_is_named() -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_every_exif_orientation_is_turned_upright(kind: str, orientation: int) -> None:
-    blocks = np.kron(PHOTO, np.ones((16, 16, 1), np.uint8))  # whole JPEG blocks of one colour survive compression
+    blocks = np.kron(PHOTO, np.ones((16, 16, 1), np.uint8))  # whole JPEG blocks of one color survive compression
     best: dict[str, dict[str, object]] = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}
     options = best.get(kind, {})
     data = encoded(blocks, kind, exif=exif(orientation), **options)
@@ -238,17 +238,17 @@ def test_an_alpha_channel_that_hides_nothing_is_not_worth_a_note() -> None:
 
 
 def test_every_other_way_to_be_transparent_is_measured_over_white() -> None:
-    grey = np.array([[0, 10, 200]], np.uint8)
-    grey_alpha = encoded(
-        Image.merge("LA", [Image.fromarray(grey), Image.fromarray(np.where(grey == 10, np.uint8(0), np.uint8(255)))]),
+    gray = np.array([[0, 10, 200]], np.uint8)
+    gray_alpha = encoded(
+        Image.merge("LA", [Image.fromarray(gray), Image.fromarray(np.where(gray == 10, np.uint8(0), np.uint8(255)))]),
         "PNG",
     )
-    colour_key = encoded(Image.fromarray(np.dstack([grey] * 3)), "PNG", transparency=(10, 10, 10))
-    palette = Image.fromarray(grey, "P")
+    color_key = encoded(Image.fromarray(np.dstack([gray] * 3)), "PNG", transparency=(10, 10, 10))
+    palette = Image.fromarray(gray, "P")
     palette.putpalette([value for value in range(256) for _ in range(3)])
     for data in (
-        grey_alpha,
-        colour_key,
+        gray_alpha,
+        color_key,
         encoded(palette, "PNG", transparency=10),
         encoded(palette, "GIF", transparency=10),
     ):
@@ -278,7 +278,7 @@ def test_a_transparent_grey_of_a_sixteen_bit_png_is_white() -> None:
     assert loaded.pixels[0, :, 0].tolist() == [0, 255, 255]
 
 
-def test_sixteen_bit_colour_is_measured_at_eight_bits_and_kept_for_the_model() -> None:
+def test_sixteen_bit_color_is_measured_at_eight_bits_and_kept_for_the_model() -> None:
     values = RNG.integers(0, 65536, (3, 4, 3), dtype=np.uint16)
     data = raw_png(4, 3, 16, 2, values.astype(">u2").tobytes(), None)
     ppm = b"P6 4 3 65535\n" + values.astype(">u2").tobytes()
@@ -341,7 +341,7 @@ def test_one_pixel_is_an_image(kind: str, mode: str) -> None:
     assert load(encoded(Image.new(mode, (1, 1)), kind)).pixels.shape == (1, 1, 3)
 
 
-def test_a_colour_profile_travels_with_the_png() -> None:
+def test_a_color_profile_travels_with_the_png() -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     loaded = load(encoded(PHOTO, "TIFF", icc_profile=profile))
     assert reopened(loaded).info["icc_profile"] == profile
@@ -353,7 +353,7 @@ def test_a_colour_profile_travels_with_the_png() -> None:
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
 def test_of_several_frames_the_first_is_both_measured_and_sent(kind: str) -> None:
-    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "lime", "blue")]
+    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "lime", "blue")]
     options = {"lossless": True} if kind == "WEBP" else {}
     data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
     loaded = load(data)
@@ -373,7 +373,7 @@ def test_a_single_frame_gif_is_a_png_without_a_note() -> None:
 
 
 def test_a_jpeg_that_carries_a_second_picture_is_sent_as_it_is() -> None:
-    first, second = (Image.new("RGB", (16, 16), colour) for colour in ("red", "blue"))
+    first, second = (Image.new("RGB", (16, 16), color) for color in ("red", "blue"))
     data = encoded(first, "MPO", save_all=True, append_images=[second])
     loaded = load(data)
     assert sent(loaded) == ("image/jpeg", data)
@@ -408,7 +408,7 @@ def test_a_pil_image_is_judged_as_a_viewer_shows_it_and_left_alone(tmp_path: Pat
 
 
 def test_of_an_animated_pil_image_the_current_frame_is_judged() -> None:
-    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue")]
     image = Image.open(io.BytesIO(encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])))
     image.seek(1)
     assert load(image).pixels[0, 0].tolist() == [0, 0, 255]

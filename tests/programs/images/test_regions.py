@@ -137,7 +137,7 @@ def test_a_box_told_in_thousandths_comes_back_to_within_a_thousandth(
     box, size = given_box
     edges = json.loads(boxes_for_prompt({"car": box, "sky": None}, size))["car"]
     if edges[0] == edges[2] or edges[1] == edges[3]:
-        return  # a sliver, which no model can be told of in thousandths
+        return  # a sliver, which thousandths cannot express
     for here, back, extent in zip(box, in_pixels(edges, size, 1000), (*size, *size), strict=True):
         assert abs(here - back) <= 1 + extent / 1000
 

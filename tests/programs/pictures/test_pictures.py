@@ -160,7 +160,7 @@ def test_the_colors_redden_and_darken_from_the_gray_of_the_image_on():
     shares = np.linspace(0, 1, 50)[None]
     colors = blend(np.full(shares.shape, 130.0), shares)[0].astype(float)
     assert (colors[0] == 130).all()
-    assert (np.diff(heatmap.STOPS @ [0.299, 0.587, 0.114]) < 0).all(), "told apart without color vision, too"
+    assert (np.diff(heatmap.STOPS @ [0.299, 0.587, 0.114]) < 0).all(), "distinguishable without color vision, too"
     assert (np.diff(colors[:, 0] - colors[:, 2])[:30] > -1).all()
     assert colors[-1, 0] > 2 * colors[-1, 1]
 
@@ -252,6 +252,6 @@ def test_a_folder_that_cannot_be_made_and_a_photo_in_the_way_are_told_first(albu
     assert main(["assess", album[0], "--save-maps", str(tmp_path / "file")]) == 2
     shutil.copy(album[1], tmp_path / "c" / "photo.png")
     assert main(["assess", str(tmp_path / "c" / "photo.png"), "--save-maps", str(tmp_path / "c")]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 2
-    assert "Traceback" not in told
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 2
+    assert "Traceback" not in errors
