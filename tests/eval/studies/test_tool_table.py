@@ -157,7 +157,9 @@ def test_full_reference_tools_are_in_the_table_where_every_image_has_a_reference
 
 
 def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:
-    table = yaml.safe_load((resources.files("agenticiqa.configs") / "tool_table.yaml").read_text(encoding="utf-8"))
+    text = (resources.files("agenticiqa.configs") / "tool_table.yaml").read_text(encoding="utf-8")
+    assert text.startswith(tool_table.HEADER)
+    table = yaml.safe_load(text)
     again = "python -m agenticiqa.eval.studies.tool_table LABELS.csv... --tool NAME --write configs/tool_table.yaml"
     for category in DISTORTIONS:
         assert set(table["categories"][category]) == set(TOOLS), again
