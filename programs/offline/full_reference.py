@@ -94,19 +94,19 @@ def _noise(image: Measurements, reference: Measurements, predictions: Prediction
         Finding(
             severity_at(math.sqrt(max(sigma**2 - expected**2, 0)), NOISE),
             "Gaussian noise",
-            f"The smoothest parts fluctuate by {sigma:.1f} of 255 grey levels (standard deviation; reference: "
+            f"The smoothest parts fluctuate by {sigma:.1f} of 255 gray levels (standard deviation; reference: "
             f"{reference['noise_sigma']:.1f}).",
         ),
         Finding(
             severity_at(isolated, IMPULSES),
             "impulse noise",
-            f"{image['isolated_pixels']:.2%} of the pixels stand out alone from all their neighbours (reference: "
+            f"{image['isolated_pixels']:.2%} of the pixels stand out alone from all their neighbors (reference: "
             f"{reference['isolated_pixels']:.2%}).",
         ),
     ]
     if predictions:
         explanation = (
-            f"Colours of the smoothest parts fluctuate by {image['color_noise']:.1f} of 255 levels (reference: "
+            f"Colors of the smoothest parts fluctuate by {image['color_noise']:.1f} of 255 levels (reference: "
             f"{reference['color_noise']:.1f})."
         )
         measured.append(Finding(0.0, "color noise", explanation))
@@ -152,7 +152,7 @@ def _brightness(image: Measurements, reference: Measurements, predictions: Predi
 def _contrast(image: Measurements, reference: Measurements, predictions: Predictions) -> Finding:
     change, light = _contrast_ratio(image, reference), _brightness_ratio(image, reference)
     measured = (
-        f"Brightness varies by {image['rms_contrast']:.0f} of 255 grey levels (standard deviation; reference: "
+        f"Brightness varies by {image['rms_contrast']:.0f} of 255 gray levels (standard deviation; reference: "
         f"{reference['rms_contrast']:.0f})"
     )
     return combine(
@@ -172,8 +172,7 @@ def _color(image: Measurements, reference: Measurements, predictions: Prediction
     # Clipped highlights change hue, so overexposure explains part of a color cast.
     remaining = 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
     measured = (
-        f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale "
-        f"(reference: {reference['colorfulness']:.0f})."
+        f"The colorfulness is {color:.0f} on Hasler and Süsstrunk's scale (reference: {reference['colorfulness']:.0f})."
     )
     return combine(
         "Color distortions",
@@ -183,7 +182,7 @@ def _color(image: Measurements, reference: Measurements, predictions: Prediction
         Finding(
             severity_at(tint, TINT) * remaining,
             "color cast",
-            f"All colours together are shifted by {tint:.0f} CIELAB units against the reference.",
+            f"All colors together are shifted by {tint:.0f} CIELAB units against the reference.",
         ),
     )
 

@@ -110,17 +110,17 @@ def _noise(image: Measurements, predictions: Predictions) -> Finding:
         Finding(
             severity_at(sigma, NOISE),
             "Gaussian noise",
-            f"The smoothest parts fluctuate by {sigma:.1f} of 255 grey levels (standard deviation, usually below 2.4).",
+            f"The smoothest parts fluctuate by {sigma:.1f} of 255 gray levels (standard deviation, usually below 2.4).",
         ),
         Finding(
             severity_at(isolated, IMPULSES),
             "impulse noise",
-            f"{isolated:.2%} of the pixels stand out alone from all their neighbours (usually below 0.3%).",
+            f"{isolated:.2%} of the pixels stand out alone from all their neighbors (usually below 0.3%).",
         ),
     ]
     if predictions:
         explanation = (
-            f"Colours of the smoothest parts fluctuate by {image['color_noise']:.1f} of 255 levels (usually below 2)."
+            f"Colors of the smoothest parts fluctuate by {image['color_noise']:.1f} of 255 levels (usually below 2)."
         )
         measured.append(Finding(0.0, "color noise", explanation))
     return combine("Noise", predictions, *measured)
@@ -173,7 +173,7 @@ def _contrast(image: Measurements, predictions: Predictions, brightness: Finding
         Finding(
             severity_at(rms, HIGH_CONTRAST),
             "high contrast",
-            f"Brightness varies by {rms:.0f} of 255 grey levels (standard deviation, usually below 84).",
+            f"Brightness varies by {rms:.0f} of 255 gray levels (standard deviation, usually below 84).",
         ),
     )
 
@@ -185,7 +185,7 @@ def _color(image: Measurements, predictions: Predictions) -> Finding:
     faded = Finding(
         severity_at(per_contrast, DESATURATION),
         "desaturation",
-        f"Colours vary {per_contrast:.2f} times as much as brightness (usually over 0.25; a grey picture may be "
+        f"Colors vary {per_contrast:.2f} times as much as brightness (usually over 0.25; a gray picture may be "
         f"meant to be one).",
     )
     return worst(
@@ -196,12 +196,12 @@ def _color(image: Measurements, predictions: Predictions) -> Finding:
             Finding(
                 severity_at(color, OVERSATURATION),
                 "oversaturation",
-                f"The colourfulness is {color:.0f} on Hasler and Süsstrunk's scale (usually below 95).",
+                f"The colorfulness is {color:.0f} on Hasler and Süsstrunk's scale (usually below 95).",
             ),
             Finding(
                 severity_at(cast, COLOR_CAST),
                 "color cast",
-                f"What should be neutral is {cast:.0f} CIELAB units away from grey (usually below 20).",
+                f"What should be neutral is {cast:.0f} CIELAB units away from gray (usually below 20).",
             ),
         ),
         replace(faded, severity=severity_at(per_contrast, COLORLESS)),
