@@ -36,6 +36,16 @@ class JsonLines(logging.Formatter):
         return json.dumps(row, ensure_ascii=False, default=str)
 
 
+class WarningFormatter(logging.Formatter):
+    """The message alone, after the name of the image that was being judged, unless it begins with that."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, or more for a traceback."""
+        text = super().format(record)
+        image = vars(record).get("image")
+        return text if not image or text.startswith(f"{image}: ") else f"{image}: {text}"
+
+
 class StderrHandler(logging.Handler):
     """Writes to the current ``sys.stderr``, so that lines appear above a progress bar instead of inside it."""
 
@@ -79,8 +89,7 @@ def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
     Raises UserError when the file cannot be opened.
     """
     shown = StderrHandler([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
-    if verbose:
-        shown.setFormatter(StepFormatter())
+    shown.setFormatter(StepFormatter() if verbose else WarningFormatter())
     handlers: list[logging.Handler] = [shown]
     if file is not None:
         try:

@@ -1,6 +1,7 @@
 """Where results go: cards or JSON lines on stdout, one JSON document, or lines appended to a file."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ class Appending:
 
 def open_results(path: Path, resume: bool) -> ResultsFile:
     """Open the file that results are appended to. Raises UserError, also for one that holds results without resume."""
-    if path.is_file() and path.stat().st_size and not resume:
+    if not resume and os.path.isfile(path) and os.path.getsize(path):  # unlike those of Path they raise no OSError
         raise UserError(
             f"{printable_path(path)} already holds results: add --resume to continue it, or name another file"
         )

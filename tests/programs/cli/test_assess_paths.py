@@ -1,0 +1,291 @@
+"""``assess`` and the paths it is given: missing, skipped, unprintable, or not to be written; stdin and stdout."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.images import heif
+from support.files import json_lines
+
+NOT_UTF_8 = b"caf\xe9.png"
+ESCAPED = r"caf\xe9.png"
+
+
+def picture(path: Path, seed: int = 0) -> Path:
+    random = np.random.default_rng(seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).resize((64, 64)).save(path, "PNG")
+    return path
+
+
+@pytest.fixture
+def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two images, in a folder of the current one."""
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(("a.png", "b.png")):
+        picture(Path("album") / name, number)
+    return Path("album")
+
+
+def command(*arguments: str | Path, **options: Any) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "agenticiqa", "assess", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+# --- missing --------------------------------------------------------------------------------------------------------
+
+
+def test_one_missing_path_is_named_and_the_others_are_judged(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "gone.png", str(album), "http://x.org/c.png", "--jsonl", "scores.jsonl"]) == 1
+    assert [Path(row["image"]).name for row in json_lines(Path("scores.jsonl"))] == ["a.png", "b.png"]
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "agenticiqa: gone.png: expected an image, but there is no such file; check the path"
+    assert told[1].startswith("agenticiqa: http://x.org/c.png: expected a local image")
+    assert told[2] == "2 judged, kept in scores.jsonl"
+
+
+def test_all_missing_is_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "gone.png", "lost.png", "--jsonl", "scores.jsonl"]) == 2
+    assert [line.split(": ")[1] for line in capsys.readouterr().err.splitlines()] == ["gone.png", "lost.png"]
+    assert not Path("scores.jsonl").exists()
+
+
+def test_one_of_several_is_still_a_list(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "gone.png", str(album / "a.png"), "--json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["image"] == "album/a.png"
+
+
+def test_a_missing_reference_in_a_folder_fails_its_image_alone(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture(Path("originals/a.png"), 5)
+    command = ["assess", str(album), "--reference", "originals", "--jsonl", "scores.jsonl"]
+    assert main(command) == 1
+    assert [row["reference"] for row in json_lines(Path("scores.jsonl"))] == ["originals/a.png"]
+    told = "agenticiqa: album/b.png: expected a reference named b.* in originals, found none"
+    assert told in capsys.readouterr().err.splitlines()
+    shutil.move("originals/a.png", "originals/z.png")
+    assert main([*command, "--resume"]) == 2
+    assert capsys.readouterr().err.count("expected a reference named") == 2
+
+
+def test_a_missing_reference_for_all_is_one_line_of_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", str(album), "--reference", "gone.png"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_dry_run_estimates_what_is_there(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "gone.png", str(album), "--dry-run"]) == 1
+    printed = capsys.readouterr()
+    assert "about 2 images" in printed.out
+    assert "gone.png" in printed.err
+
+
+# --- skipped --------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_folder_holds_and_is_skipped_is_counted(
+    album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(heif, "installed", lambda: False)
+    for name in ("1.heic", "2.HEIC", "3.heic", "4.cr2", "5.CR2", "notes.txt"):
+        (album / name).touch()
+    (album / "link.jpg").symlink_to("nowhere")
+    assert main(["assess", str(album), "--jsonl", "scores.jsonl"]) == 0
+    told = "agenticiqa: skipped 3 .heic (pip install 'agenticiqa[heic]'), 2 .cr2, 1 broken link"
+    assert capsys.readouterr().err.splitlines()[0] == told
+    summary = json.loads(Path("scores.jsonl.summary.json").read_text())
+    assert summary["skipped"] == {".heic": 3, ".cr2": 2, "broken link": 1}
+
+
+def test_a_heic_photo_is_judged_like_any_other(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heic is not installed")
+    pillow_heif.from_pillow(Image.open(album / "a.png")).save(album / "photo.HEIC", quality=90)
+    assert main(["assess", str(album), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [Path(row["image"]).name for row in rows] == ["a.png", "b.png", "photo.HEIC"]
+    assert abs(rows[2]["quality_score"] - rows[0]["quality_score"]) < 0.5
+
+
+# --- said once ------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_names_its_image_once(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("zero.jpg").touch()
+    assert main(["assess", "zero.jpg", str(album / "a.png")]) == 1
+    told = "agenticiqa: zero.jpg: expected an image, found an empty file; give a JPEG, PNG or WebP file"
+    assert capsys.readouterr().err.splitlines() == [told]
+
+
+def test_a_failure_of_the_reference_names_both(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("zero.jpg").touch()
+    assert main(["assess", str(album / "a.png"), "--reference", "zero.jpg"]) == 2
+    assert capsys.readouterr().err.startswith("agenticiqa: album/a.png: zero.jpg: expected an image, found an empty")
+
+
+def test_a_dry_run_names_each_image_once(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("zero.jpg").touch()
+    assert main(["assess", "zero.jpg", str(album), "--backend", "gguf.m.gguf", "--dry-run"]) == 0
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if "zero.jpg" in line]
+    assert told.count("zero.jpg") == 1
+
+
+# --- names that are not UTF-8 ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unprintable(album: Path) -> Path:
+    path = album / os.fsdecode(NOT_UTF_8)
+    (album / "b.png").rename(path)
+    return path
+
+
+def test_a_name_that_is_not_utf_8_is_judged_and_written_escaped(unprintable: Path) -> None:
+    done = command("album", "--jsonl", "scores.jsonl", "--save-maps", "maps", "--log", "log.jsonl")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "2 judged, kept in scores.jsonl")
+    assert [row["image"] for row in json_lines(Path("scores.jsonl"))] == ["album/a.png", f"album/{ESCAPED}"]
+    assert f"album/{ESCAPED}" in {row.get("image") for row in json_lines(Path("log.jsonl"))}
+    assert sorted(os.listdir("maps")) == ["a.png", ESCAPED]
+    again = command("album", "--jsonl", "scores.jsonl", "--resume")
+    assert again.stderr.splitlines() == ["2 of 2 were judged before", "0 judged, kept in scores.jsonl"]
+
+
+@pytest.mark.parametrize("output", [[], ["--json"], ["--jsonl", "-"]], ids=["lines", "document", "jsonl"])
+def test_a_name_that_is_not_utf_8_is_printed_escaped(unprintable: Path, output: list[str]) -> None:
+    done = command(os.fsdecode(b"album/" + NOT_UTF_8), *output)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["image"] == f"album/{ESCAPED}"
+
+
+def test_a_failure_of_such_an_image_is_one_line(unprintable: Path) -> None:
+    unprintable.write_bytes(b"")
+    done = command("album", os.fsdecode(b"gone\xff.png"))
+    assert done.returncode == 1
+    first, second = done.stderr.splitlines()
+    assert first.startswith(r"agenticiqa: gone\xff.png: expected an image, but there is no such file")
+    assert second.startswith(f"agenticiqa: album/{ESCAPED}: expected an image, found an empty file")
+
+
+def test_such_a_reference_and_such_a_results_file_are_named(unprintable: Path) -> None:
+    file = os.fsdecode(b"s\xff.jsonl")
+    done = command("album/a.png", "--reference", unprintable, "--jsonl", file)
+    assert done.stderr.splitlines() == [r"1 judged, kept in s\xff.jsonl"]
+    (row,) = json_lines(Path(file))
+    assert row["reference"] == f"album/{ESCAPED}"
+
+
+# --- where results cannot be written --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["album", "album/a.png/scores.jsonl", "/dev/null", "/proc/scores.jsonl", "x" * 300])
+def test_a_file_that_cannot_be_written_is_one_line(album: Path, file: str) -> None:
+    done = command("album", "--jsonl", file)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"agenticiqa: {file}: ")
+    assert sorted(os.listdir("album")) == ["a.png", "b.png"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_without_permission_is_one_line(album: Path) -> None:
+    Path("locked").mkdir(0o500)
+    done = command("album", "--jsonl", "locked/scores.jsonl")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_prints_what_is_finished_and_ends_the_run(album: Path, workers: int) -> None:
+    """A limit of the file's size stands in for the disk; it is larger than two rows."""
+    for number in range(30):
+        picture(album / f"{number:02}.png", number)
+    limited = f"ulimit -f 16; exec {sys.executable} -m agenticiqa assess album --jsonl scores.jsonl --workers {workers}"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    told = "agenticiqa: scores.jsonl: cannot be written (File too large); what is finished now is printed to stdout"
+    assert done.stderr.count(told) == 1
+    kept = json_lines(Path("scores.jsonl"))
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(kept) >= 1
+    assert 1 <= len(printed) <= 1 + 3 * workers
+    assert len({row["image"] for row in (*kept, *printed)}) == len(kept) + len(printed)
+    assert f"stopped; {32 - len(kept) - len(printed)} images were not judged" in done.stderr
+    assert main(["assess", "album", "--jsonl", "scores.jsonl", "--resume"]) == 0
+    assert len(json_lines(Path("scores.jsonl"))) == 32
+
+
+# --- stdin and stdout -----------------------------------------------------------------------------------------------
+
+
+def test_an_image_on_stdin(album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        stdin = SimpleNamespace(buffer=io.BytesIO((album / "a.png").read_bytes()))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["assess", "-", str(album / "a.png"), "--jsonl", "s.jsonl", "--resume", "--save-maps", "m"]) == 0
+    first, second = json_lines(Path("s.jsonl"))
+    assert (first["image"], second["image"]) == ("<stdin>", "album/a.png")
+    assert first["image_sha256"] == second["image_sha256"]
+    assert first["quality_score"] == second["quality_score"]
+    assert sorted(os.listdir("m")) == ["a.png", "stdin.png"]
+    assert "2 of 2 were judged before" in capsys.readouterr().err
+
+
+def test_what_is_no_image_on_stdin_is_one_line(album: Path) -> None:
+    done = command("-", input="nothing of an image")
+    assert done.returncode == 2
+    assert done.stderr.startswith("agenticiqa: <stdin>: expected an image, found text that begins with")
+    assert done.stderr.count("\n") == 1
+
+
+def test_lines_on_stdout(album: Path) -> None:
+    done = command("album", "--jsonl", "-", "--workers", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["image"] for row in rows] == ["album/a.png", "album/b.png"]
+    assert not Path("-").exists()
+
+
+# --- interrupted ----------------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_offline_waits_for_images_and_not_for_what_was_sent(album: Path) -> None:
+    for number in range(60):
+        picture(album / f"{number:02}.png", number)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "agenticiqa", "assess", "album", "--jsonl", "scores.jsonl", "--workers", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for _ in range(1200):
+        time.sleep(0.02)
+        if Path("scores.jsonl").exists() and Path("scores.jsonl").read_text().count("\n") >= 2:
+            break
+    os.killpg(run.pid, signal.SIGINT)
+    _, told = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert "sent" not in told
+    assert "interrupted: waiting for the " in told
+    assert "images under way; press Ctrl-C again to abort" in told
+    summary = json.loads(Path("scores.jsonl.summary.json").read_text())
+    assert summary["judged"] == summary["rows"] == len(json_lines(Path("scores.jsonl")))
+    assert summary["not_judged"] == 62 - summary["judged"] > 0
