@@ -1,10 +1,9 @@
-"""What each stage is typically asked and answers, for a question and its plan: the measure of what a run will cost.
+"""A typical call of each stage for a question and its plan, from which the cost of a run is estimated.
 
-The inputs are the real ones as far as the question decides them: the question and its options, the plan, the tools.
-What only a run can tell is as in a run in which there is something to tell: where no distortion was named two in each
-region (offline runs over 28 photos found 1.25), about each a sentence of 141 characters (theirs: 137, the median), and
-scores of the tools of choice for each and for quality overall. The evidence of a rating has 623 characters so (theirs:
-151 to 820).
+Inputs that the question decides are the actual ones: the question, its options, the plan, the tools. What only a run
+finds out is assumed: two distortions in each region, where none was named (offline runs over 28 photos found 1.25 on
+average), a sentence of 141 characters about each (in these runs the median was 137), and scores of the best tools for
+each and for quality overall. The evidence of a rating then has 623 characters (in these runs 151 to 820).
 """
 
 import json
@@ -39,42 +38,48 @@ REASON = (
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """The tools as prompts show them: those that compare with a reference, those that do without, and all of them."""
+class ToolTexts:
+    """The tools, and how prompts list them.
+
+    ``names`` and ``lines`` are those of all tools. ``applicable`` and ``applicable_lines`` have, by whether a reference
+    is given, the tools that compare with one, or those that need none.
+    """
 
     names: tuple[str, ...]
     lines: str
-    fitting: Mapping[bool, list[Tool]]  # by whether a reference is given
-    fitting_lines: Mapping[bool, str]
+    applicable: Mapping[bool, list[Tool]]
+    applicable_lines: Mapping[bool, str]
 
     @classmethod
-    def of(cls, tools: Mapping[str, Tool]) -> "Shelf":
-        """The shelf of a toolbox."""
-        fitting = {given: [c for c in tools.values() if c.kind == ("FR" if given else "NR")] for given in (True, False)}
-        lines = {given: _lines(cards) for given, cards in fitting.items()}
-        return cls(tuple(tools), nameable(tools), fitting, lines)
+    def of(cls, tools: Mapping[str, Tool]) -> "ToolTexts":
+        """The texts for a toolbox."""
+        kinds = {True: "FR", False: "NR"}
+        applicable = {given: [tool for tool in tools.values() if tool.kind == kinds[given]] for given in kinds}
+        lines = {given: _lines(candidates) for given, candidates in applicable.items()}
+        return cls(tuple(tools), nameable(tools), applicable, lines)
 
 
 @dataclass(frozen=True)
-class Asking:
-    """One question to a model: its ``signature``, what its text fields hold, and the JSON of a typical answer."""
+class TypicalCall:
+    """One call to a model: its ``signature``, the values of its text fields, and the JSON of a typical answer."""
 
     signature: type[dspy.Signature]
     inputs: Mapping[str, str]
     answer: str
 
 
-def typical_askings(
+def typical_calls(
     plan: PlannerOutput,
     query: str,
-    shelf: Shelf,
+    tools: ToolTexts,
     *,
     reference: bool,
     planner: type[dspy.Signature] = Plan,
-) -> dict[str, Asking]:
-    """What each stage that the plan runs asks a model, were all stages asking one; by stage, in the order of a run.
+) -> dict[str, TypicalCall]:
+    """A call for each stage that the plan runs, as if all of them asked a model; by stage, in the order of a run.
 
-    ``planner`` is the signature of the Planner, with or without images. Without doubts, there is no question of replan.
+    ``planner`` is the signature of the Planner, with or without images. A replan is not among them: it is asked only in
+    case of doubt.
     """
     flags = plan.plan
     named = [region for region in plan.regions if region != GLOBAL] if flags.any() else []
@@ -85,14 +90,14 @@ def typical_askings(
         {region: [*FOUND] for region in plan.regions} if flags.distortion_detection else plan.named_distortions
     )
     pairs = [(region, name) for region, names in wanted.items() for name in names]
-    cards = shelf.fitting[reference]
-    asked = _json({region: names for region, names in wanted.items() if names})
+    candidates = tools.applicable[reference]
+    distortion_set = _json({region: names for region, names in wanted.items() if names})
     where = boxes_for_prompt(boxes, SIZE)
-    asking = {
-        "planner": Asking(
+    calls = {
+        "planner": TypicalCall(
             planner,
             {
-                "available_tools": shelf.lines,
+                "available_tools": tools.lines,
                 "reference_given": str(reference),
                 "query": query,
                 "feedback": "none",
@@ -102,44 +107,46 @@ def typical_askings(
     }
     if unplaced:
         corners = [{"region": region, "box": [252, 131, 748, 806]} for region in unplaced]
-        asking["localization"] = Asking(
+        calls["localization"] = TypicalCall(
             LocateRegions, {"regions": _json(unplaced)}, _json({"location": {"regions": corners}})
         )
     if flags.distortion_detection:
         found = [{"region": region, "distortions": names} for region, names in wanted.items()]
-        asking["distortion_detection"] = Asking(
+        calls["distortion_detection"] = TypicalCall(
             DetectDistortions,
             {"query": query, "query_scope": _json(plan.regions), "boxes": where},
             _json({"detection": {"distortion_set": found}}),
         )
     if flags.distortion_analysis and pairs:
-        rows = [{"region": r, "type": name, **_seen()} for r, name in pairs]
-        asking["distortion_analysis"] = Asking(
+        rows = [{"region": r, "type": name, **_severity()} for r, name in pairs]
+        calls["distortion_analysis"] = TypicalCall(
             AnalyzeDistortions,
-            {"query": query, "distortion_set": asked, "boxes": where},
+            {"query": query, "distortion_set": distortion_set, "boxes": where},
             _json({"analysis": {"distortion_analysis": rows}}),
         )
     if flags.tool_selection and pairs and not (plan.tools and flags.tool_execution):
-        chosen = [{"region": r, "distortion": name, "tool": _tool(name, cards)} for r, name in pairs]
-        asking["tool_selection"] = Asking(
+        chosen = [{"region": r, "distortion": name, "tool": _tool(name, candidates)} for r, name in pairs]
+        calls["tool_selection"] = TypicalCall(
             SelectTools,
-            {"available_tools": shelf.fitting_lines[reference], "distortion_set": asked},
+            {"available_tools": tools.applicable_lines[reference], "distortion_set": distortion_set},
             _json({"selection": {"selected_tools": chosen}}),
         )
-    evidence = _evidence(plan, wanted, boxes, cards)
+    evidence = _evidence(plan, wanted, boxes, candidates)
     if detect_query_type(query, plan.query_type) is QueryType.SCORING:
-        judged = {"quality_level": "Fair", "quality_probs": LOG_PROBS, "quality_reasoning": REASON}
-        asking["scoring"] = Asking(ScoreQuality, {"query": query, "evidence": evidence}, _json({"assessment": judged}))
+        assessment = {"quality_level": "Fair", "quality_probs": LOG_PROBS, "quality_reasoning": REASON}
+        calls["scoring"] = TypicalCall(
+            ScoreQuality, {"query": query, "evidence": evidence}, _json({"assessment": assessment})
+        )
     else:
         options = parse_options(query)
         listed = "\n".join(f"{letter}. {text}" for letter, text in options.items())
-        said = {"final_answer": "A" if options else EXPLANATION, "quality_reasoning": REASON}
-        asking["answering"] = Asking(
+        answer = {"final_answer": "A" if options else EXPLANATION, "quality_reasoning": REASON}
+        calls["answering"] = TypicalCall(
             AnswerQuestion,
             {"query": query, "options": listed or "none", "evidence": evidence},
-            _json({"answer": said}),
+            _json({"answer": answer}),
         )
-    return asking
+    return calls
 
 
 def _as_answer(plan: PlannerOutput) -> dict[str, Any]:
@@ -152,9 +159,9 @@ def _as_answer(plan: PlannerOutput) -> dict[str, Any]:
     }
 
 
-def _evidence(plan: PlannerOutput, wanted: Distortions, boxes: Boxes, cards: list[Tool]) -> str:
+def _evidence(plan: PlannerOutput, wanted: Distortions, boxes: Boxes, candidates: list[Tool]) -> str:
     """The evidence as the Summarizer is shown it."""
-    analysis = {region: [{"type": name, **_seen()} for name in names] for region, names in wanted.items()}
+    analysis = {region: [{"type": name, **_severity()} for name in names] for region, names in wanted.items()}
     scores: dict[str, dict[str, tuple[str, float]]] = {}
     for region, names in wanted.items() if plan.plan.tool_execution else ():
         if plan.tools:
@@ -165,7 +172,7 @@ def _evidence(plan: PlannerOutput, wanted: Distortions, boxes: Boxes, cards: lis
                 for subject in subjects
             }
         else:
-            scores[region] = {name: (_tool(name, cards), 2.6182) for name in (*names, OVERALL)}
+            scores[region] = {name: (_tool(name, candidates), 2.6182) for name in (*names, OVERALL)}
     return format_evidence(
         ExecutorOutput.model_validate(
             {
@@ -177,17 +184,17 @@ def _evidence(plan: PlannerOutput, wanted: Distortions, boxes: Boxes, cards: lis
     )
 
 
-def _seen() -> dict[str, str]:
+def _severity() -> dict[str, str]:
     return {"severity": "moderate", "explanation": EXPLANATION}
 
 
-def _tool(distortion: str, cards: list[Tool]) -> str:
-    card = best_for(distortion, cards)
-    return card.name if card else "none"
+def _tool(distortion: str, candidates: list[Tool]) -> str:
+    tool = best_for(distortion, candidates)
+    return tool.name if tool else "none"
 
 
-def _lines(cards: Iterable[Tool]) -> str:
-    return "\n".join(card.line() for card in cards)
+def _lines(candidates: Iterable[Tool]) -> str:
+    return "\n".join(tool.line() for tool in candidates)
 
 
 def _json(content: Any) -> str:

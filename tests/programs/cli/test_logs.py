@@ -23,7 +23,7 @@ from agenticiqa.programs.errors import UserError
 from support.fake_server import by_stage, fake_server
 from support.files import json_lines
 from support.full_run import DOUBT, SCRIPT, configuration
-from support.judging import ANSWER, LOGS
+from support.judging import ANSWER, LOGS, analyse, plan
 from support.loopback import Body, Reply
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -255,8 +255,28 @@ def test_without_v_only_warnings_are_printed(
         assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
     printed = [line for line in capsys.readouterr().err.splitlines() if "JSON schema" not in line]  # the probe's line
     assert len(printed) == 2
+    assert all(line.startswith(f"{examples / 'coffee.webp'}: ") for line in printed), "also with a single image"
     assert "429" in printed[0]
-    assert printed[1].startswith("distortion_analysis: attempt 1 of 3 rejected")
+    assert ": distortion_analysis: attempt 1 of 3 rejected" in printed[1]
+
+
+def test_an_unchanged_plan_is_told_with_its_image(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doubt = {"need_replan": True, "replan_reason": "The sky was not looked at."}
+    script = {**SCRIPT, "plan": plan(), "analysis": analyse("severe"), "decision": doubt}
+    with fake_server(by_stage(script)) as server:
+        asking = configuration(tmp_path, server.url)
+        assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "the plan did not change" in line]
+    assert line.startswith(f"{examples / 'coffee.webp'}: ")
+
+
+def test_a_warning_that_begins_with_its_image_does_not_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with logging_to():
+        logging.getLogger(LOGGER).warning("a.png: judged", extra={"image": "a.png"})
+        logging.getLogger(LOGGER).warning("of no image")
+    assert capsys.readouterr().err.splitlines() == ["a.png: judged", "of no image"]
 
 
 def test_the_log_file_has_one_json_object_for_each_record(
