@@ -13,7 +13,7 @@ from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies.raw_values import raw_or_none
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.tools import Tool
-from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.programs.tools.tool import raw_value
@@ -57,7 +57,7 @@ def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> 
         for seed, (name, photo) in enumerate(pristine.items()):
             for tool in tools:
                 values[tool.name].append((undistorted[tool.name, name], 0))
-            for level in LEVELS:
+            for level in DISTORTION_LEVELS:
                 distorted = distort(photo, kind, level, seed=seed)
                 for tool in tools:
                     values[tool.name].append((_run(tool, distorted, photo), level))

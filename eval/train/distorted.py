@@ -22,7 +22,7 @@ from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import SUBTYPES
 from agenticiqa.programs.offline.features import features
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
@@ -152,7 +152,7 @@ def _at_all_levels(photo: Image.Image, seed: int, number: int) -> Iterable[Disto
 def _levels_of(frame: RGB, kind: str, draw: int) -> Distorted:
     reference = _loaded(frame)
     yield PRISTINE, "0", frame, reference
-    for level in LEVELS:
+    for level in DISTORTION_LEVELS:
         yield kind, str(level), distort(frame, kind, level, seed=draw), reference
 
 
@@ -163,7 +163,7 @@ def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
         frame = _frame(photo, rng)
         # As in a camera: blur and exposure come before noise, and coding comes last.
         first, second = sorted(rng.choice(kinds, 2, replace=False), key=_order)
-        levels = rng.integers(LEVELS[0], LEVELS[-1], 2, endpoint=True)
+        levels = rng.integers(DISTORTION_LEVELS[0], DISTORTION_LEVELS[-1], 2, endpoint=True)
         if KINDS[first].category != KINDS[second].category:
             once = distort(frame, first, int(levels[0]), seed=place)
             twice = distort(once, second, int(levels[1]), seed=PAIRS + place)

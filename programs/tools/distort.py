@@ -25,7 +25,7 @@ from agenticiqa.programs.tools.numerics.wavelet import coarsen
 from agenticiqa.signatures.vocabulary import Distortion
 
 Values = NDArray[np.float64]
-LEVELS = range(1, 6)
+DISTORTION_LEVELS = range(1, 6)
 
 YCC_TO_RGB = np.array([[1, 0, 1.402], [1, -0.344136, -0.714136], [1, 1.772, 0]])  # BT.601, chroma about 0
 
@@ -57,8 +57,8 @@ def distort(pixels: RGB, kind: str, level: int, *, seed: int = 0) -> RGB:
     check_image(pixels)
     if kind not in KINDS:
         raise ToolError(f"unknown distortion '{kind}': expected one of {', '.join(KINDS)}")
-    if level not in (0, *LEVELS):
-        raise ToolError(f"expected a level from 0 (undistorted) to {LEVELS[-1]}, got {level!r}")
+    if level not in (0, *DISTORTION_LEVELS):
+        raise ToolError(f"expected a level from 0 (undistorted) to {DISTORTION_LEVELS[-1]}, got {level!r}")
     if level == 0:
         return pixels.copy()
     chosen = KINDS[kind]

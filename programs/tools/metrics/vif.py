@@ -12,7 +12,7 @@ from agenticiqa.programs.tools.numerics.pixels import RGB, STRIP_PIXELS, Plane, 
 from agenticiqa.programs.tools.tool import Tool
 
 SMALLEST_SIDE = 65
-LEVELS = 4
+SCALES = 4
 BLOCK = 3
 EYE_NOISE = 0.4
 NEGLIGIBLE = 1e-6
@@ -81,10 +81,10 @@ def vif_map(image: RGB, reference: RGB) -> Plane:
     bands = list(_bands(image, reference))
     detailed = any(band.total.any() for band in bands)
     height, width = image.shape[:2]
-    shapes = [(-(-height // 2**level), -(-width // 2**level)) for level in range(LEVELS)]
+    shapes = [(-(-height // 2**level), -(-width // 2**level)) for level in range(SCALES)]
     lost = np.zeros(shapes[-1], np.float32)
     mean = 0.0
-    for level in reversed(range(LEVELS)):
+    for level in reversed(range(SCALES)):
         rows, columns = shapes[level]
         lost = lost.repeat(2, axis=0).repeat(2, axis=1)[:rows, :columns]
         lost /= 4
@@ -105,11 +105,11 @@ def _bands(image: RGB, reference: RGB) -> Iterator[Band]:
     band_pass = np.pad(band_pass, ((0, 0), (0, 3)), mode="reflect", reflect_type="odd")
     low_pass = np.pad(_LOW_PASS, (0, 4), mode="reflect")
     first, second = _filtered(gray_levels(image), gray_levels(reference), np.pad(_FIRST_LOW_PASS, (0, 2), "reflect"))
-    for level in range(LEVELS):
+    for level in range(SCALES):
         for kernel in (band_pass, band_pass.T):
             band, reference_band = _filtered(first, second, kernel)
-            yield _measure(band, reference_band, 2 ** (LEVELS - level) + 1)
-        if level < LEVELS - 1:
+            yield _measure(band, reference_band, 2 ** (SCALES - level) + 1)
+        if level < SCALES - 1:
             first, second = _filtered(first, second, low_pass, step=2)
 
 

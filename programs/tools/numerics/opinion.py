@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
 
-LEVELS = (1, 2, 3, 4, 5)
+QUALITY_LEVELS = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -17,5 +17,5 @@ class Opinion:
     def probabilities(self) -> dict[int, float]:
         """Probabilities of the levels 1..5: the Gaussian's mass nearest to each, for 1 and 5 with the tails."""
         opinion = NormalDist(self.score, self.spread)
-        below = [0.0, *(opinion.cdf(level + 0.5) for level in LEVELS[:-1]), 1.0]
-        return {level: upper - lower for level, (lower, upper) in zip(LEVELS, pairwise(below), strict=True)}
+        below = [0.0, *(opinion.cdf(level + 0.5) for level in QUALITY_LEVELS[:-1]), 1.0]
+        return {level: upper - lower for level, (lower, upper) in zip(QUALITY_LEVELS, pairwise(below), strict=True)}

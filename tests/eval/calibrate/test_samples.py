@@ -16,7 +16,7 @@ from agenticiqa.eval.calibrate.samples import (
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.distort import KINDS, LEVELS
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.signatures.types import OVERALL
 
 FULL = replace(TOOLS["SSIM"], good_at=(OVERALL,))
@@ -42,7 +42,7 @@ def test_the_anchors_are_references_undistorted_and_at_the_worst_level_of_what_t
     anchors = anchor_samples(replace(FULL, good_at=("Noise",)), items)
     assert {sample.image for sample in anchors} == {sample.reference for sample in anchors}
     assert len({sample.image for sample in anchors}) == MAX_REFERENCES
-    assert {(sample.kind, sample.level) for sample in anchors} == {(None, 0), (NOISE_KINDS[0], LEVELS[-1])}
+    assert {(sample.kind, sample.level) for sample in anchors} == {(None, 0), (NOISE_KINDS[0], DISTORTION_LEVELS[-1])}
     seen = {KINDS[str(sample.kind)].category for sample in anchor_samples(FULL, items) if sample.level}
     assert seen == {"Blurs", "Noise", "Compression"}
     assert anchor_samples(NOISE, items) == []
@@ -51,7 +51,7 @@ def test_the_anchors_are_references_undistorted_and_at_the_worst_level_of_what_t
 def test_photos_are_distorted_step_by_step_by_what_the_tool_is_for() -> None:
     samples = level_samples(NOISE, [Path("photo.png")])
     assert [(s.quality, s.level) for s in samples if s.kind in (None, NOISE_KINDS[0])] == [
-        (pytest.approx(5 - 0.8 * level), level) for level in (0, *LEVELS)
+        (pytest.approx(5 - 0.8 * level), level) for level in (0, *DISTORTION_LEVELS)
     ]
     assert {sample.kind for sample in samples} == {None, *NOISE_KINDS}
     sharpness = level_samples(replace(NOISE, good_at=("Sharpness",)), [Path("photo.png")])
@@ -65,7 +65,7 @@ def anchored(worst: dict[str, list[float]]) -> dict[Sample, float]:
     raw |= {Sample(Path(f"{n}.png"), path, "r.png", level=0): value for n, value in enumerate((0.97, 0.98, 1.0))}
     for kind, values in worst.items():
         for number, value in enumerate(values):
-            raw[Sample(Path(f"{number}.png"), path, "r.png", kind=kind, level=LEVELS[-1])] = value
+            raw[Sample(Path(f"{number}.png"), path, "r.png", kind=kind, level=DISTORTION_LEVELS[-1])] = value
     return raw
 
 
@@ -90,8 +90,8 @@ def climbing(**reach: float) -> dict[Sample, float]:
     path = Path("photo.png")
     raw = {Sample(path, None, "photo.png", 5.0, None, 0): 0.0}
     for kind, highest in reach.items():
-        for level in LEVELS:
-            raw[Sample(path, None, "photo.png", 5 - 0.8 * level, kind, level)] = highest * level / LEVELS[-1]
+        for level in DISTORTION_LEVELS:
+            raw[Sample(path, None, "photo.png", 5 - 0.8 * level, kind, level)] = highest * level / DISTORTION_LEVELS[-1]
     return raw
 
 
@@ -99,6 +99,8 @@ def test_only_the_kinds_that_a_tool_follows_about_as_far_as_the_first_become_poi
     first, second, third = NOISE_KINDS[:3]
     points = points_of(NOISE, climbing(**{first: 10, second: 7, third: 6}), "photos")
     assert points.origin == f"photos ({first}, {second})"
-    assert sorted(points.raw) == sorted([0, *(10 * n / 5 for n in LEVELS), *(7 * n / 5 for n in LEVELS)])
+    assert sorted(points.raw) == sorted(
+        [0, *(10 * n / 5 for n in DISTORTION_LEVELS), *(7 * n / 5 for n in DISTORTION_LEVELS)]
+    )
     with pytest.raises(ToolError, match="follows the level of no distortion"):
         points_of(NOISE, climbing(**{first: -10}), "photos")

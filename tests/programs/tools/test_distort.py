@@ -7,7 +7,7 @@ import pytest
 import skimage.data
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.distort import KINDS, LEVELS, distort
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
 from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS
@@ -28,7 +28,7 @@ def test_every_detectable_category_has_a_kind_and_there_are_at_least_twelve():
     assert len(KINDS) >= 12
     for kind in KINDS.values():
         assert kind.category in DISTORTIONS
-        assert len(kind.strengths) == len(LEVELS)
+        assert len(kind.strengths) == len(DISTORTION_LEVELS)
         assert kind.description
         assert inspect.getdoc(kind.apply)
 
@@ -40,7 +40,7 @@ def test_the_name_of_a_kind_means_its_category_in_the_vocabulary(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_error_rises_with_every_level(kind, photo):
-    errors = [mean_error(distort(photo, kind, level), photo) for level in (0, *LEVELS)]
+    errors = [mean_error(distort(photo, kind, level), photo) for level in (0, *DISTORTION_LEVELS)]
     assert errors[0] == 0
     assert np.all(np.diff(errors) > 0), errors
 
