@@ -1,0 +1,148 @@
+"""README and docs/ are executed: every command prints what the page shows, every Python block runs."""
+
+import ast
+import re
+import runpy
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agenticiqa.configs import Config
+from agenticiqa.eval.cli import COMMANDS, main
+from agenticiqa.programs.cli.parser import parse
+from support.snippets import Snippet, commands, matches, snippets
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash"}
+LONGEST_README = 200  # lines
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as the pages take it for granted: the example photos, an album of them, one photo.jpg."""
+    folder = tmp_path_factory.mktemp("work")
+    no_photos = shutil.ignore_patterns("*.py", "*.md", "__pycache__")
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=no_photos)
+    shutil.copytree(folder / "examples", folder / "album")
+    shutil.copy(folder / "examples" / "coffee_jpeg.jpg", folder / "photo.jpg")
+    shutil.copy(folder / "examples" / "coffee.webp", folder / "original.webp")
+    if (data := ROOT.parent / "shared" / "data").is_dir():
+        (folder / "data").symlink_to(data)
+    return folder
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, work: Path) -> Path:
+    """Commands see a terminal of 100 columns without colors."""
+    monkeypatch.chdir(work)
+    for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")  # for estimates, which send nothing
+    return work
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    found = snippets(page)
+    assert page.read_text(encoding="utf-8").count("\n```") >= 2 * len(found)
+    assert [block.name for block in found if block.kind not in KINDS] == []
+    assert all(len(block.not_run) > 5 for block in found if block.not_run), "a block that is not run says why"
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_snippet_does_what_the_page_shows(
+    page: Path, terminal: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace: dict[str, Any] = {"__name__": f"docs_{page.stem}"}
+    for block in snippets(page):
+        if block.kind == "yaml":
+            keep_configuration(block)
+        elif block.kind in ("console", "bash"):
+            for command, shown in commands(block.text):
+                if block.not_run or block.needs:
+                    understood(block, command)
+                    capfd.readouterr()
+                else:
+                    executed(block, command, shown, capfd, monkeypatch)
+        elif block.kind == "python" and not block.not_run:
+            run_python(block, namespace)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "block", [block for page in PAGES for block in snippets(page) if block.needs], ids=lambda b: b.name
+)
+def test_every_figure_is_what_its_command_prints(
+    block: Snippet, terminal: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path(block.needs).exists():
+        pytest.skip(f"no {block.needs}: the labeled images are not beside the checkout")
+    for command, shown in commands(block.text):
+        executed(block, command, shown, capfd, monkeypatch)
+
+
+def keep_configuration(block: Snippet) -> None:
+    content = yaml.safe_load(block.text)
+    name = re.match(r"# ([\w./-]+\.yaml)", block.text)
+    if name and "tools" not in content:
+        Config.model_validate(content)
+    if name:
+        Path(name[1]).write_text(block.text, encoding="utf-8")
+
+
+def executed(
+    block: Snippet, command: str, shown: list[str], capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
+) -> None:
+    words = shlex.split(command, comments=True)
+    while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
+        variable, _, value = words.pop(0).partition("=")
+        patch.setenv(variable, value)
+    if words[:1] == ["export"]:
+        return
+    capfd.readouterr()
+    try:
+        if words[:2] == ["python", "-m"]:
+            patch.setattr("sys.argv", words[2:])
+            runpy.run_module(words[2], run_name="__main__")
+            status = 0
+        else:
+            assert words[:1] == ["agenticiqa"], f"{block.name}: expected a command of agenticiqa: {command}"
+            status = main(words[1:])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    printed = capfd.readouterr()
+    assert status == 0, f"{block.name}: {command}: {printed.err}"
+    if shown:
+        page = "\n".join(shown)
+        assert matches(shown, printed.out), f"{block.name}: {command} prints\n{printed.out}\nthe page shows\n{page}"
+
+
+def understood(block: Snippet, command: str) -> None:
+    """A command that is not run here must be one; ``assess`` is run up to the estimate of what it would send."""
+    words = shlex.split(command, comments=True)
+    if words[:1] != ["agenticiqa"]:
+        return
+    parse(words[1:], COMMANDS)
+    if words[1] == "assess":
+        assert main([*words[1:], "--dry-run"]) == 0, f"{block.name}: {command}"
+
+
+def run_python(block: Snippet, namespace: dict[str, Any]) -> None:
+    tree = ast.parse(block.text)
+    lines = block.text.splitlines()
+    for statement in tree.body:
+        expected = re.search(r"# -> (.+)$", lines[(statement.end_lineno or 1) - 1])
+        if isinstance(statement, ast.Expr) and expected:
+            value = eval(compile(ast.Expression(statement.value), block.name, "eval"), namespace)
+            assert repr(value) == expected[1].strip(), f"{block.name}: {ast.unparse(statement)} is {value!r}"
+        else:
+            exec(compile(ast.Module([statement], []), block.name, "exec"), namespace)

@@ -1,0 +1,85 @@
+"""The fenced blocks of README.md and docs/*.md, and how each is executed.
+
+A block is told by the word after its fence:
+
+- ``console``: lines that begin with ``$ `` are commands, what follows each is its output. A line ``...`` stands for any
+  lines, and times, which differ from run to run, are not compared.
+- ``python``: executed from top to bottom, one namespace for each page. A comment ``# -> text`` at the end of a line
+  holds the ``repr`` of that line's expression.
+- ``yaml``: a configuration; one whose first line is ``# name.yaml`` is there under that name for what follows.
+
+An HTML comment before a block changes what is done with it: ``<!-- not run: reason -->`` leaves it out, but each
+``agenticiqa`` command in it must still be understood by the command line; ``<!-- needs: path -->`` runs it with
+the slow tests, and only where that path is there.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MARK = re.compile(r"<!-- (?P<word>not run|needs): (?P<what>[^>]+) -->\s*$")
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+# Seconds and milliseconds, also right-aligned at a card's border, and the tokens that a run took of a moving list.
+_TIMES = re.compile(r"─* ?(offline|[\w.]+), \d+(\.\d+)? s|\b\d+(\.\d+)? (ms|s)\b")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """One block: its page, the line it begins on, its kind, its text, and the mark before it if there is one."""
+
+    page: str
+    line: int
+    kind: str
+    text: str
+    not_run: str = ""
+    needs: str = ""
+
+    @property
+    def name(self) -> str:
+        """How a failure names it."""
+        return f"{self.page}:{self.line}"
+
+
+def snippets(page: Path) -> list[Snippet]:
+    """Every fenced block of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for fence in _FENCE.finditer(text):
+        before = text[: fence.start()]
+        mark = _MARK.search(before)
+        marks = {mark["word"]: mark["what"].strip()} if mark else {}
+        line = before.count("\n") + 1
+        found.append(
+            Snippet(page.name, line, fence[1], fence[2], not_run=marks.get("not run", ""), needs=marks.get("needs", ""))
+        )
+    return found
+
+
+def commands(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The commands of a console block, each with the lines of output that stand below it."""
+    command, output = "", list[str]()
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            if command:
+                yield command, output
+            command, output = line[2:], []
+        elif command.endswith("\\") and not output:
+            command = f"{command[:-1]} {line.strip()}"
+        else:
+            output.append(line)
+    if command:
+        yield command, output
+
+
+def matches(shown: list[str], printed: str) -> bool:
+    """Whether a page shows what was printed, but for times and the lines that ``...`` stands for."""
+    pattern = ""
+    for line in shown:
+        pattern += r"(?:.*\n)*" if line.strip() == "..." else re.escape(_steady(line)) + r"\n"
+    return re.fullmatch(pattern, "".join(f"{_steady(line)}\n" for line in printed.splitlines())) is not None
+
+
+def _steady(line: str) -> str:
+    return _TIMES.sub("#", _STYLES.sub("", line)).rstrip()
