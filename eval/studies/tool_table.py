@@ -40,7 +40,7 @@ HEADER = """\
 # and n, the number of images (undistorted photos count once per kind). Tools are selected by the mean over the sources.
 # Written by python -m agenticiqa.eval.studies.tool_table --write
 """
-DISTORTION_LEVELS = "distortion_levels"
+LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
 
 Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # by category, tool and source
 HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and set, of a tool that was trained on the set
@@ -71,7 +71,7 @@ def measured_table(
     table: Table = {}
     for category, figures in tool_categories.by_category(kinds).items():
         for name, found in figures.items():
-            table.setdefault(category, {}).setdefault(name, {})[DISTORTION_LEVELS] = asdict(found)
+            table.setdefault(category, {}).setdefault(name, {})[LEVELS_SOURCE] = asdict(found)
     for set_name, items in sets.items():
         for tool in tools:
             source = set_name
@@ -162,7 +162,7 @@ def _write(path: Path, tools: Sequence[Tool], sets: Mapping[str, Sequence[Labele
     stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in TOOLS}
     stamps |= {name: dict(stamp) for name in names}
     provenance = {
-        DISTORTION_LEVELS: f"the {len(KINDS)} kinds of programs/tools/distort.py at levels 0 to 5 of "
+        LEVELS_SOURCE: f"the {len(KINDS)} kinds of programs/tools/distort.py at levels 0 to 5 of "
         + ", ".join(pristine),
         "sets": {name: len(items) for name, items in sets.items()},
         "measured": {tool: each for tool, each in stamps.items() if each},
