@@ -62,7 +62,7 @@ def digest(content: Any) -> str:
 def _stage(stage: StageConfig) -> dict[str, Any]:
     if stage.is_offline:
         return {"backend": stage.backend}
-    return stage.model_dump(mode="json", exclude=TRANSPORT)
+    return stage.model_dump(mode="json", exclude=set(TRANSPORT))
 
 
 def _asked(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:

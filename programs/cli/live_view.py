@@ -1,4 +1,4 @@
-"""The log formatter of ``--verbose``: the steps of an assessment as labelled rows of text."""
+"""The log formatter of ``--verbose``: the steps of an assessment as labeled rows of text."""
 
 import logging
 from pathlib import Path

@@ -1,7 +1,7 @@
 """HEIC and HEIF photos, which Pillow opens when the optional package pillow-heif is there: the extra ``heic``.
 
 The package is registered with Pillow when the first such file is opened, and not before: most runs never need it. Its
-own licence is BSD-3-Clause; its wheels hold libheif and libde265 (LGPLv3) and x265 (GPLv2), so it stays an extra.
+own license is BSD-3-Clause; its wheels hold libheif and libde265 (LGPLv3) and x265 (GPLv2), so it stays an extra.
 """
 
 import re

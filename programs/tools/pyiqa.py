@@ -18,7 +18,7 @@ from agenticiqa.programs.tools.calibration import Calibration, load_profile, usa
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import OVERALL
 
-INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial licence)'
+INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial license)'
 
 
 def pyiqa_tool(name: str, profile: str) -> Tool:
@@ -40,7 +40,7 @@ def pyiqa_tool(name: str, profile: str) -> Tool:
         raw_range=curve.raw_range,
         good_at=(OVERALL,),
         description="Metric of IQA-PyTorch.",
-        source="pyiqa, PolyForm Noncommercial licence",
+        source="pyiqa, PolyForm Noncommercial license",
         cost_ms=None,
         measure=load_metric(name),
         calibration=curve,

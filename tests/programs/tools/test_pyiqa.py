@@ -224,7 +224,7 @@ def test_a_question_may_name_an_added_metric(examples):
 @pytest.fixture(scope="module")
 def real():
     if find_spec("pyiqa") is None:
-        pytest.skip("pyiqa is not installed (optional, PolyForm Noncommercial licence)")
+        pytest.skip("pyiqa is not installed (optional, PolyForm Noncommercial license)")
     load_metric.cache_clear()
     return lambda name, profile="default": pyiqa_tool(name, profile)
 
