@@ -12,7 +12,7 @@ from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.protocols import Analyzed, Detected, Executed, Located, Selected
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import DistortionAnalysis, PlannerOutput
-from support.ladders import scene
+from support.distortion_levels import scene
 
 SUB_TASKS = ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution")
 

@@ -12,10 +12,10 @@ from agenticiqa.programs.offline.stages import RulePlanner
 from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.stages.protocols import Planned
 from agenticiqa.programs.tools import toolbox
+from support.distortion_levels import scene
 from support.engine import scripted_backend
 from support.fake_server import bad_json, by_stage
 from support.judging import NONE, RATE, plan
-from support.ladders import scene
 
 
 @pytest.fixture(scope="module")
