@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
@@ -132,6 +133,31 @@ def test_regions_are_framed_and_named_in_colors_of_their_own(program, photo, tmp
     for color in draw.BOX_COLORS[: len(boxes)]:
         wanted = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
         assert (np.abs(pixels.astype(int) - wanted).max(axis=1) < 8).sum() > 200, color
+
+
+def test_the_names_of_regions_move_down_only_where_they_would_cover_each_other(program, photo, tmp_path, monkeypatch):
+    named = {}
+    monkeypatch.setattr(Axes, "annotate", lambda axes, text, at, **style: named.update({text: at}))
+    result = program(image(photo), query="Is it sharp?")
+    right = SIDE * 2 // 3
+    boxes = {
+        "first": (0, 40, 60, 90),
+        "second": (5, 45, 50, 99),
+        "beside": (right, 40, right + 9, 60),
+        "low": (0, 200, 9, 230),
+    }
+    for region, box in boxes.items():
+        call = ToolCall(tool="X", region=region, distortion="Noise", raw=1.0, calibrated=2.0, ms=1, box=box)
+        result.executor_evidence.tool_log.append(call)
+    draw_assessment(result, tmp_path / "drawn.png")
+    assert {region: named[region] for region in ("first", "beside", "low")} == {
+        "first": (0, 40.0),
+        "beside": (right, 40.0),
+        "low": (0, 200.0),
+    }
+    left, top = named["second"]
+    assert left == 5
+    assert top > 45
 
 
 def test_text_with_signs_of_formulas_and_odd_letters_is_drawn_as_it_is(program, photo, tmp_path):

@@ -44,6 +44,7 @@ def test_the_default_curve_is_monotone_in_the_metrics_direction(name):
     tool = toolbox()[name]
     low, high = (tool.calibration(end) for end in tool.raw_range)
     assert (high > low) == tool.higher_is_better
+    assert tool.calibration.raw_range == tool.raw_range
     assert "n=" in tool.calibration.fitted_on
 
 
@@ -90,6 +91,13 @@ def test_a_profile_that_is_no_profile_is_refused(tmp_path):
     path = tmp_path / "profile.yaml"
     path.write_text("tools: {SSIM: {betas: [1, 2]}}")
     with pytest.raises(ToolError, match="not readable"):
+        load_profile(str(path))
+
+
+def test_a_profile_that_cannot_be_read_is_told_in_one_line(tmp_path):
+    path = tmp_path / "profile.yaml"
+    path.write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(ToolError, match=r"^calibration profile .*profile\.yaml' cannot be read: [^\n]+$"):
         load_profile(str(path))
 
 
