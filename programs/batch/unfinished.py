@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +28,8 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
     to none of the jobs' images, from the file's own folder: so the file and its images can be moved together. A
     file that was moved or renamed otherwise is judged again.
     """
+    if not results.rows:  # which saves hashing every image
+        return Resumed({}, Counter())
     wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
     images = {identity.image for identity in wanted.values()}
     folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))

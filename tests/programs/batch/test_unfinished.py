@@ -1,0 +1,108 @@
+"""Which jobs a results file holds: paths, bytes and settings are compared."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import OTHER_BYTES, OTHER_SETTINGS, ResultsFile
+from agenticiqa.programs.batch.unfinished import absolute, find_finished, fingerprint_of, identity_of
+from agenticiqa.programs.images import UndecodedImage, load
+from agenticiqa.programs.images.files import sha256_of
+
+SETTINGS: dict[str, Any] = {"version": "1", "config": {"max_side": None}}
+
+
+@pytest.fixture
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("album").mkdir()
+    Path("album/a.png").write_bytes(b"bytes of a")
+    return Path("album/a.png")
+
+
+def row(job: Job, settings: dict[str, Any] = SETTINGS, **changes: Any) -> dict[str, Any]:
+    """What a run writes for a job."""
+    identity = identity_of(job, fingerprint_of(job, settings))
+    reference = None if job.reference is None else str(job.reference)
+    return {**identity._asdict(), "image": job.name, "reference": reference, **changes}
+
+
+def finished(job: Job, *rows: dict[str, Any], file: str = "scores.jsonl") -> tuple[bool, dict[str, int]]:
+    with ResultsFile(file) as results:
+        results.rows = list(rows)
+        resumed = find_finished([job], results, SETTINGS)
+    return job in resumed.finished, dict(resumed.again)
+
+
+def test_a_jobs_own_row_holds(image: Path) -> None:
+    job = Job(image, "  Sharp?\n")
+    assert finished(job, row(job)) == (True, {})
+    assert row(job)["image_sha256"] == sha256_of(image)
+    assert row(job)["query"] == "Sharp?", "as results have it"
+
+
+def test_other_bytes_and_other_settings_do_not(image: Path) -> None:
+    job = Job(image, "Sharp?")
+    assert finished(job, row(job, {**SETTINGS, "version": "2"})) == (False, {OTHER_SETTINGS: 1})
+    before = row(job)
+    image.write_bytes(b"others")
+    assert finished(job, before) == (False, {OTHER_BYTES: 1})
+    image.unlink()
+    assert finished(job, before) == (False, {OTHER_BYTES: 1}), "it is judged, and fails with the reason"
+
+
+def test_resizing_counts_only_with_a_reference(image: Path) -> None:
+    alone, compared = (
+        {fingerprint_of(Job(image, "?", reference, resize), SETTINGS) for resize in (False, True)}
+        for reference in (None, image)
+    )
+    assert (len(alone), len(compared)) == (1, 2)
+
+
+@pytest.mark.parametrize("written", ["album/a.png", "./album//a.png", "album/../album/a.png", "{here}/album/a.png"])
+def test_however_the_path_is_written(image: Path, written: str) -> None:
+    given = written.format(here=Path.cwd())
+    assert finished(Job(image, "?"), row(Job(image, "?"), image=given)) == (True, {})
+    assert finished(Job(given, "?"), row(Job(image, "?"))) == (True, {})
+
+
+def test_a_relative_path_is_also_read_from_the_files_folder(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = row(Job(image, "?", image))
+    monkeypatch.chdir("album")
+    job = Job("a.png", "?", "a.png")
+    assert finished(job, written, file="../scores.jsonl") == (True, {})
+    assert finished(job, written, file="elsewhere/scores.jsonl") == (False, {})
+
+
+def test_a_path_that_leads_to_both_is_read_from_the_current_folder(
+    image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bytes at album/a.png and sub/album/a.png, and a row of the first, which was written here."""
+    other = Path("sub/album/a.png")
+    other.parent.mkdir(parents=True)
+    other.write_bytes(image.read_bytes())
+    with ResultsFile("sub/scores.jsonl") as results:
+        results.rows = [row(Job(image, "?"))]
+        resumed = find_finished([Job(image, "?"), Job(other, "?")], results, SETTINGS)
+    assert list(resumed.finished) == [Job(image, "?")]
+
+
+def test_a_linked_image_is_another_one_and_a_linked_folder_is_not(image: Path) -> None:
+    Path("link.png").symlink_to(image)
+    Path("linked").symlink_to("album")
+    assert finished(Job("link.png", "?"), row(Job(image, "?"))) == (False, {})
+    assert finished(Job("linked/a.png", "?"), row(Job(image, "?"))) == (True, {})
+
+
+def test_images_in_memory_have_no_path_and_go_by_their_bytes(image: Path) -> None:
+    assert absolute("<stdin>", os.getcwd()) == "<stdin>"
+    job = Job(UndecodedImage("<stdin>", image.read_bytes()), "?")
+    assert finished(job, row(job)) == (True, {})
+    assert row(job)["image_sha256"] == row(Job(image.read_bytes(), "?"))["image_sha256"] == sha256_of(image)
+    array = np.zeros((8, 8, 3), np.uint8)
+    assert identity_of(Job(array, "?"), "").image_sha256 is None
+    assert identity_of(Job(load(array), "?"), "").image_sha256 == load(array).sha256
