@@ -95,3 +95,21 @@ def test_a_second_press_inside_of_a_print_ends_the_process_all_the_same() -> Non
 @pytest.mark.parametrize("moment", ["early", "late"])
 def test_a_press_while_python_exits_does_not_change_the_status(moment: str) -> None:
     assert run(EXITING, moment) == (1, "")
+
+
+def test_a_terminal_gets_back_the_cursor_that_a_progress_bar_hides() -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", START + WAITING, "twice"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        assert process.stdout is not None
+        for line in ("ready\n", "waiting\n"):
+            assert process.stdout.readline() == line
+            process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+    shown = os.read(ours, 1000).decode()
+    os.close(theirs)
+    os.close(ours)
+    assert shown.startswith("\x1b[?25h")
+    assert shown.endswith("aborted; finished results are kept\r\n")
