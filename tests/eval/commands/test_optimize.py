@@ -16,6 +16,7 @@ from agenticiqa.eval.datasets import read_labels
 from agenticiqa.programs.assess import AgenticIQA
 from support.fake_server import Server, bad_key, by_stage, fake_server, field_of, images_of, text_of
 from support.loopback import Reply
+from support.snippets import snippets
 
 PHRASE = "weigh blockiness"
 TRUSTING = {"eta": 0.5, "model_error": 0.0}  # what the model says moves the score, more than by default
@@ -133,6 +134,9 @@ def test_reflection_finds_the_phrase_and_held_out_images_are_judged_better(
     assert "Cost: 24 judgments to tune" in printed
     assert f"{figures['srcc']['before']:.3f} -> {figures['srcc']['after']:.3f}" in printed
     assert "127.0.0.1" not in out.read_text()
+    page = Path(__file__).parents[3] / "docs" / "tuning.md"
+    (shown,) = (block.text for block in snippets(page) if block.kind == "text")
+    assert shown.strip() in printed, f"docs/tuning.md shows another output than\n{printed}"
 
 
 def test_what_was_tuned_can_be_loaded_and_measured(make_labels: Callable[..., Path], tmp_path: Path) -> None:
