@@ -34,7 +34,7 @@ class Summary:
 
     @property
     def not_judged(self) -> int:
-        """How many images the run did not come to, because it ended early."""
+        """How many images were left when the run ended early."""
         return self.images - self.judged - self.judged_before - len(self.failed)
 
     def write(self, results: ResultsFile) -> Path:

@@ -98,7 +98,7 @@ def kept_text(results: ResultsFile) -> str:
 
 
 def save_summary(summary: Summary, results: ResultsFile) -> None:
-    """Write the summary beside the results; that it cannot be written is only said."""
+    """Write the summary beside the results; a summary that cannot be written is reported, and no failure."""
     try:
         summary.write(results)
     except OSError as error:
