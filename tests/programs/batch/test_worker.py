@@ -51,6 +51,11 @@ def test_an_answer_that_never_came_is_told_whole(process: Worker) -> None:
     assert (raised.value.reasons, raised.value.last_output) == (["it was no JSON"], "the moon")
 
 
+@POSIX
+def test_a_ctrl_c_that_reaches_the_process_is_for_the_one_that_started_it(process: Worker) -> None:
+    assert process("be interrupted") == "be interrupted"
+
+
 def test_what_is_printed_or_read_there_does_not_get_between(process: Worker) -> None:
     assert process("print") == 6
     with pytest.raises(EOFError):

@@ -1,0 +1,62 @@
+"""Golden findings: severity and kind in each category for images of known distortions, so that a change is a diff.
+
+A small image is judged by the curves alone, a larger one by curves and networks. After a change that is meant::
+
+    UPDATE_GOLDEN=1 python -m pytest tests/programs/offline/test_golden_findings.py
+"""
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.features import has_features
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.signatures.vocabulary import DETECTABLE
+from support.distortion_levels import scene
+from support.images import loaded
+
+GOLDEN = Path(__file__).with_name("golden_findings.csv")
+SMALL, LARGE = (60, 62), (192, 256)
+COLUMNS = ("size", "kind", "level", "reference", *DETECTABLE)
+CASES = [(SMALL, kind, level) for kind in KINDS for level in DISTORTION_LEVELS] + [(LARGE, kind, 3) for kind in KINDS]
+
+
+def rows() -> Iterator[list[str]]:
+    """A row for each case, without and with the reference."""
+    for size, kind, level in CASES:
+        reference = loaded(scene(*size))
+        image = loaded(distort(scene(*size), kind, level))
+        assert has_features(image) == (size == LARGE)
+        for compared in (False, True):
+            found = findings_of(image, reference if compared else None)
+            cells = [f"{found[name].severity:.3f} {found[name].subtype}" for name in DETECTABLE]
+            yield [f"{size[1]}x{size[0]}", kind, str(level), "yes" if compared else "no", *cells]
+
+
+def alike(cell: str, golden: str) -> bool:
+    """Whether the kinds are the same, and the severities but for rounding in other releases of the libraries."""
+    (severity, _, subtype), (expected, _, kind) = cell.partition(" "), golden.partition(" ")
+    return subtype == kind and abs(float(severity) - float(expected)) <= 0.02
+
+
+def test_the_findings_are_the_golden_ones() -> None:
+    found = list(rows())
+    if os.environ.get("UPDATE_GOLDEN"):
+        with GOLDEN.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *found])
+        pytest.skip(f"{GOLDEN.name} was written anew; read its diff")
+    with GOLDEN.open(newline="") as file:
+        head, *expected = csv.reader(file)
+    assert tuple(head) == COLUMNS
+    assert [row[:4] for row in found] == [row[:4] for row in expected]
+    differing = [
+        f"{' '.join(row[:4])}: {name} {now}, was {was}"
+        for row, golden in zip(found, expected, strict=True)
+        for name, now, was in zip(DETECTABLE, row[4:], golden[4:], strict=True)
+        if not alike(now, was)
+    ]
+    assert not differing, "\n".join(differing)

@@ -1,0 +1,36 @@
+"""What the offline stages make of the findings."""
+
+import pytest
+
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.offline.stages import MeasuredAnalyst, MeasuredDetector
+from agenticiqa.programs.tools.distort import distort
+from agenticiqa.signatures.types import GLOBAL
+from support.distortion_levels import scene
+from support.images import loaded
+
+
+@pytest.fixture(scope="module")
+def image() -> LoadedImage:
+    """Noise all over."""
+    return loaded(distort(scene(), "white_noise", 5))
+
+
+def test_what_is_visible_is_detected_the_worst_first(image: LoadedImage) -> None:
+    found = MeasuredDetector()(image=image, query="", regions=[GLOBAL], boxes={}, reference=None)
+    assert list(found.distortion_set) == [GLOBAL]
+    assert found.distortion_set[GLOBAL][0] == "Noise"
+    clean = MeasuredDetector()(image=image, query="", regions=[GLOBAL], boxes={}, reference=image)
+    assert clean.distortion_set == {GLOBAL: []}
+
+
+def test_the_distortions_that_are_asked_about_are_analyzed_and_no_others(image: LoadedImage) -> None:
+    asked = {GLOBAL: ["Blurs", "Noise"]}
+    found = MeasuredAnalyst()(image=image, query="", distortion_set=asked, boxes={}, reference=None).distortion_analysis
+    assert [row.type for row in found[GLOBAL]] == ["Noise", "Blurs"], "the worst first"
+    assert found[GLOBAL][0].severity in ("severe", "extreme")
+    assert found[GLOBAL][0].explanation.endswith(".")
+    none = MeasuredAnalyst()(
+        image=image, query="", distortion_set={GLOBAL: []}, boxes={}, reference=None
+    ).distortion_analysis
+    assert none == {GLOBAL: []}
