@@ -9,6 +9,7 @@ from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MOS_RANGE_HELP
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
@@ -45,9 +46,10 @@ exit status: 0 every tool was fitted, 1 some were refused (named on stderr), 2 u
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa calibrate``."""
     parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
-    parser.add_argument(
+    data = parser.add_argument(
         "data", nargs="+", type=Path, metavar="LABELS.csv", help="opinion scores; or pristine photos, or their folders"
     )
+    complete_files(data)
     parser.add_argument("--tool", nargs="+", metavar="NAME", help='the tools to fit ("agenticiqa tools" lists them)')
     parser.add_argument("--split", metavar="S", help="only the rows of this split")
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)

@@ -17,6 +17,7 @@ from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render, tables
+from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.options import (
     add_backend_arguments,
     add_dry_run_argument,
@@ -33,7 +34,11 @@ from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa evaluate``."""
-    parser.add_argument("labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ...")
+    complete_files(
+        parser.add_argument(
+            "labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ..."
+        )
+    )
     parser.add_argument("--split", metavar="S", help="only the rows of this split")
     parser.add_argument("--limit", metavar="N", type=int, help="only the first N of these rows, to try it out")
     parser.add_argument("--query", metavar="Q", default=DEFAULT_QUERY, help='the question (default: "%(default)s")')

@@ -21,6 +21,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.options import WORKERS, add_backend_arguments, config_from, limits_from
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK
@@ -33,7 +34,11 @@ OTHER_MODE = ("summarizer.answer", "executor.locate")  # predictors that rating 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa optimize``."""
-    parser.add_argument("labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ...")
+    complete_files(
+        parser.add_argument(
+            "labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ..."
+        )
+    )
     parser.add_argument("--split", metavar="S", help="only the rows of this split")
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
     parser.add_argument("--mode", choices=["scoring"], default="scoring", help="what is tuned (%(default)s)")

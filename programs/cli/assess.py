@@ -17,6 +17,7 @@ from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render, tables
+from agenticiqa.programs.cli.completing import complete_files, complete_folders
 from agenticiqa.programs.cli.options import (
     add_backend_arguments,
     add_dry_run_argument,
@@ -66,8 +67,10 @@ exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa assess``."""
     parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
-    parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files, folders of them, or - for stdin")
-    parser.add_argument(
+    images = parser.add_argument(
+        "images", nargs="+", metavar="IMAGE", help="image files, folders of them, or - for stdin"
+    )
+    reference = parser.add_argument(
         "--reference", metavar="R", help="the pristine original, or a folder of originals of the same file name (stem)"
     )
     parser.add_argument(
@@ -81,7 +84,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     output.add_argument(
         "--json", action="store_true", help="print one JSON object, or a list of them for several images"
     )
-    output.add_argument(
+    results = output.add_argument(
         "--jsonl",
         metavar="FILE",
         help="append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the lines",
@@ -91,7 +94,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="with --jsonl FILE: leave out images that FILE has a result of, for the same files, question and settings",
     )
-    parser.add_argument(
+    maps = parser.add_argument(
         "--save-maps",
         metavar="DIR",
         type=Path,
@@ -99,6 +102,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_workers_argument(parser)
     add_dry_run_argument(parser)
+    for argument in (images, reference, results):
+        complete_files(argument)
+    complete_folders(maps)
 
 
 def run(args: Namespace) -> int:

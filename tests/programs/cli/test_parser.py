@@ -132,7 +132,11 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["as"], {"assess"}),
         (["assess", "--sav"], {"--save-maps"}),
         (["assess", "--profile", ""], {"full", "fast"}),
-        (["tools", "--config", "mi"], {"mine.yaml"}),
+        (["tools", "--config", "min"], {"mine.yaml"}),
+        (["assess", "mi"], {"mine.yaml", "mimic"}),
+        (["assess", "--save-maps", "mi"], {"mimic"}),
+        (["evaluate", "mi"], {"mine.yaml", "mimic"}),
+        (["calibrate", "mi"], {"mine.yaml", "mimic"}),
     ],
 )
 def test_bash_completes_with_the_script(
@@ -144,6 +148,7 @@ def test_bash_completes_with_the_script(
     folder = tmp_path_factory.mktemp("completion")
     (folder / "script").write_text(ended(capsys, "--print-completion", "bash")[1])
     (folder / "mine.yaml").touch()
+    (folder / "mimic").mkdir()
     command = ["bash", "-c", COMPLETE, "bash", "./script", "agenticiqa", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert {word.strip() for word in done.stdout.splitlines()} == completed, done.stderr
