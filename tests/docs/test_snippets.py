@@ -58,6 +58,7 @@ def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_snippet_does_what_the_page_shows(
     page: Path, terminal: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
