@@ -70,7 +70,7 @@ def judge_labels(program: AgenticIQA, labels: Sequence[LabeledImage], query: str
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
     stop = StopRule(workers)
-    for job, outcome in judge_many(program, jobs, workers, row_of_result, stop.should_stop):
+    for job, outcome in judge_many(program, jobs, workers, Assessment.to_dict, stop.should_stop):
         if not isinstance(outcome, LimitReached):
             yield jobs[job], _row(job, jobs[job], outcome)
     if stop.ended_by:
@@ -81,11 +81,6 @@ def default_folder(labels: Path, split: str | None, backend: str) -> Path:
     """``runs/<folder of the labels>[-<split>]-<backend>``, in characters that every file system takes."""
     parts = (labels.resolve().parent.name, *([split] if split else []), backend)
     return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
-
-
-def row_of_result(result: Assessment) -> Row:
-    """A result's JSON, with the hash of its reference's bytes."""
-    return {**result.to_dict(), "reference_sha256": result.reference.sha256 if result.reference else None}
 
 
 def _kept(rows: NewRows, results: ResultsFile) -> NewRows:

@@ -24,7 +24,6 @@ from agenticiqa.programs.cli.options import (
     add_workers_argument,
     config_from,
     limits_from,
-    one_line,
     workers_from,
 )
 from agenticiqa.programs.cli.outputs import (
@@ -43,6 +42,7 @@ from agenticiqa.programs.cli.outputs import (
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.result import Assessment
@@ -167,7 +167,7 @@ def _judge(
     outcomes = judge_many(plan.program, plan.todo, workers, postprocess, rule.should_stop)
     for job, outcome in render.progress(outcomes, len(plan.todo)):
         if isinstance(outcome, LimitReached):
-            complain(one_line(outcome))
+            complain(one_line(str(outcome)))
         elif isinstance(outcome, Exception):
             errors.append(outcome)
             summary.failed.append(failure_text(job, outcome))

@@ -15,9 +15,10 @@ from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, PROVIDERS, Prov
 from agenticiqa.programs.backends.resolve import key_variable
 from agenticiqa.programs.backends.wire import public_address
 from agenticiqa.programs.cli import tables
-from agenticiqa.programs.cli.options import add_model_arguments, models_from, one_line
+from agenticiqa.programs.cli.options import add_model_arguments, models_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.images.files import one_line
 
 NOT_PROBED = "not probed: agenticiqa backends --probe"
 
@@ -41,7 +42,7 @@ def run(args: Namespace) -> int:
             probe_and_save(use.stage)
         except (dspy.LMError, BackendError) as error:
             failed += 1
-            print(f"agenticiqa: {use.name}: {one_line(error)}", file=sys.stderr)
+            print(f"agenticiqa: {use.name}: {one_line(str(error))}", file=sys.stderr)
     rows = [*offline_row(config), *map(row, uses)]
     providers = provider_rows()
     if args.json:

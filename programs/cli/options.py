@@ -104,8 +104,3 @@ def workers_from(args: Namespace, config: Config) -> int:
     if args.workers < 1:
         raise UserError(f"--workers must be at least 1, got {args.workers}")
     return int(args.workers)
-
-
-def one_line(error: BaseException) -> str:
-    """An error's message with its line breaks folded."""
-    return " ".join(str(error).split())

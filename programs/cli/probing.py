@@ -7,7 +7,7 @@ import dspy
 from agenticiqa.configs import Config
 from agenticiqa.programs.backends.configured import probe_unknown
 from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.cli.options import one_line
+from agenticiqa.programs.images.files import one_line
 
 
 def prepare(config: Config, limits: Limits | None = None) -> None:
@@ -17,6 +17,6 @@ def prepare(config: Config, limits: Limits | None = None) -> None:
     """
     for use, found in probe_unknown(config, limits):
         if isinstance(found, dspy.LMError):
-            print(f"agenticiqa: the fallback {use.name}: {one_line(found)}", file=sys.stderr)
+            print(f"agenticiqa: the fallback {use.name}: {one_line(str(found))}", file=sys.stderr)
         else:
             print(f"{use.name}: {found}", file=sys.stderr)
