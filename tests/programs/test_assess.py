@@ -52,6 +52,14 @@ def test_a_question_that_is_no_text_is_an_error(program: AgenticIQA, photo: Path
         program(photo, 5)  # type: ignore[arg-type]
 
 
+def test_a_question_has_at_most_4000_characters(program: AgenticIQA, photo: Path) -> None:
+    question = f"Is it sharp?{' ' * 3984}Now?"
+    assert len(question) == 4000
+    assert program(photo, f"  {question}\n").query == question
+    with pytest.raises(UserError, match=r"^the question has 4001 characters: shorten it to 4000$"):
+        program(photo, f"{question}?")
+
+
 # --- the arguments ---------------------------------------------------------------------------------------------------
 
 

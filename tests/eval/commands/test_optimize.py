@@ -14,6 +14,7 @@ import pytest
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.images.files import sha256_of
 from support.fake_server import Server, bad_key, by_stage, fake_server, field_of, images_of, text_of
 from support.loopback import Reply
 from support.snippets import snippets
@@ -124,7 +125,12 @@ def test_reflection_finds_the_phrase_and_held_out_images_are_judged_better(
         config = scorer_only(server, tmp_path / "config.yaml")
         assert main(command(labels, server, out, 24, "--config", str(config), "--held-out", "0.4")) == 0
     printed = capsys.readouterr().out
-    figures = header(out)["held_out"]
+    kept = header(out)
+    assert (kept["data"], kept["labels_sha256"]) == (labels.parent.name, sha256_of(labels))
+    assert kept["images"]["held_out"] == {"images": 10, "contents": 2}
+    assert f"summarizer={model_at(server)}" in kept["backend"]
+    assert kept["mos_range"]["low"] < kept["mos_range"]["high"]
+    figures = kept["held_out"]
     assert figures["srcc"]["before"] < 0 < 0.7 < figures["srcc"]["after"]
     assert figures["srcc"]["change"]["low"] > 0
     assert figures["mean_absolute_error"]["after"] < 0.7 * figures["mean_absolute_error"]["before"]
