@@ -9,6 +9,7 @@ from agenticiqa.configs.schema import (
     PlannerConfig,
     Price,
     StageConfig,
+    SummarizerConfig,
     load_config,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "PlannerConfig",
     "Price",
     "StageConfig",
+    "SummarizerConfig",
     "load_config",
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
@@ -69,8 +69,18 @@ class StageConfig(Section):
 class PlannerConfig(StageConfig):
     """The Planner's section. ``on_failure: rules`` lets the offline rules plan when the model cannot."""
 
+    top_p: float | None = Field(default=0.1, gt=0, le=1)
     sees_images: bool = True
     on_failure: Literal["error", "rules"] = "error"
+
+
+class SummarizerConfig(StageConfig):
+    """The section of the Summarizer, and of replanning, which the requirement documents leave to it.
+
+    The documents set 512 tokens; a model that reasons before it answers needs more.
+    """
+
+    max_tokens: int = Field(default=512, gt=0)
 
 
 class FusionConfig(Section):
@@ -89,8 +99,8 @@ class Config(Section):
 
     planner: PlannerConfig = PlannerConfig()
     executor: StageConfig = StageConfig()
-    summarizer: StageConfig = StageConfig()
-    replan: StageConfig = StageConfig()
+    summarizer: SummarizerConfig = SummarizerConfig()
+    replan: SummarizerConfig = SummarizerConfig()
     profile: Literal["full", "fast"] = Field(
         default="full", description="fast: at most two questions to a model, for the plan and for the score or answer"
     )
@@ -103,6 +113,12 @@ class Config(Section):
     fusion: FusionConfig = FusionConfig()
     calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")
     pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
+
+    @field_validator(*STAGES, mode="before")
+    @classmethod
+    def _with_the_stages_own_defaults(cls, given: object) -> object:
+        """A plain ``StageConfig`` by what was set in it, so that the rest has the defaults of the stage."""
+        return given.model_dump(exclude_unset=True) if type(given) is StageConfig else given
 
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
         """This configuration with every stage on ``backend`` and without a fallback, so that nothing goes elsewhere.
@@ -125,7 +141,7 @@ class Config(Section):
         """What the profile means: ``fast`` looks and doubts offline, by measurements and rules, and plans only once."""
         if self.profile == "full":
             return self
-        changes = {"executor": StageConfig(), "replan": StageConfig(), "max_replan_iterations": 0}
+        changes = {"executor": StageConfig(), "replan": SummarizerConfig(), "max_replan_iterations": 0}
         return self.model_copy(update=changes)
 
     @property

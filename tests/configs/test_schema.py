@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agenticiqa.configs import Config, ConfigError, PlannerConfig, StageConfig, load_config
+from agenticiqa.configs import Config, ConfigError, PlannerConfig, Price, StageConfig, load_config
 
 STAGES = ("planner", "executor", "summarizer", "replan")
 
@@ -35,11 +35,41 @@ def test_the_shipped_default_is_offline_everywhere() -> None:
 
 
 def test_the_shipped_default_says_only_what_the_models_defaults_say() -> None:
-    """But for the planner's top_p, and the length of the summarizer's and the judge's answers, which are their own."""
-    shipped, bare = load_config(), Config()
-    own = {"planner": {"top_p": 0.1}, "summarizer": {"max_tokens": 512}, "replan": {"max_tokens": 512}}
-    changed = {stage: getattr(bare, stage).model_copy(update=settings) for stage, settings in own.items()}
-    assert shipped == bare.model_copy(update=changed)
+    assert load_config() == Config()
+
+
+DOCUMENTED = {
+    "planner": (0.0, 0.1, 2048),
+    "executor": (0.0, None, 2048),
+    "summarizer": (0.0, None, 512),
+    "replan": (0.0, None, 512),
+}
+
+
+def parameters(config: Config) -> dict[str, tuple[float | None, float | None, int]]:
+    return {
+        name: (stage.temperature, stage.top_p, stage.max_tokens)
+        for name, stage in ((name, getattr(config, name)) for name in STAGES)
+    }
+
+
+def test_a_file_that_only_names_backends_has_the_parameters_of_the_documents(tmp_path: Path) -> None:
+    named = load_config(write(tmp_path, yaml.safe_dump({name: {"backend": "openai.gpt-4o"} for name in STAGES})))
+    in_python = Config(**{name: StageConfig(backend="openai.gpt-4o") for name in STAGES})
+    moved = load_config("model_backends").with_backend("vllm.m", "http://127.0.0.1:9/v1")
+    for config in (Config(), load_config(), named, in_python, moved, Config().with_backend("openai.gpt-4o")):
+        assert parameters(config) == parameters(config.in_profile()) == DOCUMENTED
+        assert parameters(config.model_copy(update={"profile": "fast"}).in_profile()) == DOCUMENTED
+
+
+def test_what_a_section_says_itself_is_kept(tmp_path: Path) -> None:
+    text = "planner: {top_p: null, temperature: 1}\nsummarizer: {max_tokens: 9}"
+    expected = {**DOCUMENTED, "planner": (1.0, None, 2048), "summarizer": (0.0, None, 9)}
+    config = load_config(write(tmp_path, text))
+    assert parameters(config) == parameters(config.with_backend("openai.gpt-4o")) == expected
+    own = StageConfig(backend="openai.gpt-4o", max_tokens=2048, price=Price(input=1, output=2))
+    summarizer = Config(summarizer=own).summarizer
+    assert (summarizer.max_tokens, summarizer.price) == (2048, own.price)
 
 
 def test_the_shipped_default_has_no_key_and_no_address_in_it() -> None:

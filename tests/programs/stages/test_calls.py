@@ -11,9 +11,10 @@ from typing import Any
 
 import dspy
 import pytest
+import yaml
 from PIL import Image
 
-from agenticiqa.configs import Price
+from agenticiqa.configs import STAGES, Config, Price
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits, within
 from agenticiqa.programs.stages import flow
@@ -123,6 +124,22 @@ def test_the_fast_profile_asks_at_most_twice(photo: Path, query: str) -> None:
     assert server.stages() in (["plan", "assessment"], ["plan", "answer"])
     assert result.backend == "planner=vllm.test, executor=offline, summarizer=vllm.test, replan=offline"
     assert result.iteration_count == 0
+
+
+SAMPLING = ("temperature", "top_p", "max_tokens")
+
+
+def test_stages_that_only_name_a_backend_send_the_parameters_of_the_documents(photo: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    with fake_server(by_stage(SCRIPT)) as server:
+        file.write_text(yaml.safe_dump({name: {"backend": "vllm.test", "api_base": server.url} for name in STAGES}))
+        AgenticIQA.from_config(file)(photo)
+        AgenticIQA.from_config(Config().with_backend("vllm.test", server.url))(photo, OTHER)
+    sent = {stage_of(body): {name: body.get(name) for name in SAMPLING} for body in server.requests}
+    long, short = ({"temperature": 0.0, "top_p": None, "max_tokens": most} for most in (2048, 512))
+    assert sent.pop("plan") == {"temperature": 0.0, "top_p": 0.1, "max_tokens": 2048}
+    assert (sent.pop("assessment"), sent.pop("answer")) == (short, short)
+    assert sent == dict.fromkeys(("detection", "analysis", "selection"), long)
 
 
 def test_usage_is_told_by_stage_and_adds_up(photo: Path) -> None:
