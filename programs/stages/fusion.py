@@ -2,10 +2,10 @@
 
 import logging
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from agenticiqa.programs.stages.stated_level import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
 logger = logging.getLogger(__name__)
@@ -15,11 +15,6 @@ Source = Literal["quality_probs", "reasoning", "uniform"]
 
 SMOOTHED = 0.7
 LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
-
-_WORD = "|".join(LEVELS)
-_STATED = re.compile(rf"\b({_WORD})\s+(?:\w+\s+)?quality\b|\bquality\s+(?:level\s+)?(?:is|:|=|as)\s+({_WORD})\b", re.I)
-_NAMED = re.compile(rf"(?<!not )(?<!n't )\b({_WORD})\b", re.I)
-_NUMBERED = re.compile(r"\blevel\s*:?\s*([1-5])\b", re.I)
 
 
 class ScoreFusion:
@@ -144,13 +139,3 @@ def level_name(score: float) -> Level:
         raise ValueError(f"a score lies in [1, 5], got {score}")
     nearest = math.floor(score + 0.5)
     return next(name for name, number in LEVELS.items() if number == nearest)
-
-
-def level_named(text: str) -> int | None:
-    """The one quality level that a text names, or ``None`` when it names none or several."""
-    for pattern in (_STATED, _NUMBERED, _NAMED):
-        named = {next(group for group in match.groups() if group) for match in pattern.finditer(text)}
-        levels = {int(name) if name.isdigit() else LEVELS[name.capitalize()] for name in named}  # type: ignore[index]
-        if levels:
-            return levels.pop() if len(levels) == 1 else None
-    return None

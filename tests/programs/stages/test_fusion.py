@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.stages.fusion import LETTERS, ScoreFusion, level_name, level_named, softmax
+from agenticiqa.programs.stages.fusion import LETTERS, ScoreFusion, level_name, softmax
 from agenticiqa.signatures.vocabulary import LEVELS
 
 FUSION = ScoreFusion()
@@ -277,23 +277,3 @@ def test_a_better_score_never_has_a_worse_level(one: float, other: float) -> Non
 def test_what_is_off_the_scale_has_no_level(score: float) -> None:
     with pytest.raises(ValueError, match="a score lies in"):
         level_name(score)
-
-
-@pytest.mark.parametrize(
-    ("text", "level"),
-    [
-        ("The image has Good quality overall.", 4),
-        ("The quality is excellent", 5),
-        ("quality: FAIR", 3),
-        ("I would say level 2.", 2),
-        ("Bad.", 1),
-        ("Poor visual quality, though the colours are good.", 2),
-        ("It is not good; it is poor.", 2),
-        ("It isn't good.", None),
-        ("Good or excellent?", None),
-        ("The badge shows goodness.", None),
-        ("", None),
-    ],
-)
-def test_the_level_of_a_text_is_the_one_it_names(text: str, level: int | None) -> None:
-    assert level_named(text) == level
