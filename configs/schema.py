@@ -38,9 +38,10 @@ class Price(Section):
 class StageConfig(Section):
     """What one stage runs on.
 
-    ``backend`` is ``offline`` (rules and measurements, nothing is sent anywhere) or ``provider.model``, such as
-    ``openai.gpt-4o``. ``api_base`` sends the calls to an OpenAI-compatible server instead, with the key in the
-    environment variable named by ``api_key_env`` and otherwise without one.
+    ``backend`` is ``offline`` (rules and measurements, nothing is sent anywhere), ``dspy`` (the model that the Python
+    program gives to DSPy, with that model's own settings) or ``provider.model``, such as ``openai.gpt-4o``.
+    ``api_base`` sends the calls to an OpenAI-compatible server instead, with the key in the environment variable named
+    by ``api_key_env`` and otherwise without one.
     """
 
     backend: str = "offline"
@@ -108,6 +109,7 @@ class Config(Section):
         default=None, ge=SMALLEST_SENT, description="pixels; larger images are sent as smaller copies"
     )
     cache: bool = Field(default=True, description="false: ask again what was answered before")
+    keep_history: bool = Field(default=False, description="keep DSPy's history of calls, images as hash and size")
     attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)
     fusion: FusionConfig = FusionConfig()

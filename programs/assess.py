@@ -3,16 +3,20 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
-from pathlib import Path
+from typing import Any, NamedTuple
 
 import dspy
 
 from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs import saving
-from agenticiqa.programs.backends.connect import connect, without_place
-from agenticiqa.programs.backends.ledger import keeping
-from agenticiqa.programs.errors import UserError, explains_arguments
+from agenticiqa.programs.backends.choice import AMBIENT, without_place
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.history import keeping_history
+from agenticiqa.programs.backends.ledger import by_model, keeping
+from agenticiqa.programs.backends.resolve import backend_name
+from agenticiqa.programs.errors import explains_arguments
 from agenticiqa.programs.events import judging, next_round
 from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair, name_of
 from agenticiqa.programs.offline.stages import (
@@ -28,22 +32,20 @@ from agenticiqa.programs.result import Assessment, RunRecord
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.answerer import Answerer
+from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.flow import Flow, arun, call, run, together
 from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.inputs import SYNONYMS, ImageProgram
+from agenticiqa.programs.stages.inputs import SYNONYMS, ImageProgram, checked
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from agenticiqa.programs.stages.replan import Replan, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput, well_formed
-
-MAX_QUERY_LENGTH = 4000  # characters
+from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 
 
 class AgenticIQA(ImageProgram):
@@ -51,9 +53,14 @@ class AgenticIQA(ImageProgram):
 
     Composed of four stages, each asking a model or working offline::
 
+        program = AgenticIQA()                         # asks DSPy's model: dspy.configure(lm=...), dspy.context, set_lm
         program = AgenticIQA.offline()                 # rules and measurements, nothing is sent anywhere
         program = AgenticIQA.from_config("mine.yaml")  # as the configuration says, stage by stage
         result = program("photo.jpg", "Is it sharp?")
+
+    A stage that is not given asks DSPy's model; which one that is, see ``backends.choice.models_to_ask``. A model that
+    the caller gives to DSPy, by ``set_lm`` or ``dspy.context``, is asked in place of the configuration's.
+    With ``keep_history`` DSPy's history (``dspy.inspect_history``, ``lm.history``) is kept, images as hash and size.
 
     The result is an ``Assessment``. Raises UserError for a mistake of the caller, Unanswered or NoScore when there is
     no answer, and ``dspy.LMError`` when a model cannot be reached.
@@ -61,26 +68,32 @@ class AgenticIQA(ImageProgram):
 
     def __init__(
         self,
-        planner: protocols.Planner,
-        executor: protocols.Executor,
-        summarizer: protocols.Summarizer,
-        replan: protocols.Replan,
+        planner: protocols.Planner | None = None,
+        executor: protocols.Executor | None = None,
+        summarizer: protocols.Summarizer | None = None,
+        replan: protocols.Replan | None = None,
         *,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
-        backend: str = "custom",
+        backend: str = "",
+        keep_history: bool = False,
     ) -> None:
         super().__init__()
-        self.planner, self.executor, self.summarizer, self.replan = planner, executor, summarizer, replan
+        default = cache(lambda: composed(Config().with_backend(AMBIENT)))
+        self.planner = planner or default().planner
+        self.executor = executor or default().executor
+        self.summarizer = summarizer or default().summarizer
+        self.replan = replan or default().replan
         self.max_replan_iterations = max_replan_iterations
         self.max_side = max_side
-        self.backend = backend
+        self.backend = backend or ("custom" if planner or executor or summarizer or replan else AMBIENT)
+        self.keep_history = keep_history
         self.version = version("agenticiqa")
 
     @classmethod
     def offline(cls) -> "AgenticIQA":
         """The program without any language model, whatever a configuration says."""
-        return cls._composed(Config())
+        return cls.from_config(Config())
 
     @classmethod
     def from_config(cls, path_or_name: str | os.PathLike[str] | Config | None = None) -> "AgenticIQA":
@@ -88,57 +101,34 @@ class AgenticIQA(ImageProgram):
 
         Raises ConfigError for a bad file and BackendError for a backend that is unknown or lacks its key.
         """
-        return cls._composed(path_or_name if isinstance(path_or_name, Config) else load_config(path_or_name))
-
-    @classmethod
-    def _composed(cls, config: Config) -> "AgenticIQA":
-        """Each stage as the configuration says: asking a model, or its offline twin."""
-        config = config.in_profile()
-        tools = toolbox(config.calibration, config.pyiqa)
-        fusion = ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
-        attempts = config.attempts
-        planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
-        executor = (
-            Executor(
-                Detector(backend=executing, attempts=attempts),
-                Analyst(backend=executing, attempts=attempts),
-                Selector(backend=executing, attempts=attempts),
-                tools,
-                Locator(backend=executing, attempts=attempts),
-            )
-            if executing
-            else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator())
-        )
-        planner = (
-            Planner(
-                tools,
-                backend=planning,
-                attempts=attempts,
-                sees_images=config.planner.sees_images,
-                fallback=RulePlanner(tools) if config.planner.on_failure == "rules" else None,
-                prefetch=executor.prefetch,
-            )
-            if planning
-            else RulePlanner(tools)
-        )
-        summarizer = (
-            Summarizer(
-                Scorer(backend=summarizing, attempts=attempts, fusion=fusion),
-                Answerer(backend=summarizing, attempts=attempts),
-                fusion,
-            )
-            if summarizing
-            else Summarizer(MeasuredScorer(), EvidenceAnswerer(), fusion)
-        )
+        config = (path_or_name if isinstance(path_or_name, Config) else load_config(path_or_name)).in_profile()
+        stages = composed(config)
         return cls(
-            planner,
-            executor,
-            summarizer,
-            Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None),
+            stages.planner,
+            stages.executor,
+            stages.summarizer,
+            stages.replan,
             max_replan_iterations=config.max_replan_iterations,
             max_side=config.max_side,
             backend=backend_name(config),
+            keep_history=config.keep_history,
         )
+
+    @property
+    def questions(self) -> list[CheckedPredict[Any]]:
+        """The questions of this program to language models; none offline."""
+        return [module for _, module in self.named_sub_modules(type_=CheckedPredict)]
+
+    def get_lm(self) -> dspy.BaseLM | None:
+        """The model that would be asked now, for ``dspy.BestOfN`` and others that ask variants of it.
+
+        Where a configuration asks one model with other parameters in each stage, the one with the most output tokens.
+        Raises ValueError when the stages ask different models; ``None`` offline.
+        """
+        asked = [question.models[0] for question in self.questions]
+        if len({lm.model for lm in asked}) > 1:
+            raise ValueError(f"the stages ask different models: {', '.join(sorted({lm.model for lm in asked}))}")
+        return max(asked, key=lambda lm: lm.kwargs.get("max_tokens") or 0, default=None)
 
     def __repr__(self) -> str:
         return f"<AgenticIQA, backend {self.backend}>"
@@ -184,7 +174,7 @@ class AgenticIQA(ImageProgram):
         resize_reference: bool = False,
     ) -> Assessment:
         """What DSPy runs when the program is called."""
-        with bookkeeping(image) as finish:
+        with bookkeeping(self, image) as finish:
             return finish(run(self._steps(image, query, reference, resize_reference)))
 
     async def aforward(
@@ -195,17 +185,18 @@ class AgenticIQA(ImageProgram):
         resize_reference: bool = False,
     ) -> Assessment:
         """As ``forward``, async."""
-        with bookkeeping(image) as finish:
+        with bookkeeping(self, image) as finish:
             return finish(await arun(self._steps(image, query, reference, resize_reference)))
 
     def _steps(
         self, source: ImageSource, question: str | None, reference_source: ImageSource | None, resize_reference: bool
     ) -> Flow[Assessment]:
         query, limit = checked(question), self.max_replan_iterations
+        backend = asked_backend(self)  # raises when there is no model, before anything is loaded
         image, reference = yield from call(
             load_pair, source, reference_source, resize_reference=resize_reference, max_side=self.max_side
         )
-        progress.begun(image, query, reference, self.backend)
+        progress.begun(image, query, reference, backend)
         record, history, feedback, plan = RunRecord(), list[str](), "", None
         while True:
             planning = call(self.planner, image=image, query=query, reference=reference, feedback=feedback)
@@ -242,7 +233,7 @@ class AgenticIQA(ImageProgram):
             history, feedback = remember(history, iteration + 1, reason), feedback_on(plan, reason)
             next_round()
         return self._prediction(
-            image, query, reference, planned.plan, evidence, result, summarized.query_type, history, record
+            image, query, reference, planned.plan, evidence, result, summarized.query_type, history, record, backend
         )
 
     def _prediction(
@@ -256,6 +247,7 @@ class AgenticIQA(ImageProgram):
         query_type: QueryType,
         history: list[str],
         record: RunRecord,
+        backend: str,
     ) -> Assessment:
         """The result without its usage."""
         if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
@@ -275,7 +267,7 @@ class AgenticIQA(ImageProgram):
             image=image,
             reference=reference,
             query=query,
-            backend=self.backend,
+            backend=backend,
             version=self.version,
         )
 
@@ -288,44 +280,84 @@ class AgenticIQA(ImageProgram):
         saving.load(self, path)
 
 
+class Stages(NamedTuple):
+    """The four stages of a program."""
+
+    planner: protocols.Planner
+    executor: protocols.Executor
+    summarizer: protocols.Summarizer
+    replan: protocols.Replan
+
+
+def composed(config: Config) -> Stages:
+    """Each stage as the configuration says: asking a model, or its offline twin."""
+    tools = toolbox(config.calibration, config.pyiqa)
+    fusion = ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
+    attempts = config.attempts
+    planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
+    executor = (
+        Executor(
+            Detector(backend=executing, attempts=attempts),
+            Analyst(backend=executing, attempts=attempts),
+            Selector(backend=executing, attempts=attempts),
+            tools,
+            Locator(backend=executing, attempts=attempts),
+        )
+        if executing
+        else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator())
+    )
+    planner = (
+        Planner(
+            tools,
+            backend=planning,
+            attempts=attempts,
+            sees_images=config.planner.sees_images,
+            fallback=RulePlanner(tools) if config.planner.on_failure == "rules" else None,
+            prefetch=executor.prefetch,
+        )
+        if planning
+        else RulePlanner(tools)
+    )
+    summarizer = (
+        Summarizer(
+            Scorer(backend=summarizing, attempts=attempts, fusion=fusion),
+            Answerer(backend=summarizing, attempts=attempts),
+            fusion,
+        )
+        if summarizing
+        else Summarizer(MeasuredScorer(), EvidenceAnswerer(), fusion)
+    )
+    replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
+    return Stages(planner, executor, summarizer, replan)
+
+
 @contextmanager
-def bookkeeping(image: ImageSource) -> Iterator[Callable[[Assessment], Assessment]]:
+def bookkeeping(program: AgenticIQA, image: ImageSource) -> Iterator[Callable[[Assessment], Assessment]]:
     """Count what is used inside, and log under this image; the function given adds the usage to the result."""
-    with judging(name_of(image)) as judged, dspy.track_usage() as usage, keeping() as ledger:
+    with (
+        judging(name_of(image)) as judged,
+        keeping_history(program.keep_history),
+        dspy.track_usage() as usage,
+        keeping() as ledger,
+    ):
 
         def finish(result: Assessment) -> Assessment:
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
+            result.answered_by = ledger.answered_by
             progress.done(result, judged.seconds)
             return result
 
         yield finish
 
 
-def checked(query: str | None) -> str:
-    """The question, stripped; the default one for ``None``. Raises UserError when it is empty, too long or no text."""
-    if query is not None and not isinstance(query, str):
-        raise UserError(f"the question is a {type(query).__name__}: give it as text")
-    query = well_formed(DEFAULT_QUERY if query is None else query).strip()
-    if not query:
-        raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
-    if len(query) > MAX_QUERY_LENGTH:
-        raise UserError(f"the question has {len(query)} characters: shorten it to {MAX_QUERY_LENGTH}")
-    return query
+def asked_backend(program: AgenticIQA) -> str:
+    """The backend of the program, or the models that the caller gave to DSPy in its place.
 
-
-def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """The tokens that DSPy counted, by model; names without the addresses of servers."""
-    return {without_place(name): dict(tokens) for name, tokens in usage.items()}
-
-
-def backend_name(config: Config) -> str:
-    """The backends of the stages: one name when all are the same, else ``stage=name`` for each."""
-    stages = {name: _shown(getattr(config, name).backend) for name in STAGES}
-    names = set(stages.values())
-    return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())
-
-
-def _shown(backend: str) -> str:
-    """A backend's name in results: of a model file only its name, not its folder."""
-    kind, _, model = backend.partition(".")
-    return f"gguf.{Path(model).name}" if kind == "gguf" else backend
+    Raises BackendError when a question has no model to ask.
+    """
+    asked = [(question, question.models[0]) for question in program.questions]
+    given = {without_place(lm.model): None for question, lm in asked if lm not in question.backend.lms}
+    if not given:
+        return program.backend
+    all_given = all(lm not in question.backend.lms for question, lm in asked)
+    return ", ".join(given if all_given else [program.backend, *given])

@@ -72,7 +72,8 @@ class Assessment(dspy.Prediction):
     ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, else text. ``quality_score`` is that
     float or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected. ``timings_ms`` has the
     wall time of each stage in milliseconds, ``usage`` the tokens by model and ``usage_by_stage`` the calls, tokens and
-    USD by stage (see ``backends.ledger``). ``image`` and ``reference`` are the loaded images themselves, not copies.
+    USD by stage (see ``backends.ledger``). ``answered_by`` names the models that answered, by stage, also from the
+    cache. ``image`` and ``reference`` are the loaded images themselves, not copies.
     """
 
     final_answer: float | str
@@ -87,6 +88,7 @@ class Assessment(dspy.Prediction):
     rejected_answers: dict[str, list[str]]
     usage: dict[str, dict[str, Any]]
     usage_by_stage: dict[str, dict[str, Any]]
+    answered_by: dict[str, list[str]]
     timings_ms: dict[str, float]
     image: LoadedImage
     reference: LoadedImage | None
@@ -120,6 +122,7 @@ class Assessment(dspy.Prediction):
             "rejected_answers": self.rejected_answers,
             "usage": self.usage,
             "usage_by_stage": self.usage_by_stage,
+            "answered_by": self.answered_by,
             "timings_ms": {stage: round(ms, 1) for stage, ms in self.timings_ms.items()},
             "version": self.version,
         }

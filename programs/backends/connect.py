@@ -2,9 +2,6 @@
 
 import hashlib
 import os
-import re
-import time
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +9,8 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.adapter import SteadyAdapter
 from agenticiqa.programs.backends.capabilities import name_of, saved_capabilities
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.engine import AsyncEngine, Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.resolve import NO_KEY, key_from, key_variable, provider_of, stage_models
@@ -22,42 +19,10 @@ from agenticiqa.programs.errors import BackendError
 
 MOST_LOGPROBS = 20  # of a model in this process
 GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000, and a photo up to as many again
-SKIP_SECONDS = 60.0  # how long a model that could not be reached is not asked, where there is a fallback
-
-
-@dataclass(frozen=True)
-class Backend:
-    """The models that a stage asks, in the order in which they are tried, and the adapter for their answers."""
-
-    lms: tuple[dspy.LM, ...] = ()
-    _skipped_until: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @classmethod
-    def ambient(cls) -> "Backend":
-        """The model that DSPy's settings name at the time of the call."""
-        return cls()
-
-    def settings(self) -> list[dict[str, Any]]:
-        """DSPy settings for each model in turn. History and trace are off: they would keep every image in memory.
-
-        A model that could not be reached less than a minute ago is left out, unless it is the last one.
-        """
-        shared: dict[str, Any] = {"adapter": SteadyAdapter(), "disable_history": True, "trace": None}
-        now = time.monotonic()
-        *firsts, last = [{"lm": lm, **shared} for lm in self.lms] or [shared]
-        return [*(first for first in firsts if self._skipped_until.get(first["lm"].model, now) <= now), last]
-
-    def out_of_reach(self, lm: dspy.LM) -> None:
-        """Skip this model for a minute."""
-        self._skipped_until[lm.model] = time.monotonic() + SKIP_SECONDS
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Backend":
-        # Optimizers copy programs; the connection is not part of what they tune.
-        return self
 
 
 def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
-    """The backend of a stage, or ``None`` for ``offline``. Nothing is sent yet.
+    """The backend of a stage, or ``None`` for ``offline``; ``dspy`` is the ambient one. Nothing is sent yet.
 
     Without ``cache`` no answer of an earlier call is reused.
 
@@ -71,11 +36,6 @@ def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
     for lm in lms:
         lm.cache = cache
     return Backend(tuple(lms))
-
-
-def without_place(name: str) -> str:
-    """The name of a model without the address of its server, as results show it."""
-    return re.sub(r"@.*?//", "/", name)
 
 
 def _lm(stage: StageConfig) -> dspy.LM:

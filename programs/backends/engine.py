@@ -87,6 +87,10 @@ class Model:
     def close(self) -> None:
         """Connections are closed with the process."""
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Model":
+        # DSPy copies programs with their models; connections and limits stay shared.
+        return self
+
     def _ready(self, request: lm15.Request) -> lm15.Request:
         return self.wire.prepared(replace(request, model=self.wire_model))
 

@@ -22,6 +22,14 @@ from dspy import lm15
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding
+_ANY_MARK = base64.b64encode(_MARK[: len(_MARK) // 3 * 3])
+
+
+class MissingImage(RuntimeError):
+    """A placeholder would have been sent in place of an image: a defect of this package, so nothing is sent."""
+
+    def __init__(self) -> None:
+        super().__init__("the bytes of an image are missing from a request, which was not sent; please report this")
 
 
 class Held(Protocol):
@@ -62,29 +70,39 @@ def holding(images: Mapping[str, Held]) -> Iterator[dict[str, dspy.Image]]:
         _held.reset(token)
 
 
+def held_image_at(place: str) -> Held | None:
+    """The image that is held at this address, if any."""
+    return _held.get({}).get(place)
+
+
 def held_sizes() -> list[tuple[int, int]]:
     """Width and height in pixels of the images that are held."""
     return [image.size for image in _held.get({}).values()]
 
 
 def marked(request: lm15.Request) -> lm15.Request:
-    """The request with a short mark in place of each held image; a ``Splicing`` transport inserts the bytes."""
+    """The request with a short mark in place of each held image; a ``Splicing`` transport inserts the bytes.
+
+    Raises MissingImage where an address stands for an image that is not held.
+    """
     return _with_images(request, lambda place, image: _mark(place).decode())
 
 
 def filled(request: lm15.Request) -> lm15.Request:
-    """The request with the bytes of each held image."""
+    """The request with the bytes of each held image. Raises as ``marked`` does."""
     return _with_images(request, lambda place, image: image.base64.decode())
 
 
 def _with_images(request: lm15.Request, data: Callable[[str, Held], str]) -> lm15.Request:
     held = _held.get({})
-    if not held:
-        return request
 
     def part(given: Any) -> Any:
-        image = held.get(given.url) if isinstance(given, lm15.ImagePart) else None
-        return lm15.ImagePart(media_type=image.mime, data=data(given.url, image)) if image else given
+        if not isinstance(given, lm15.ImagePart) or not (given.url or "").startswith(HOST):
+            return given
+        image = held.get(given.url)
+        if image is None:
+            raise MissingImage
+        return lm15.ImagePart(media_type=image.mime, data=data(given.url, image))
 
     return replace(
         request,
@@ -113,4 +131,6 @@ class Splicing:
         """Send the request, sync or async as the inner transport is."""
         for place, image in _held.get({}).items():
             request.body = request.body.replace(_mark(place), image.base64)
+        if _ANY_MARK in request.body:
+            raise MissingImage
         return self.inner.stream(request)

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+import dspy
+
+from agenticiqa.programs.backends.choice import without_place
+
 COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
 
 
@@ -55,15 +59,23 @@ class Spent:
 
 @dataclass
 class Ledger:
-    """The usage of one assessment, by stage. Thread-safe."""
+    """The usage of one assessment, by stage, and the models that answered each stage. Thread-safe."""
 
     stages: dict[str, Spent] = field(default_factory=dict)
+    answered_by: dict[str, list[str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, stage: str, spent: Spent) -> None:
         """Add usage to a stage."""
         with self._lock:
             self.stages.setdefault(stage, Spent()).add(spent)
+
+    def note_answer(self, stage: str, model: str) -> None:
+        """Note that this model answered a question of the stage."""
+        with self._lock:
+            models = self.answered_by.setdefault(stage, [])
+            if model not in models:
+                models.append(model)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
         """As in a result's JSON."""
@@ -114,3 +126,34 @@ def spend(more: Spent) -> None:
     """Record the usage of a request under the question that is being asked."""
     if asked := _asking.get():
         asked[1].add(more)
+
+
+def answered_by(model: str) -> None:
+    """Note that this model answered the question that is being asked, now or earlier (from the cache)."""
+    if (asked := _asking.get()) and (ledger := _ledger.get()):
+        ledger.note_answer(asked[0], model)
+
+
+@contextmanager
+def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
+    """Record what a model spends that is not one of the configuration, as far as DSPy knows it: requests and tokens.
+
+    DSPy does not say whether an answer came from its cache; with a cache, an answer without any usage counts as cached.
+    """
+    with dspy.track_usage() as used:
+        try:
+            yield
+        finally:
+            entries = [entry for of_model in used.usage_data.values() for entry in of_model]
+            calls = len(entries) or int(not getattr(lm, "cache", False))
+            spend(Spent(calls, input_tokens=_tokens(entries, "prompt"), output_tokens=_tokens(entries, "completion")))
+
+
+def _tokens(entries: list[dict[str, Any]], kind: str) -> int:
+    counts = [entry.get(f"{kind}_tokens") for entry in entries]
+    return sum(count for count in counts if isinstance(count, int))
+
+
+def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    """The tokens that DSPy counted, by model; names without the addresses of servers."""
+    return {without_place(name): dict(tokens) for name, tokens in usage.items()}

@@ -1,20 +1,28 @@
 """What the name of a backend in a configuration means: the models of a stage, their provider, their key."""
 
 import os
+from pathlib import Path
 
-from agenticiqa.configs import StageConfig
+from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
+OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "projector", "price")
 NO_KEY = "none"  # what a server without keys is sent
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:
-    """The stage once per model that it asks: with its own backend, then with its fallback; none for ``offline``.
+    """The stage once per model that it asks: with its own backend, then with its fallback.
 
-    Each has the settings of the stage and no fallback. Raises BackendError for the fallback ``offline``.
+    None for ``offline``, and for ``dspy``, whose model is not the configuration's. Each has the settings of the stage
+    and no fallback. Raises BackendError for the fallback ``offline``, and for settings that ``dspy`` does not have.
     """
     if stage.is_offline:
+        return []
+    if stage.backend == AMBIENT:
+        if surplus := [name for name in OF_A_SERVER if getattr(stage, name) is not None]:
+            raise BackendError(f"backend dspy asks DSPy's model, with that model's settings: remove {surplus[0]}")
         return []
     if stage.fallback_backend == "offline":
         raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
@@ -40,8 +48,10 @@ def provider_of(stage: StageConfig) -> Provider | None:
     provider = PROVIDERS.get(kind)
     if provider is None or not model:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
-        hint = did_you_mean(kind, ["offline", "gguf", *PROVIDERS])
-        raise BackendError(f"backend {name!r} is unknown{hint}: expected offline, gguf.<file> or one of {expected}")
+        hint = did_you_mean(kind, ["offline", AMBIENT, "gguf", *PROVIDERS])
+        raise BackendError(
+            f"backend {name!r} is unknown{hint}: expected offline, dspy, gguf.<file> or one of {expected}"
+        )
     if provider.key_env is None and stage.api_base is None:
         raise BackendError(f"backend {name!r} needs the address of its server: set api_base (--api-base)")
     if stage.structured_outputs == "json_object" and not provider.json_object:
@@ -68,3 +78,16 @@ def key_from(variable: str | None, name: str) -> str:
     if not key:
         raise BackendError(f"backend {name!r} needs a key: set the environment variable {variable}, or use offline")
     return key
+
+
+def backend_name(config: Config) -> str:
+    """The backends of the stages: one name when all are the same, else ``stage=name`` for each."""
+    stages = {name: _shown(getattr(config, name).backend) for name in STAGES}
+    names = set(stages.values())
+    return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())
+
+
+def _shown(backend: str) -> str:
+    """A backend's name in results: of a model file only its name, not its folder."""
+    kind, _, model = backend.partition(".")
+    return f"gguf.{Path(model).name}" if kind == "gguf" else backend

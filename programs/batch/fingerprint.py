@@ -9,6 +9,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.tools.calibration import load_profile
@@ -67,5 +68,11 @@ def _stage(stage: StageConfig) -> dict[str, Any]:
 
 def _asked(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
     asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
-    engines = {name: part.backend.lms[0].engine for name, part in asking.items() if part.backend.lms}
-    return {name: {"form": engine.form, "top_logprobs": engine.top_logprobs} for name, engine in engines.items()}
+    return {name: _of_model(part.models[0]) for name, part in asking.items()}
+
+
+def _of_model(lm: dspy.BaseLM) -> dict[str, Any]:
+    engine = getattr(lm, "engine", None)
+    if isinstance(engine, Model):
+        return {"form": engine.form, "top_logprobs": engine.top_logprobs}
+    return {"model": lm.model}

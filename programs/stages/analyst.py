@@ -2,7 +2,7 @@
 
 import json
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.images.regions import boxes_for_prompt
 from agenticiqa.programs.stages.ask import CheckedPredict, require_same

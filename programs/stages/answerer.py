@@ -2,7 +2,7 @@
 
 import re
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence

@@ -5,11 +5,10 @@ invalid answer is not replayed, the temperature can stay at 0, and a repeated ru
 cache. An outage (``dspy.LMError``) is not an answer and is never retried here.
 """
 
-import contextvars
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,12 +16,13 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
-from agenticiqa.programs.backends.adapter import CORRECTION
+from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter
+from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.cleaning import cut_short
-from agenticiqa.programs.backends.connect import Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import holding
-from agenticiqa.programs.backends.ledger import Spent, asking, spend
+from agenticiqa.programs.backends.history import history_settings, images_left_out
+from agenticiqa.programs.backends.ledger import answered_by, asking, spending_of
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
@@ -62,9 +62,10 @@ class CheckedPredict(dspy.Module, Generic[A]):
     """Ask a model one typed question, at most ``attempts`` times, until the answer is valid.
 
     Wraps one ``dspy.Predict``, so that an optimizer finds exactly this predictor, and in its trace only the accepted
-    answer. The signature has one output field, a pydantic model. ``stage`` names the question in logs, in the ledger
-    and in ``rejected_answers``. ``backend`` has the models to ask; without one, DSPy's current ``lm`` is asked. With
-    ``reads_tokens`` log-probabilities are requested, where the model gives them.
+    answer. ``predict`` may be replaced by a module around one predictor, such as ``dspy.ChainOfThought``. The signature
+    has one output field, a pydantic model. ``stage`` names the question in logs, in the ledger and in
+    ``rejected_answers``. Which model is asked, see ``choice.models_to_ask``. With ``reads_tokens`` log-probabilities
+    are requested, where the model gives them.
 
     Returns a Reply. Raises Unanswered when no attempt was valid, and ``dspy.LMError`` when the model cannot be reached.
     """
@@ -79,7 +80,8 @@ class CheckedPredict(dspy.Module, Generic[A]):
         reads_tokens: bool = False,
     ) -> None:
         super().__init__()
-        self.predict = dspy.Predict(signature)
+        (self.field_name,) = signature.output_fields
+        self.predict: dspy.Module = dspy.Predict(signature)
         self.stage = stage
         self.backend = backend or Backend.ambient()
         self.attempts = attempts
@@ -99,9 +101,18 @@ class CheckedPredict(dspy.Module, Generic[A]):
         """Ask, async."""
         return await arun(self._exchange(inputs, check))
 
+    @property
+    def predictor(self) -> dspy.Predict:
+        """The predictor, which a module in the place of ``predict`` may wrap."""
+        return next(found for found in self.predict.predictors() if self.field_name in found.signature.output_fields)
+
+    @property
+    def models(self) -> Sequence[dspy.BaseLM]:
+        """The models that are tried in turn for a question now. Raises BackendError when there is none."""
+        return models_to_ask(self.predictor.lm, self.backend)
+
     def _exchange(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None) -> Flow[Reply[A]]:
         """The conversation, attempt by attempt."""
-        (field_name,) = self.predict.signature.output_fields
         trace = opened_trace()
         fixed = {name: harmless(value) for name, value in inputs.items()}
         reasons: list[str] = []
@@ -117,7 +128,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             try:
                 with asking(self.stage) as spent:
                     prediction = yield from self._reach(request)
-                parsed = prediction[field_name]
+                parsed = prediction[self.field_name]
                 raw = _as_text(parsed)
                 if check:
                     check(parsed)
@@ -134,7 +145,9 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 progress.answered(self.stage, attempt, spent, time.perf_counter() - started)
                 if trace is not None:  # its readers know dspy.Image, not LoadedImage
                     shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in fixed.items()}
-                    trace.append((self.predict, shown, dspy.Prediction(**{field_name: parsed})))
+                    predictor = self.predictor
+                    written = {name: prediction[name] for name in predictor.signature.output_fields}
+                    trace.append((predictor, shown, dspy.Prediction(**written)))
                 rejected = {self.stage: reasons} if reasons else {}
                 return Reply(parsed, prediction.get("logprobs"), rejected)
             fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
@@ -151,19 +164,19 @@ class CheckedPredict(dspy.Module, Generic[A]):
 
     def _reach(self, request: dict[str, Any]) -> Flow[dspy.Prediction]:
         """One attempt: the primary model, and the fallback when the primary stays out of reach after its retries."""
-        *firsts, last = self.backend.settings()
-        for settings in firsts:
+        *firsts, last = self.models
+        for lm in firsts:
             try:
-                return (yield from self._ask(request, settings))
+                return (yield from self._ask(request, lm))
             except (LimitReached, Halted):
                 raise
             except dspy.LMError as error:
                 if not dspy.is_retryable_lm_error(error):
                     raise
-                name, why = settings["lm"].model, str(error).partition("\n")[0]
-                fields = event("fallback", stage=self.stage, model=name, reason=why)
-                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, name, why, extra=fields)
-                self.backend.out_of_reach(settings["lm"])
+                why = str(error).partition("\n")[0]
+                fields = event("fallback", stage=self.stage, model=lm.model, reason=why)
+                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, lm.model, why, extra=fields)
+                self.backend.out_of_reach(lm)
         try:
             return (yield from self._ask(request, last))
         except dspy.LMError as error:
@@ -172,19 +185,25 @@ class CheckedPredict(dspy.Module, Generic[A]):
             logger.info("%s: the model stays out of reach: %s", self.stage, error, extra=fields)
             raise
 
-    def _ask(self, request: dict[str, Any], settings: Mapping[str, Any]) -> Flow[dspy.Prediction]:
+    def _ask(self, request: dict[str, Any], lm: dspy.BaseLM) -> Flow[dspy.Prediction]:
         """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it."""
+        # DSPy's own trace would keep every image in memory.
+        settings = {"adapter": dspy.settings.adapter or SteadyAdapter(), "trace": None, **history_settings()}
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
-        engine = settings["lm"].engine if "lm" in settings else None
+        engine = getattr(lm, "engine", None)
         if isinstance(engine, Model):
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
             if self.reads_tokens and engine.top_logprobs:
                 request = {**request, "config": {"logprobs": True, "top_logprobs": engine.top_logprobs}}
-            with holding(sent) as shown:
-                return (yield from call_under(settings, self.predict, **{**request, **shown}))
-        inline = {name: image.to_dspy() for name, image in images.items()}
-        spend(Spent(calls=1))  # another engine does not report whether it had to send anything
-        return (yield from call_under(settings, self.predict, **{**request, **inline}))
+            settings["send_stream"] = None  # an engine of ours answers in one piece
+            with holding(sent) as shown, images_left_out(lm):
+                prediction = yield from call_under(settings, self.predict, **{**request, **shown}, lm=lm)
+        else:
+            inline = {name: image.to_dspy() for name, image in images.items()}
+            with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends
+                prediction = yield from call_under(settings, self.predict, **{**request, **inline}, lm=lm)
+        answered_by(without_place(lm.model))
+        return prediction
 
     def _prompt(self, request: dict[str, Any]) -> str:
         """The question for the log: in full, but for the bytes of the images."""
@@ -193,7 +212,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             for name, value in request.items()
             if name != "signature"
         )
-        return f"{self.predict.signature.instructions}\n{inputs}"
+        return f"{self.predictor.signature.instructions}\n{inputs}"
 
     def _correction(self, reasons: list[str]) -> dict[str, Any]:
         """The further input of an attempt after a rejected one, and the signature with its field."""
@@ -205,7 +224,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
         )
         input_field = dspy.InputField(desc="what was wrong with your previous answer; fix exactly this")
         return {
-            "signature": self.predict.signature.append(CORRECTION, input_field, str),
+            "signature": self.predictor.signature.append(CORRECTION, input_field, str),
             CORRECTION: harmless(correction),
         }
 
@@ -250,9 +269,8 @@ def opened_trace() -> list[Any] | None:
 
     DSPy's process-wide trace is not used: it would keep the images of every call.
     """
-    process_wide = contextvars.Context().run(lambda: dspy.settings.trace)
     trace: list[Any] | None = dspy.settings.trace
-    return None if trace is process_wide else trace
+    return None if trace is process_wide_setting("trace") else trace
 
 
 def harmless(value: Any) -> Any:

@@ -5,7 +5,12 @@ from typing import Any
 
 import dspy
 
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import ImageSource, name_of
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
+from agenticiqa.signatures.types import well_formed
+
+MAX_QUERY_LENGTH = 4000  # characters
 
 # What callers write by mistake, and the argument that they mean.
 SYNONYMS = {
@@ -63,3 +68,15 @@ class ImageProgram(dspy.Module):
             timeout=timeout,
             straggler_limit=straggler_limit,
         )
+
+
+def checked(query: str | None) -> str:
+    """The question, stripped; the default one for ``None``. Raises UserError when it is empty, too long or no text."""
+    if query is not None and not isinstance(query, str):
+        raise UserError(f"the question is a {type(query).__name__}: give it as text")
+    query = well_formed(DEFAULT_QUERY if query is None else query).strip()
+    if not query:
+        raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
+    if len(query) > MAX_QUERY_LENGTH:
+        raise UserError(f"the question has {len(query)} characters: shorten it to {MAX_QUERY_LENGTH}")
+    return query

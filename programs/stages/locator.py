@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import WHOLE, in_pixels
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, require_same

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from pydantic import ValidationError
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs

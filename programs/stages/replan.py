@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.stages import progress

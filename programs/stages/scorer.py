@@ -2,7 +2,7 @@
 
 import json_repair
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected

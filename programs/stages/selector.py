@@ -2,7 +2,7 @@
 
 import json
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, require_same
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Selected

@@ -8,7 +8,7 @@ from typing import Any
 import dspy
 from dspy import lm15
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from support.loopback import Body, Reply
 
 Said = str | Exception | Reply

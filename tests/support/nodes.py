@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.graph import AgenticIQAState
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.answerer import Answerer

@@ -9,7 +9,8 @@ import dspy
 import pytest
 
 from agenticiqa.configs import Config, StageConfig, load_config
-from agenticiqa.programs.backends.connect import Backend, connect
+from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.errors import BackendError, Unanswered
 from agenticiqa.programs.stages.ask import CheckedPredict

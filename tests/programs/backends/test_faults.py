@@ -18,9 +18,9 @@ import pytest
 import tenacity
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends import connect as connecting
-from agenticiqa.programs.backends import retries
-from agenticiqa.programs.backends.connect import Backend, connect
+from agenticiqa.programs.backends import choice, retries
+from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.ledger import Spent, keeping
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import load
@@ -433,7 +433,7 @@ def test_a_dead_primary_gives_way_to_the_fallback_and_is_left_out_for_a_minute(
         for _ in range(3):
             assert ask(backend).answer == Decision(**STAND)
         assert (len(first.seen), len(second.seen)) == (3, 3)
-        monkeypatch.setattr(connecting, "SKIP_SECONDS", 0.0)
+        monkeypatch.setattr(choice, "SKIP_SECONDS", 0.0)
         backend.out_of_reach(backend.lms[0])  # as if the minute were over
         ask(backend)
         assert (len(first.seen), len(second.seen)) == (6, 4)

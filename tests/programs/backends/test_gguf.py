@@ -24,7 +24,7 @@ import pytest
 from dspy import lm15
 
 from agenticiqa.programs.backends import gguf
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.adapter import SteadyAdapter
 from agenticiqa.programs.backends.engine import AsyncEngine
 from agenticiqa.programs.backends.gguf import GgufEngine, bounded, chat_body, parsed
 from agenticiqa.programs.errors import BackendError
@@ -323,8 +323,7 @@ def test_a_fault_is_an_error_of_lm15_and_an_outage_to_dspy(
         with pytest.raises(kind):
             engine.complete(asking())
         lm = dspy.LM("gguf/model", engine=engine, cache=False, num_retries=0)
-        (settings,) = Backend((lm,)).settings()
-        with dspy.context(**settings), pytest.raises(seen):
+        with dspy.context(lm=lm, adapter=SteadyAdapter()), pytest.raises(seen):
             dspy.Predict("query -> answer")(query="How sharp?")
 
 

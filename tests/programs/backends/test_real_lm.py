@@ -27,7 +27,7 @@ import pytest
 from dspy import lm15
 from dspy.utils.exceptions import AdapterParseError
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.engine import AsyncEngine
 from agenticiqa.programs.backends.gguf import GgufEngine
 from agenticiqa.programs.errors import Unanswered

@@ -12,7 +12,7 @@ import pytest
 from dspy import lm15
 from pydantic import BaseModel, ConfigDict, Field
 
-from agenticiqa.programs.backends.connect import Backend
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, Reply

@@ -1,0 +1,85 @@
+"""Which language model is asked: the caller's, the configuration's or DSPy's current one."""
+
+import contextvars
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import dspy
+
+from agenticiqa.programs.errors import BackendError
+
+AMBIENT = "dspy"  # the backend that stands for DSPy's current model
+SKIP_SECONDS = 60.0  # how long a model that could not be reached is not asked, where there is a fallback
+NO_MODEL = (
+    "no language model to ask: call dspy.configure(lm=dspy.LM(...)), or compose the program by "
+    "AgenticIQA.from_config(...), or by AgenticIQA.offline(), which needs none"
+)
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The models that a configuration names for a stage, in the order in which they are tried; none for ``ambient``."""
+
+    lms: tuple[dspy.LM, ...] = ()
+    _skipped_until: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def ambient(cls) -> "Backend":
+        """No model of its own: DSPy's current one is asked at the time of the call."""
+        return cls()
+
+    def reachable(self) -> list[dspy.LM]:
+        """The models without those that could not be reached less than a minute ago; the last one always stays."""
+        now = time.monotonic()
+        return [lm for lm in self.lms[:-1] if self._skipped_until.get(lm.model, now) <= now] + [*self.lms[-1:]]
+
+    def out_of_reach(self, lm: dspy.BaseLM) -> None:
+        """Skip this model for a minute."""
+        self._skipped_until[lm.model] = time.monotonic() + SKIP_SECONDS
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Backend":
+        # Optimizers copy programs; the connection is not part of what they tune.
+        return self
+
+
+def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM]:
+    """The models to try in turn for one question.
+
+    The first of these that there is: ``own``, the predictor's own model (``set_lm``); the model of an enclosing
+    ``dspy.context``; those of the configuration; the model of ``dspy.configure``. Without ``backend`` models this is
+    DSPy's own order. Raises BackendError when there is none, or when it is no model.
+    """
+    given = given_model(own, backend)
+    if given is None:
+        return [*backend.reachable()]
+    if not isinstance(given, dspy.BaseLM):
+        shown = f"dspy.LM({given!r})" if isinstance(given, str) else "a dspy.LM"
+        raise BackendError(f"the model to ask is a {type(given).__name__}: give {shown}")
+    return [given]
+
+
+def given_model(own: dspy.BaseLM | None, backend: Backend) -> Any:
+    """The model that the caller gave and that is asked in place of ``backend``'s; ``None`` when those are asked."""
+    process_wide = process_wide_setting("lm")
+    enclosing = dspy.settings.lm
+    if own is not None:
+        return own
+    if enclosing is not None and enclosing is not process_wide:
+        return enclosing
+    if backend.lms:
+        return None
+    if process_wide is None:
+        raise BackendError(NO_MODEL)
+    return process_wide
+
+
+def process_wide_setting(name: str) -> Any:
+    """A setting of DSPy as ``dspy.configure`` made it, without the changes of any ``dspy.context``."""
+    return contextvars.Context().run(lambda: getattr(dspy.settings, name))
+
+
+def without_place(name: str) -> str:
+    """The name of a model without the address of its server, as results show it."""
+    return re.sub(r"@.*?//", "/", name)

@@ -1,0 +1,179 @@
+"""Which model is asked, however a DSPy user gives it, and that the image's own bytes reach it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+
+import dspy
+import pytest
+
+from agenticiqa.configs import Config, StageConfig
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.choice import NO_MODEL
+from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.offline.stages import MeasuredAnalyst, TableSelector
+from agenticiqa.programs.stages.detector import Detector
+from agenticiqa.programs.stages.executor import Executor
+from agenticiqa.programs.tools import toolbox
+from support.fake_server import Server, by_stage, fake_server, images_of
+from support.judging import RATE, SCRIPT, program_for
+
+MINE, OTHER = "mine", "other"
+SEEING = 4  # planner, detection, analysis, scoring: the questions that show the image
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with fake_server(by_stage(SCRIPT)) as running:
+        yield running
+
+
+def lm_of(server: Server, name: str = MINE) -> dspy.LM:
+    """A model as a DSPy user makes it."""
+    return dspy.LM(f"openai/{name}", api_base=server.url, api_key="none", cache=False, max_tokens=900)
+
+
+def asked(server: Server) -> set[str]:
+    return {request["model"] for request in server.requests}
+
+
+def assert_shown(server: Server, photo: Path) -> None:
+    shown = [images for request in server.requests if (images := images_of(request))]
+    assert len(shown) == SEEING
+    assert all(images == [("image/jpeg", photo.read_bytes())] for images in shown)
+    assert "held.invalid" not in str(server.requests)
+
+
+@contextmanager
+def configured(lm: dspy.LM) -> Iterator[None]:
+    """``dspy.configure`` undone at the end."""
+    dspy.configure(lm=lm)
+    try:
+        yield
+    finally:
+        dspy.configure(lm=None)
+
+
+def with_own(program: AgenticIQA, lm: dspy.LM) -> AgenticIQA:
+    program.set_lm(lm)
+    return program
+
+
+@pytest.mark.parametrize("give", [configured, lambda lm: dspy.context(lm=lm)], ids=["configure", "context"])
+def test_a_program_without_arguments_asks_the_model_of_dspy(
+    give: Callable[[dspy.LM], AbstractContextManager[None]], photo: Path, server: Server
+) -> None:
+    program = AgenticIQA()
+    with give(lm_of(server)):
+        result = program(photo, RATE)
+    assert asked(server) == {MINE}
+    assert_shown(server, photo)
+    assert (program.backend, result.backend) == ("dspy", f"openai/{MINE}")
+    assert set(result.answered_by) == set(result.usage_by_stage)
+    assert set(map(tuple, result.answered_by.values())) == {(f"openai/{MINE}",)}
+    assert result.usage_by_stage["scoring"] | {"seconds": 0} == {
+        "calls": 1, "cached": 0, "retries": 0, "input_tokens": 10, "output_tokens": 5, "usd": None, "seconds": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("program", [AgenticIQA(), AgenticIQA.from_config(Config().with_backend("dspy"))])
+def test_without_any_model_the_first_call_says_what_to_do(program: AgenticIQA) -> None:
+    with pytest.raises(BackendError) as raised:
+        program("no-such-file.jpg")
+    assert str(raised.value) == NO_MODEL
+    assert "\n" not in NO_MODEL
+    assert all(way in NO_MODEL for way in ("dspy.configure", "from_config", "offline()"))
+
+
+def test_a_name_in_place_of_a_model_is_told() -> None:
+    with dspy.context(lm="openai/gpt-4o"), pytest.raises(BackendError, match=r"give dspy.LM\('openai/gpt-4o'\)"):
+        AgenticIQA()("photo.jpg")
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["context", "set_lm"])
+def test_a_model_that_the_caller_gives_is_asked_in_place_of_the_configured_one(
+    own: bool, photo: Path, server: Server
+) -> None:
+    with fake_server(by_stage(SCRIPT)) as configured_server:
+        program, lm = program_for(configured_server), lm_of(server)
+        with nullcontext() if own else dspy.context(lm=lm):
+            result = (with_own(program, lm) if own else program)(photo, RATE)
+        assert not configured_server.requests
+    assert asked(server) == {MINE}
+    assert_shown(server, photo)
+    assert result.backend == f"openai/{MINE}"
+
+
+def test_the_order_is_own_then_context_then_configuration_then_configure(photo: Path, server: Server) -> None:
+    program = program_for(server)
+    with configured(lm_of(server, "process")):
+        program(photo, RATE)
+        assert asked(server) == {"test"}
+        server.requests.clear()
+        program.planner.ask.predict.lm = lm_of(server, "own")
+        with dspy.context(lm=lm_of(server, "context")):
+            result = program(photo, RATE)
+    assert {server.stages()[at]: request["model"] for at, request in enumerate(server.requests)} == {
+        "plan": "own", "detection": "context", "analysis": "context", "selection": "context", "assessment": "context",
+    }  # fmt: skip
+    assert result.backend == "openai/own, openai/context"
+    assert result.answered_by["planner"] == ["openai/own"]
+
+
+def test_one_stage_of_a_configuration_may_ask_the_model_of_dspy(photo: Path, server: Server) -> None:
+    program = AgenticIQA.from_config(Config(summarizer=StageConfig(backend="dspy")))
+    with dspy.context(lm=lm_of(server)):
+        result = program(photo, RATE)
+    assert server.stages() == ["assessment"]
+    assert result.answered_by == {"scoring": [f"openai/{MINE}"]}
+
+
+def test_settings_that_the_model_of_dspy_does_not_have_are_refused() -> None:
+    with pytest.raises(BackendError, match="remove api_base"):
+        AgenticIQA.from_config(Config(summarizer=StageConfig(backend="dspy", api_base="http://127.0.0.1:1/v1")))
+
+
+def test_stages_that_are_not_given_ask_the_model_of_dspy(photo: Path, server: Server) -> None:
+    offline = AgenticIQA.offline()
+    tools = toolbox("default", [])
+    program = AgenticIQA(offline.planner, Executor(Detector(), MeasuredAnalyst(), TableSelector(), tools))
+    with dspy.context(lm=lm_of(server)):
+        program(photo, RATE)
+    assert server.stages() == ["detection", "assessment"]
+
+
+def reward(arguments: object, result: dspy.Prediction) -> float:
+    return float(result.quality_score) / 5
+
+
+@pytest.mark.parametrize("search", [dspy.BestOfN, dspy.Refine])
+def test_variants_of_the_configured_model_are_asked(
+    search: type[dspy.BestOfN] | type[dspy.Refine], photo: Path, server: Server
+) -> None:
+    best = search(module=program_for(server), N=2, reward_fn=reward, threshold=0.0)(image=photo, query=RATE)
+    assert best.quality_score
+    assert asked(server) == {"test"}
+    assert_shown(server, photo)
+    assert {request["temperature"] for request in server.requests} == {1.0}
+
+
+def test_the_history_is_kept_only_when_asked_for_and_without_images(photo: Path, server: Server) -> None:
+    mine = lm_of(server)
+    with dspy.context(lm=mine):
+        AgenticIQA()(photo, RATE)
+        assert mine.history == []
+        AgenticIQA(keep_history=True)(photo, RATE)
+    of_config = program_for(server, keep_history=True)
+    of_config(photo, RATE)
+    kept = of_config.get_lm()
+    assert kept is not None
+    for histories in (mine.history, kept.history):
+        assert f"{photo.stat().st_size} bytes" in str(histories)
+        assert sha256(photo.read_bytes()).hexdigest() in str(histories)
+        assert "base64" not in str(histories)
+        assert "held.invalid" not in str(histories)
+    shown = StringIO()
+    mine.inspect_history(n=len(mine.history), file=shown)
+    assert "You plan an image quality assessment" in shown.getvalue()
