@@ -4,6 +4,7 @@ from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable
 
 from agenticiqa.configs import SMALLEST_SENT, STAGES, Config, load_config
+from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.cli.completing import complete_files
@@ -71,7 +72,13 @@ def models_from(args: Namespace) -> Config:
     if args.api_base and not args.backend:
         raise UserError("--api-base needs --backend: name the model that the server runs, such as vllm.Qwen2.5-VL")
     config = load_config(args.config)
-    return config.with_backend(args.backend, args.api_base) if args.backend else config
+    if args.backend:
+        config = config.with_backend(args.backend, args.api_base)
+    if AMBIENT in [getattr(config, name).backend for name in STAGES]:
+        raise UserError(
+            "backend dspy asks the model of a Python program: here name one, such as --backend openai.gpt-4o"
+        )
+    return config
 
 
 def config_from(args: Namespace) -> Config:

@@ -7,7 +7,7 @@ import pytest
 
 from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
 from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.cli.options import limits_from
+from agenticiqa.programs.cli.options import limits_from, models_from
 from agenticiqa.programs.errors import UserError
 
 PRICE = Price(input=1.0, output=2.0)
@@ -50,3 +50,8 @@ def test_a_stage_that_the_profile_leaves_out_needs_no_price() -> None:
 def test_a_negative_limit_is_refused(name: str, given: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=f"{name} must be at least 0, got -"):
         limits(config(PRICE, PRICE), **given)
+
+
+def test_the_model_of_a_python_program_is_not_asked_from_the_shell() -> None:
+    with pytest.raises(UserError, match=r"^backend dspy asks the model of a Python program: here name one"):
+        models_from(Namespace(backend="dspy", api_base=None, config=None))
