@@ -1,12 +1,11 @@
 """The Answerer: a model answers a question that asks for no score, by a letter or in words (paper, Sec. 3.3)."""
 
-import re
-
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.flow import Flow, Stage, call
+from agenticiqa.programs.stages.letters import letter_of
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
@@ -50,21 +49,3 @@ class Answerer(Stage[Answered]):
         }
         reply = yield from call(self.ask, inputs=inputs, check=letter_or_words)
         return Answered(letter_or_words(reply.answer), reply.answer.quality_reasoning, reply.rejected_answers)
-
-
-def letter_of(answer: str, options: dict[str, str]) -> str | None:
-    """The letter that an answer means, or ``None``: "b", "(B)", "B. Blur" and the option's own text all mean B.
-
-    A letter followed by another option's text, or by any text that is not its own option's, means none.
-    """
-    stripped = answer.strip()
-    by_text = {_plain(text): letter for letter, text in options.items()}
-    match = re.fullmatch(r"\(?([A-Za-z])\s*(?:[).:]\s*|$)(.*)", stripped, re.S)
-    if match and match[1].upper() in options:
-        letter, rest = match[1].upper(), _plain(match[2])
-        return letter if not rest or by_text.get(rest) == letter else None
-    return by_text.get(_plain(stripped))
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))
