@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.batch.job import Job
     from agenticiqa.programs.batch.judge_many import judge_many
     from agenticiqa.programs.errors import AgenticIQAError, UserError
+    from agenticiqa.programs.graph import build_graph
     from agenticiqa.programs.pictures.draw import draw_assessment
     from agenticiqa.programs.result import Assessment
 
@@ -18,6 +19,7 @@ _MODULES = {
     "Assessment": "agenticiqa.programs.result",
     "Job": "agenticiqa.programs.batch.job",
     "UserError": "agenticiqa.programs.errors",
+    "build_graph": "agenticiqa.programs.graph",
     "draw_assessment": "agenticiqa.programs.pictures.draw",
     "judge_many": "agenticiqa.programs.batch.judge_many",
     "load_config": "agenticiqa.configs",
@@ -29,6 +31,7 @@ __all__ = [
     "Assessment",
     "Job",
     "UserError",
+    "build_graph",
     "draw_assessment",
     "judge_many",
     "load_config",

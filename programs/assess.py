@@ -40,7 +40,7 @@ from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.inputs import SYNONYMS, ImageProgram, checked
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
-from agenticiqa.programs.stages.replan import Replan, remember, replan_judge
+from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
@@ -251,7 +251,7 @@ class AgenticIQA(ImageProgram):
     ) -> Assessment:
         """The result without its usage."""
         if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
-            result = result.model_copy(update={"need_replan": False, "replan_reason": None})
+            result = as_final(result)
         return Assessment(
             final_answer=result.final_answer,
             quality_score=result.quality_score,

@@ -1,35 +1,70 @@
-"""The stages as graph nodes: state in, update out, for whoever wires them with a graph library.
+"""The stages as LangGraph nodes, and the graph of them.
 
-Thin over the same modules as :class:`agenticiqa.programs.AgenticIQA`; no graph library is imported. A node finds its
-program under ``config["configurable"]["program"]``, and otherwise composes the one that
-``config["configurable"]["config"]`` (a file or shipped name) or the default configuration describes.
+::
+
+    graph = build_graph(AgenticIQA.offline())
+    state = graph.invoke({"query": "Is it sharp?", "image_path": "photo.jpg"})
+    state["summarizer_result"].final_answer
+
+The nodes run the same modules as :class:`agenticiqa.programs.AgenticIQA`, and need no LangGraph to be called. A node
+takes its program from ``config["configurable"]["program"]``, or composes the one that ``config["configurable"]
+["config"]`` (a file, a shipped name or a ``Config``) or else the default configuration describes. The state holds paths
+and pydantic models, never pixels, so that a checkpoint of it is small; each node loads the images anew.
 
 As in the requirement documents, ``iteration_count`` is incremented in the summarizer and then compared with the limit,
 so a graph replans at most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
 """
 
+import os
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict
+from copy import copy
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import dspy
 
+from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.errors import NoScore, UserError
 from agenticiqa.programs.images import LoadedImage, load_pair
+from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.flow import call, run, together
+from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.planner import feedback_on
-from agenticiqa.programs.stages.replan import remember
+from agenticiqa.programs.stages.replan import as_final, remember
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+else:
+    # LangGraph passes its configuration only to a parameter that is annotated with this very class.
+    try:
+        from langchain_core.runnables import RunnableConfig
+    except ImportError:
+        RunnableConfig = Mapping[str, Any]
+
 MAX_REPLAN_ITERATIONS = 2
+INSTALL = 'pip install "agenticiqa[langgraph]"'
+MODELS = (PlannerOutput, ExecutorOutput, SummarizerOutput)  # what a checkpoint of the state holds beside plain types
+RESULTS = ("plan", "executor_evidence", "summarizer_result", "error")
+CONFIG_SYNONYMS = {
+    **dict.fromkeys(("cfg", "configuration", "config_file", "config_name", "config_path"), "config"),
+    **dict.fromkeys(("agenticiqa", "agentic_iqa"), "program"),
+}
 
 
 class AgenticIQAState(TypedDict):
-    """The state of the graph. Only ``query`` and ``image_path`` have to be there at the start."""
+    """The state of the graph. Only ``query`` and ``image_path`` have to be there at the start.
+
+    ``resize_reference`` allows a reference of another size. A result that is ``None`` counts as one that is not there.
+    """
 
     query: str
     image_path: str
     reference_path: NotRequired[str | None]
+    resize_reference: NotRequired[bool]
     plan: NotRequired[PlannerOutput]
     executor_evidence: NotRequired[ExecutorOutput | None]
     summarizer_result: NotRequired[SummarizerOutput]
@@ -39,47 +74,56 @@ class AgenticIQAState(TypedDict):
     error: NotRequired[str]
 
 
-def planner_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
     """Plan; when the summarizer asked for it, plan again with its reason. Returns ``plan``.
 
-    Raises ImageNotFound (a FileNotFoundError) for a missing image, Unanswered and ``dspy.LMError`` as the Planner does.
+    Raises ImageNotFound (a FileNotFoundError) for a missing image, UserError for a state or configuration that cannot
+    be used, and Unanswered and ``dspy.LMError`` as the Planner does.
     """
+    program = _program(config)
+    query, image, reference = _inputs(state, program)
     result, plan = state.get("summarizer_result"), state.get("plan")
     feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
-    image, reference = _images(state)
-    planned = _program(config).planner(image=image, query=state["query"], reference=reference, feedback=feedback)
+    planned = program.planner(image=image, query=query, reference=reference, feedback=feedback)
     return {"plan": planned.plan}
 
 
-def executor_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
     """Gather the evidence that the plan asks for. Returns ``executor_evidence``, or ``error`` without a plan."""
-    if "plan" not in state:
+    plan = state.get("plan")
+    if plan is None:
         return {"error": "executor: the state has no plan; run the planner first"}
-    image, reference = _images(state)
-    executed = _program(config).executor(image=image, query=state["query"], plan=state["plan"], reference=reference)
+    program = _program(config)
+    query, image, reference = _inputs(state, program)
+    executed = program.executor(image=image, query=query, plan=plan, reference=reference)
     return {"executor_evidence": executed.evidence}
 
 
-def summarizer_node(state: AgenticIQAState, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
     """Answer from the evidence, and decide whether to plan again.
 
     Evidence that is ``None`` or empty leaves the image itself to answer from. Returns ``summarizer_result``,
     ``iteration_count`` and ``replan_history``; or ``error`` when the state has no plan, or no evidence at all since
-    the executor did not run, or when an image cannot be loaded.
+    the executor did not run, when an image cannot be loaded, or when there is nothing to make a score of.
     """
-    missing = [key for key in ("plan", "executor_evidence") if key not in state]
-    if missing:
+    plan = state.get("plan")
+    missing = [key for key, there in (("plan", plan), ("executor_evidence", "executor_evidence" in state)) if not there]
+    if plan is None or missing:
         return {"error": f"summarizer: the state has no {' and no '.join(missing)}; run the earlier nodes first"}
+    program = _program(config)
     try:
-        image, reference = _images(state)
-    except ImageError as error:
+        query, image, reference = _inputs(state, program)
+    except UserError as error:
         return {"error": f"summarizer: {error}"}
-    program, query = _program(config), state["query"]
-    plan, evidence = state["plan"], state["executor_evidence"] or ExecutorOutput()
+    evidence = state.get("executor_evidence") or ExecutorOutput()
     iteration = state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
     summarizing = call(program.summarizer, image=image, query=query, plan=plan, evidence=evidence, reference=reference)
-    summarized, verdict = run(together(summarizing, program.replan.verdict(query, plan, evidence, iteration, limit)))
+    judging = program.replan.verdict(query, plan, evidence, iteration, limit)
+    try:
+        summarized, verdict = run(together(summarizing, judging))
+    except NoScore as error:
+        return {"error": f"summarizer: {error}"}
     decided = program.replan(
         plan=plan,
         evidence=evidence,
@@ -97,19 +141,165 @@ def summarizer_node(state: AgenticIQAState, config: Mapping[str, Any] | None = N
 
 
 def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:
-    """The edge after the summarizer: back to the planner while it asks for it and the limit is not reached."""
+    """The edge after the summarizer: back to the planner while it asks for it and the limit is not reached.
+
+    An ``error`` ends the graph.
+    """
     result = state.get("summarizer_result")
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
-    if result is not None and result.need_replan and state.get("iteration_count", 0) < limit:
-        return "planner"
-    return "__end__"
+    if state.get("error") or result is None or not result.need_replan or state.get("iteration_count", 0) >= limit:
+        return "__end__"
+    return "planner"
 
 
-def _program(config: Mapping[str, Any] | None) -> AgenticIQA:
-    settings = (config or {}).get("configurable", {})
-    program = settings.get("program")
-    return program if isinstance(program, dspy.Module) else AgenticIQA.from_config(settings.get("config"))
+def build_graph(
+    program: AgenticIQA | None = None,
+    *,
+    max_replan_iterations: int | None = None,
+    checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
+) -> "CompiledStateGraph[AgenticIQAState, None, AgenticIQAState, AgenticIQAState]":
+    """The compiled LangGraph graph: plan, execute, summarize, and back to the planner where the evidence asks for it.
+
+    Invoke it with ``{"query": ..., "image_path": ...}``; its state is an ``AgenticIQAState``. Each question begins with
+    an empty plan and count, also on a thread of which a checkpoint holds an earlier one. A new plan that is the old one
+    ends the graph, as it ends ``AgenticIQA``.
+
+    A run with a program or configuration of its own (``config={"configurable": {"program": ...}}``) uses that, not this
+    one; without any the default configuration is used. The limit of iterations is the ``max_replan_iterations`` of the
+    state, else the one given here, else the program's. Of a ``checkpointer`` with LangGraph's default serializer a copy
+    (of the same store) is used that is allowed to read this state's models.
+
+    Raises UserError without LangGraph (``pip install "agenticiqa[langgraph]"``) and for wrong arguments.
+    """
+    try:
+        from langgraph.graph import END, START, StateGraph
+    except ImportError as error:
+        raise UserError(f"build_graph needs LangGraph ({error}): {INSTALL}") from error
+    if program is not None:
+        _refuse_other_types(program)
+    if max_replan_iterations is not None and max_replan_iterations < 0:
+        raise UserError(f"max_replan_iterations is {max_replan_iterations}: give 0 or more")
+
+    def of_run(config: RunnableConfig) -> RunnableConfig:
+        """The run's configuration, with this graph's program unless the run has its own."""
+        settings = config.get("configurable", {})
+        if program is None or not {"program", "config"}.isdisjoint(settings):
+            return config
+        return {**config, "configurable": {**settings, "program": program}}
+
+    def limited(state: AgenticIQAState, config: RunnableConfig) -> AgenticIQAState:
+        """The state with a limit of iterations."""
+        if "max_replan_iterations" in state:
+            return state
+        limit = max_replan_iterations
+        return {
+            **state,
+            "max_replan_iterations": _program(of_run(config)).max_replan_iterations if limit is None else limit,
+        }
+
+    def check_input(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
+        """Refuse what no node can use before anything is asked, and clear what an earlier question left."""
+        _program(of_run(config))
+        query, _ = _query_and_path(state)
+        left = {key: None for key in RESULTS if state.get(key) is not None}
+        return {"query": checked(query), **left, "iteration_count": 0, "replan_history": []}
+
+    def plan(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
+        update = planner_node(state, of_run(config))
+        result = state.get("summarizer_result")
+        if result is not None and update["plan"] == state.get("plan"):
+            progress.unchanged_plan()
+            update["summarizer_result"] = as_final(result)
+        return update
+
+    def execute(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
+        return executor_node(state, of_run(config))
+
+    def summarize(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
+        return summarizer_node(limited(state, config), of_run(config))
+
+    def after_plan(state: AgenticIQAState) -> Literal["executor", "__end__"]:
+        result = state.get("summarizer_result")
+        return "__end__" if result is not None and not result.need_replan else "executor"
+
+    def after_execution(state: AgenticIQAState) -> Literal["summarizer", "__end__"]:
+        return "__end__" if state.get("error") else "summarizer"
+
+    def after_summary(state: AgenticIQAState, config: RunnableConfig) -> Literal["planner", "__end__"]:
+        return decide_next_node(limited(state, config))
+
+    graph = StateGraph(AgenticIQAState)
+    graph.add_node("check_input", check_input)
+    graph.add_node("planner", plan)
+    graph.add_node("executor", execute)
+    graph.add_node("summarizer", summarize)
+    graph.add_edge(START, "check_input")
+    graph.add_edge("check_input", "planner")
+    graph.add_conditional_edges("planner", after_plan, ["executor", END])
+    graph.add_conditional_edges("executor", after_execution, ["summarizer", END])
+    graph.add_conditional_edges("summarizer", after_summary, ["planner", END])
+    return graph.compile(checkpointer=_reading_our_models(checkpointer), name="AgenticIQA")
 
 
-def _images(state: AgenticIQAState) -> tuple[LoadedImage, LoadedImage | None]:
-    return load_pair(state["image_path"], state.get("reference_path"))
+def _reading_our_models(checkpointer: "BaseCheckpointSaver[Any] | bool | None") -> Any:
+    """The saver with a serializer that knows the state's models: others are warned of, and will be refused."""
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    if not isinstance(checkpointer, BaseCheckpointSaver):
+        return checkpointer
+    allowing = checkpointer.with_allowlist([(model.__module__, model.__name__) for model in MODELS])
+    if allowing is checkpointer and type(checkpointer.serde) is JsonPlusSerializer:  # one that reads all, and warns
+        allowing = copy(checkpointer)
+        allowing.serde = JsonPlusSerializer(allowed_msgpack_modules=MODELS)
+    return allowing
+
+
+def _program(config: RunnableConfig | None) -> AgenticIQA:
+    settings: Mapping[str, Any] = (config or {}).get("configurable") or {}
+    for name in settings:
+        if name not in ("program", "config") and (meant := _meant(name)):
+            raise UserError(f"the configurable {name!r} is not known: it is called {meant!r}")
+    if "program" in settings:
+        if "config" in settings:
+            raise UserError("configurable has a program and a config: give one of them")
+        _refuse_other_types(settings["program"])
+        return settings["program"]
+    for name, value in settings.items():
+        if name != "config" and isinstance(value, dspy.Module | dspy.BaseLM | Config):
+            known = "a program is called 'program', a configuration 'config', a model goes into dspy.context(lm=...)"
+            raise UserError(f"the configurable {name!r} is not known: {known}")
+    return AgenticIQA.from_config(settings.get("config"))
+
+
+def _meant(name: str) -> str | None:
+    """The key that a similar one is meant to be."""
+    close = get_close_matches(name.lower(), ("program", "config"), n=1, cutoff=0.85)
+    return CONFIG_SYNONYMS.get(name.lower()) or (close[0] if close else None)
+
+
+def _refuse_other_types(program: object) -> None:
+    if not isinstance(program, AgenticIQA):
+        raise UserError(f"the program is a {type(program).__name__}: give an AgenticIQA, such as AgenticIQA.offline()")
+
+
+def _inputs(state: AgenticIQAState, program: AgenticIQA) -> tuple[str, LoadedImage, LoadedImage | None]:
+    """The question, the image and its reference, as the program itself takes them."""
+    query, path = _query_and_path(state)
+    image, reference = load_pair(
+        path,
+        state.get("reference_path"),
+        resize_reference=state.get("resize_reference", False),
+        max_side=program.max_side,
+    )
+    return query, image, reference
+
+
+def _query_and_path(state: AgenticIQAState) -> tuple[str, str]:
+    for key in ("query", "image_path"):
+        if state.get(key) is None:
+            raise UserError(f"the state has no {key}: give at least query and image_path")
+    for key in ("image_path", "reference_path"):
+        if not isinstance(path := state.get(key), str | os.PathLike | None):
+            raise UserError(f"{key} is a {type(path).__name__}: the state holds the paths of images, not the images")
+    return state["query"], state["image_path"]

@@ -83,6 +83,11 @@ def replan_judge(*, backend: Backend | None = None, attempts: int = 3) -> Checke
     return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts)
 
 
+def as_final(result: SummarizerOutput) -> SummarizerOutput:
+    """The result of a plan that did not change when it was made again: no new plan is asked for any more."""
+    return result.model_copy(update={"need_replan": False, "replan_reason": None})
+
+
 def remember(history: Sequence[str], iteration: int, reason: str) -> list[str]:
     """The history with one more entry, "iteration N: reason"; the newest ten are kept, with a warning."""
     longer = [*history, f"iteration {iteration}: {reason}"]
