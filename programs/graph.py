@@ -16,7 +16,8 @@ so a graph replans at most ``max_replan_iterations - 1`` times, once less than `
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
@@ -24,9 +25,11 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 import dspy
 
 from agenticiqa.configs import Config
-from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.errors import NoScore, UserError
-from agenticiqa.programs.images import LoadedImage, load_pair
+from agenticiqa.programs.assess import AgenticIQA, asked_backend
+from agenticiqa.programs.backends.history import keeping_history
+from agenticiqa.programs.errors import ImageError, NoScore, UserError
+from agenticiqa.programs.events import judging
+from agenticiqa.programs.images import LoadedImage, load_pair, name_of
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.flow import call, run, together
 from agenticiqa.programs.stages.inputs import checked
@@ -80,11 +83,11 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
     Raises ImageNotFound (a FileNotFoundError) for a missing image, UserError for a state or configuration that cannot
     be used, and Unanswered and ``dspy.LMError`` as the Planner does.
     """
-    program = _program(config)
-    query, image, reference = _inputs(state, program)
     result, plan = state.get("summarizer_result"), state.get("plan")
     feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
-    planned = program.planner(image=image, query=query, reference=reference, feedback=feedback)
+    with _running(state, config) as program:
+        image, reference = _images(state, program)
+        planned = program.planner(image=image, query=state["query"], reference=reference, feedback=feedback)
     return {"plan": planned.plan}
 
 
@@ -93,9 +96,9 @@ def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) 
     plan = state.get("plan")
     if plan is None:
         return {"error": "executor: the state has no plan; run the planner first"}
-    program = _program(config)
-    query, image, reference = _inputs(state, program)
-    executed = program.executor(image=image, query=query, plan=plan, reference=reference)
+    with _running(state, config) as program:
+        image, reference = _images(state, program)
+        executed = program.executor(image=image, query=state["query"], plan=plan, reference=reference)
     return {"executor_evidence": executed.evidence}
 
 
@@ -110,20 +113,28 @@ def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None
     missing = [key for key, there in (("plan", plan), ("executor_evidence", "executor_evidence" in state)) if not there]
     if plan is None or missing:
         return {"error": f"summarizer: the state has no {' and no '.join(missing)}; run the earlier nodes first"}
-    program = _program(config)
-    try:
-        query, image, reference = _inputs(state, program)
-    except UserError as error:
-        return {"error": f"summarizer: {error}"}
     evidence = state.get("executor_evidence") or ExecutorOutput()
-    iteration = state.get("iteration_count", 0)
+    try:
+        with _running(state, config) as program:
+            result = _summarized(program, state, plan, evidence)
+    except (ImageError, NoScore) as error:
+        return {"error": f"summarizer: {error}"}
+    iteration, history = state.get("iteration_count", 0), state.get("replan_history", [])
+    if result.need_replan:
+        iteration += 1
+        history = remember(history, iteration, str(result.replan_reason))
+    return {"summarizer_result": result, "iteration_count": iteration, "replan_history": history}
+
+
+def _summarized(
+    program: AgenticIQA, state: AgenticIQAState, plan: PlannerOutput, evidence: ExecutorOutput
+) -> SummarizerOutput:
+    """The answer, with the decision whether to plan again."""
+    image, reference = _images(state, program)
+    query, iteration = state["query"], state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
     summarizing = call(program.summarizer, image=image, query=query, plan=plan, evidence=evidence, reference=reference)
-    judging = program.replan.verdict(query, plan, evidence, iteration, limit)
-    try:
-        summarized, verdict = run(together(summarizing, judging))
-    except NoScore as error:
-        return {"error": f"summarizer: {error}"}
+    summarized, verdict = run(together(summarizing, program.replan.verdict(query, plan, evidence, iteration, limit)))
     decided = program.replan(
         plan=plan,
         evidence=evidence,
@@ -132,12 +143,7 @@ def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None
         iteration=iteration,
         max_iterations=limit,
     )
-    result = decided.result
-    history = state.get("replan_history", [])
-    if result.need_replan:
-        iteration += 1
-        history = remember(history, iteration, str(result.replan_reason))
-    return {"summarizer_result": result, "iteration_count": iteration, "replan_history": history}
+    return decided.result
 
 
 def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:
@@ -199,8 +205,8 @@ def build_graph(
 
     def check_input(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
         """Refuse what no node can use before anything is asked, and clear what an earlier question left."""
-        _program(of_run(config))
-        query, _ = _query_and_path(state)
+        asked_backend(_program(of_run(config)))
+        query, _ = query_and_path(state)
         left = {key: None for key in RESULTS if state.get(key) is not None}
         return {"query": checked(query), **left, "iteration_count": 0, "replan_history": []}
 
@@ -283,19 +289,26 @@ def _refuse_other_types(program: object) -> None:
         raise UserError(f"the program is a {type(program).__name__}: give an AgenticIQA, such as AgenticIQA.offline()")
 
 
-def _inputs(state: AgenticIQAState, program: AgenticIQA) -> tuple[str, LoadedImage, LoadedImage | None]:
-    """The question, the image and its reference, as the program itself takes them."""
-    query, path = _query_and_path(state)
-    image, reference = load_pair(
-        path,
+@contextmanager
+def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[AgenticIQA]:
+    """The program of this run; inside, logs and DSPy's history are kept as when the program itself is called."""
+    program, (_, path) = _program(config), query_and_path(state)
+    with judging(name_of(path)) as judged, keeping_history(program.keep_history):
+        judged.iteration = state.get("iteration_count", 0)
+        yield program
+
+
+def _images(state: AgenticIQAState, program: AgenticIQA) -> tuple[LoadedImage, LoadedImage | None]:
+    return load_pair(
+        state["image_path"],
         state.get("reference_path"),
         resize_reference=state.get("resize_reference", False),
         max_side=program.max_side,
     )
-    return query, image, reference
 
 
-def _query_and_path(state: AgenticIQAState) -> tuple[str, str]:
+def query_and_path(state: AgenticIQAState) -> tuple[str, str]:
+    """What has to be in every state. Raises UserError when it is missing, or an image stands where its path belongs."""
     for key in ("query", "image_path"):
         if state.get(key) is None:
             raise UserError(f"the state has no {key}: give at least query and image_path")

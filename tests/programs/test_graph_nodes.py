@@ -1,0 +1,151 @@
+"""The nodes as functions, with LangGraph and without it."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.errors import BackendError, UserError
+from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, planner_node, summarizer_node
+from support.engine import scripted_lm
+from support.fake_server import by_stage, images_of
+from support.judging import RATE
+from support.nodes import evidence, plan, scripted, state
+
+OFFLINE: Any = {"configurable": {"program": AgenticIQA.offline()}}
+WITHOUT_LANGGRAPH = """
+import sys
+sys.modules["langgraph"] = sys.modules["langchain_core"] = None  # importing them raises ImportError
+import typing
+from agenticiqa import AgenticIQA, UserError, build_graph
+from agenticiqa.programs import graph
+
+state = {"query": "Rate the perceptual quality of this image.", "image_path": sys.argv[1]}
+config = {"configurable": {"program": AgenticIQA.offline()}}
+for node in (graph.planner_node, graph.executor_node, graph.summarizer_node):
+    assert set(typing.get_type_hints(node)) == {"state", "config", "return"}
+    state |= node(state, config)
+print(state["summarizer_result"].final_answer, graph.decide_next_node(state))
+try:
+    build_graph(AgenticIQA.offline())
+except UserError as error:
+    print(error)
+"""
+
+
+def test_without_langgraph_the_nodes_work_and_build_graph_says_how_to_install_it(photo: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LANGGRAPH, photo], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    answered, told = ended.stdout.splitlines()
+    score, goes_to = answered.split()
+    assert float(score) == AgenticIQA.offline()(photo, RATE).quality_score
+    assert goes_to == "__end__"
+    assert told.startswith("build_graph needs LangGraph")
+    assert told.endswith('pip install "agenticiqa[langgraph]"')
+
+
+def test_nothing_to_make_a_score_of_is_an_error_in_the_state(photo: Path) -> None:
+    """No level from the model and no tool's score: the node gives the reason, not a result, and the graph ends."""
+    config, engine = scripted({"assessment": {"quality_reasoning": "I cannot tell."}})
+    given = state(photo, RATE, plan())
+    update = summarizer_node(given, config)
+    assert engine.requests
+    assert list(update) == ["error"]
+    assert update["error"].startswith("summarizer: no score")
+    assert decide_next_node({**given, **update}) == "__end__"  # type: ignore[typeddict-item]
+
+
+def test_an_error_ends_the_graph_though_an_earlier_answer_asked_for_a_new_plan(photo: Path) -> None:
+    given = state(photo, RATE, plan(analyse=True))
+    asking: Any = {**given, **summarizer_node(given, OFFLINE)}
+    assert decide_next_node(asking) == "planner"
+    assert decide_next_node({**asking, "error": "executor: broken"}) == "__end__"
+
+
+@pytest.mark.parametrize(
+    ("configurable", "message"),
+    [
+        ({"program": None}, "the program is a NoneType: give an AgenticIQA"),
+        ({"program": "providers/openai"}, "the program is a str: give an AgenticIQA"),
+        ({"program": dspy.Predict("question -> answer")}, "the program is a Predict: give an AgenticIQA"),
+        ({"program": AgenticIQA}, "the program is a .*: give an AgenticIQA"),
+        ({"program": AgenticIQA.offline(), "config": "model_backends"}, "a program and a config: give one"),
+        ({"Program": AgenticIQA.offline()}, "'Program' is not known: it is called 'program'"),
+        ({"programme": AgenticIQA.offline()}, "'programme' is not known: it is called 'program'"),
+        ({"agenticiqa": AgenticIQA.offline()}, "'agenticiqa' is not known: it is called 'program'"),
+        ({"configs": "mine.yaml"}, "'configs' is not known: it is called 'config'"),
+        ({"config_path": "mine.yaml"}, "'config_path' is not known: it is called 'config'"),
+        ({"judge": AgenticIQA.offline()}, "'judge' is not known: a program is called 'program'"),
+        ({"settings": Config()}, "'settings' is not known: .* a configuration 'config'"),
+        ({"lm": scripted_lm([""])[0]}, r"'lm' is not known: .* dspy\.context\(lm="),
+        ({"config": "no-such-file.yaml"}, "no-such-file"),
+    ],
+    ids=str,
+)
+def test_a_program_that_is_none_and_a_key_that_means_another_are_refused(
+    photo: Path, configurable: dict[str, Any], message: str
+) -> None:
+    """Never an answer of another program than the one that was meant."""
+    with pytest.raises(ValueError, match=message):
+        planner_node({"query": RATE, "image_path": str(photo)}, {"configurable": configurable})
+
+
+def test_what_others_put_into_the_configuration_is_left_alone(photo: Path) -> None:
+    """LangGraph's own keys and a user's are no business of the nodes."""
+    given: AgenticIQAState = {"query": RATE, "image_path": str(photo)}
+    others = {"thread_id": "1", "checkpoint_ns": "", "__pregel_task_id": "2", "user_id": 7, "provider": "x"}
+    for configurable in (others, {**others, "program": AgenticIQA.offline(), "judge": dspy.Predict("a -> b")}):
+        assert planner_node(given, {"configurable": configurable})["plan"].query_type == "IQA"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": None}, "the state has no query"),
+        ({"image_path": None}, "the state has no image_path"),
+        ({"image_path": b"\xff\xd8"}, "image_path is a bytes: the state holds the paths"),
+        ({"reference_path": 3}, "reference_path is a int: the state holds the paths"),
+    ],
+)
+def test_a_state_without_what_is_needed_is_refused_in_one_line(
+    photo: Path, changes: dict[str, Any], message: str
+) -> None:
+    given: Any = {"query": RATE, "image_path": str(photo), **changes}
+    with pytest.raises(UserError, match=message):
+        planner_node(given, OFFLINE)
+
+
+def test_without_any_model_the_first_node_says_what_to_do(photo: Path) -> None:
+    with pytest.raises(BackendError, match=r"dspy\.configure"):
+        planner_node({"query": RATE, "image_path": str(photo)}, {"configurable": {"program": AgenticIQA()}})
+
+
+def test_images_are_sent_as_the_program_sends_them(photo: Path) -> None:
+    """The program's limit of the longer side holds for the nodes."""
+    lm, engine = scripted_lm(
+        by_stage({"assessment": {"quality_level": "Fair", "quality_probs": None, "quality_reasoning": "x"}})
+    )
+    program = AgenticIQA(max_side=32)
+    config = {"configurable": {"program": program}}
+    with dspy.context(lm=lm):
+        summarizer_node(state(photo, RATE, plan(), evidence()), config)
+    ((_, data),) = images_of(engine.bodies[0])
+    assert max(Image.open(io.BytesIO(data)).size) == 32
+
+
+def test_a_reference_of_another_size_is_resized_when_the_state_says_so(photo: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.png"
+    Image.open(photo).resize((64, 64)).save(small)
+    given = state(photo, RATE, plan(), evidence(), small)
+    assert "resize_reference" in summarizer_node(given, OFFLINE)["error"]
+    given["resize_reference"] = True
+    assert "summarizer_result" in summarizer_node(given, OFFLINE)
