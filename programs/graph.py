@@ -183,8 +183,7 @@ def build_graph(
         raise UserError(f"build_graph needs LangGraph ({error}): {INSTALL}") from error
     if program is not None:
         _refuse_other_types(program)
-    if max_replan_iterations is not None and max_replan_iterations < 0:
-        raise UserError(f"max_replan_iterations is {max_replan_iterations}: give 0 or more")
+    _refuse_other_limits(max_replan_iterations)
 
     def of_run(config: RunnableConfig) -> RunnableConfig:
         """The run's configuration, with this graph's program unless the run has its own."""
@@ -195,7 +194,7 @@ def build_graph(
 
     def limited(state: AgenticIQAState, config: RunnableConfig) -> AgenticIQAState:
         """The state with a limit of iterations."""
-        if "max_replan_iterations" in state:
+        if state.get("max_replan_iterations") is not None:
             return state
         limit = max_replan_iterations
         return {
@@ -207,6 +206,7 @@ def build_graph(
         """Refuse what no node can use before anything is asked, and clear what an earlier question left."""
         asked_backend(_program(of_run(config)))
         query, _ = query_and_path(state)
+        _refuse_other_limits(state.get("max_replan_iterations"))
         left = {key: None for key in RESULTS if state.get(key) is not None}
         return {"query": checked(query), **left, "iteration_count": 0, "replan_history": []}
 
@@ -287,6 +287,11 @@ def _meant(name: str) -> str | None:
 def _refuse_other_types(program: object) -> None:
     if not isinstance(program, AgenticIQA):
         raise UserError(f"the program is a {type(program).__name__}: give an AgenticIQA, such as AgenticIQA.offline()")
+
+
+def _refuse_other_limits(limit: object) -> None:
+    if limit is not None and not (isinstance(limit, int) and limit >= 0):
+        raise UserError(f"max_replan_iterations is {limit!r}: give a whole number, 0 or more")
 
 
 @contextmanager

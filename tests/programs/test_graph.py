@@ -1,0 +1,322 @@
+"""The graph with the real LangGraph: compiled, streamed, replanning, async, and the same answers as the program."""
+
+import asyncio
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+pytest.importorskip("langgraph", reason='LangGraph is not installed: pip install "agenticiqa[langgraph]"')
+from langgraph.graph import END, START, StateGraph
+
+from agenticiqa.configs import load_config
+from agenticiqa.programs import AgenticIQA, build_graph
+from agenticiqa.programs.errors import BackendError, ImageNotFound, UserError
+from agenticiqa.programs.graph import (
+    AgenticIQAState,
+    decide_next_node,
+    executor_node,
+    planner_node,
+    summarizer_node,
+)
+from agenticiqa.signatures.types import ExecutorOutput
+from support import full_run
+from support.engine import scripted_lm
+from support.fake_server import Server, by_stage, fake_server, field_of, images_of, stage_of
+from support.judging import ALL, RATE, SCRIPT, plan, program_for
+from support.nodes import scripted
+
+ROUND = ["planner", "executor", "summarizer"]
+GAP = {**SCRIPT, "analysis": "no idea"}  # the analysis is never usable, so that the evidence never suffices
+
+
+def given(photo: Path, query: str = RATE, **more: Any) -> Any:
+    return {"query": query, "image_path": str(photo), **more}
+
+
+def naming(tool: str) -> dict[str, Any]:
+    """A plan that names the tool to run."""
+    return plan(flags={**ALL, "tool_selection": False}, required_tool=[tool])
+
+
+def ran(graph: Any, state: Any, config: Any = None) -> list[str]:
+    """The nodes in the order in which they finished."""
+    return [node for update in graph.stream(state, config, stream_mode="updates") for node in update]
+
+
+def unlike(seconds: ExecutorOutput) -> dict[str, Any]:
+    """Evidence without the milliseconds that its tools took."""
+    return seconds.model_dump(exclude={"tool_log": {"__all__": {"ms"}}})
+
+
+def assert_same(state: Any, result: Any) -> None:
+    assert state["summarizer_result"] == result.summarizer_result
+    assert state["plan"] == result.plan
+    assert unlike(state["executor_evidence"]) == unlike(result.executor_evidence)
+
+
+def lm_of(server: Server, name: str) -> dspy.LM:
+    return dspy.LM(f"openai/{name}", api_base=server.url, api_key="none", cache=False, max_tokens=900)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with fake_server(by_stage(SCRIPT)) as running:
+        yield running
+
+
+def test_langgraph_gives_its_configuration_to_nodes_that_a_user_wires(photo: Path) -> None:
+    """The program of the run is the one that is asked, and LangGraph has nothing to warn of."""
+    config, engine = scripted(SCRIPT)
+    builder = StateGraph(AgenticIQAState)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, node in zip(ROUND, (planner_node, executor_node, summarizer_node), strict=True):
+            builder.add_node(name, node)
+        builder.add_edge(START, "planner").add_edge("planner", "executor").add_edge("executor", "summarizer")
+        builder.add_conditional_edges("summarizer", decide_next_node)
+        graph = builder.compile()
+    assert graph.invoke(given(photo), config)["summarizer_result"].probability_source == "quality_probs"
+    assert {"plan", "detection", "assessment"} <= {stage_of(body) for body in engine.bodies}
+
+
+@pytest.mark.parametrize(
+    "query", [RATE, "Is it noisy?", "Which is the worst?\nA) Noise\nB) Blur\nC) Compression", "Why does it look so?"]
+)
+@pytest.mark.parametrize(("image", "reference"), [("coffee_jpeg.jpg", None), ("coffee_jpeg.jpg", "coffee.webp")])
+def test_offline_it_answers_as_the_program(
+    examples: Path, image: str, reference: str | None, query: str | None
+) -> None:
+    program, path = AgenticIQA.offline(), reference and str(examples / reference)
+    state = build_graph(program).invoke(given(examples / image, query or RATE, reference_path=path))
+    assert_same(state, program(examples / image, query or RATE, path))
+
+
+def test_with_a_model_it_asks_and_answers_as_the_program(examples: Path, tmp_path: Path) -> None:
+    """A run with a full server, rejected answers and a replan: the same requests, the same result."""
+    taken, pristine = [], examples / "coffee.webp"
+    for through_graph in (True, False):
+        with fake_server(by_stage(full_run.SCRIPT)) as server:
+            config = load_config(full_run.configuration(tmp_path, server.url))
+            program = AgenticIQA.from_config(config.model_copy(update={"cache": False}))
+            if through_graph:
+                state = build_graph(program).invoke(given(pristine))
+            else:
+                result = program(pristine, RATE)
+            # Stage by stage, because the executor asks two of its questions at the same time.
+            taken.append({stage: [body["messages"] for body in server.of(stage)] for stage in server.stages()})
+    assert len(taken[0]["plan"]) == 3  # one of them was refused by the full server
+    assert taken[0] == taken[1]
+    assert_same(state, result)
+    assert (state["iteration_count"], state["replan_history"]) == (1, result.replan_history)
+
+
+def test_updates_and_values_are_streamed(photo: Path) -> None:
+    graph = build_graph(AgenticIQA.offline())
+    modes: dict[str, list[Any]] = {"updates": [], "values": []}
+    for mode, part in graph.stream(given(photo), stream_mode=["updates", "values"]):
+        modes[mode].append(part)
+    assert [list(update) for update in modes["updates"]] == [["check_input"], *([node] for node in ROUND)]
+    assert list(modes["updates"][-1]["summarizer"]) == ["summarizer_result", "iteration_count", "replan_history"]
+    assert modes["values"][-1] == graph.invoke(given(photo)) | {
+        "executor_evidence": modes["values"][-1]["executor_evidence"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("in_state", "given_to_graph", "of_program", "plans"),
+    [
+        (None, None, 2, 2),
+        (None, None, 3, 3),
+        (None, None, 0, 1),
+        (None, 4, 2, 4),
+        (None, 0, 2, 1),
+        (1, 4, 2, 1),
+        (3, None, 2, 3),
+    ],
+)
+def test_evidence_that_never_suffices_is_planned_anew_until_the_limit(
+    photo: Path, in_state: int | None, given_to_graph: int | None, of_program: int, plans: int
+) -> None:
+    """Each new plan is told why; the limit is the state's, else the graph's, else the program's."""
+    # A plan that changes each time, or it would not be carried out again.
+    config, engine = scripted({**GAP, "plan": [naming(tool) for tool in ("NIQE", "BRISQUE", "PIQE", "NIQE", "PSNR")]})
+    program = config["configurable"]["program"]
+    program.max_replan_iterations = of_program
+    graph = build_graph(program, max_replan_iterations=given_to_graph)
+    more = {} if in_state is None else {"max_replan_iterations": in_state}
+    assert ran(graph, given(photo, **more)) == ["check_input", *ROUND * plans]
+    feedback = [field_of(body, "feedback") for body in engine.bodies if stage_of(body) == "plan"]
+    assert [said == "none" for said in feedback] == [True] + [False] * (plans - 1)
+    assert all("Distortion analysis failed" in said for said in feedback[1:])
+
+
+def test_a_new_plan_that_is_the_old_one_ends_the_graph_as_it_ends_the_program(photo: Path) -> None:
+    config, engine = scripted(GAP)
+    graph = build_graph(config["configurable"]["program"])
+    assert ran(graph, given(photo)) == ["check_input", *ROUND, "planner"]
+    requests = len(engine.requests)
+    state = graph.invoke(given(photo))
+    result = config["configurable"]["program"](photo, RATE)
+    assert_same(state, result)
+    assert not state["summarizer_result"].need_replan
+    assert len(engine.requests) == 3 * requests
+
+
+def test_an_error_ends_the_graph(photo: Path) -> None:
+    """Nothing to make a score of: the state has the reason and no result, and no further node runs."""
+    config, _ = scripted({**SCRIPT, "selection": "no idea", "assessment": {"quality_reasoning": "I cannot tell."}})
+    graph = build_graph(config["configurable"]["program"])
+    assert ran(graph, given(photo)) == ["check_input", *ROUND]
+    state = graph.invoke(given(photo))
+    assert "summarizer_result" not in state
+    assert state["error"].startswith("summarizer: no score")
+
+
+def test_an_image_that_is_deleted_on_the_way_is_an_error_of_its_node(photo: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.jpg"
+    copy.write_bytes(photo.read_bytes())
+    graph = build_graph(AgenticIQA.offline())
+    with pytest.raises(ImageNotFound, match=r"gone\.jpg"):
+        graph.invoke(given(tmp_path / "gone.jpg"))
+    updates = []
+    for update in graph.stream(given(copy), stream_mode="updates"):
+        updates.append(update)
+        if "executor" in update:
+            copy.unlink()
+    assert updates[-1] == {"summarizer": {"error": updates[-1]["summarizer"]["error"]}}
+    assert "copy.jpg" in updates[-1]["summarizer"]["error"]
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke", "astream", "batch", "abatch"])
+def test_the_model_of_the_callers_context_is_asked_in_every_node(photo: Path, server: Server, way: str) -> None:
+    """Also from LangGraph's threads; the image's own bytes arrive, and the model configured for others is not asked."""
+    graph, state = build_graph(AgenticIQA()), given(photo)
+
+    async def stream() -> list[Any]:
+        return [part async for part in graph.astream(state, stream_mode="values")]
+
+    ways: dict[str, Any] = {
+        "invoke": lambda: graph.invoke(state),
+        "stream": lambda: list(graph.stream(state, stream_mode="values"))[-1],
+        "ainvoke": lambda: asyncio.run(graph.ainvoke(state)),
+        "astream": lambda: asyncio.run(stream())[-1],
+        "batch": lambda: graph.batch([state, state])[1],
+        "abatch": lambda: asyncio.run(graph.abatch([state, state]))[1],
+    }
+    with dspy.context(lm=lm_of(server, "mine")):
+        answered = ways[way]()
+    assert {request["model"] for request in server.requests} == {"mine"}
+    assert set(server.stages()) == {"plan", "detection", "analysis", "selection", "assessment"}
+    shown = [images for request in server.requests if (images := images_of(request))]
+    assert all(images == [("image/jpeg", photo.read_bytes())] for images in shown)
+    assert answered["summarizer_result"].probability_source == "quality_probs"
+
+
+def test_graphs_side_by_side_ask_each_their_own_model(photo: Path, server: Server) -> None:
+    """Two tasks of one event loop, each in a context of its own."""
+    graph = build_graph(AgenticIQA())
+
+    async def ask(name: str) -> None:
+        with dspy.context(lm=lm_of(server, name)):
+            await graph.ainvoke(given(photo))
+
+    async def both() -> None:
+        await asyncio.gather(ask("one"), ask("two"))
+
+    asyncio.run(both())
+    asked = [(request["model"], stage_of(request)) for request in server.requests]
+    assert sorted(stage for model, stage in asked if model == "one") == sorted(
+        stage for model, stage in asked if model == "two"
+    )
+    assert {model for model, _ in asked} == {"one", "two"}
+
+
+def test_the_program_of_a_run_is_used_in_place_of_the_graphs(photo: Path, server: Server, tmp_path: Path) -> None:
+    """A program or a configuration in ``configurable`` wins; its limit of iterations holds."""
+    graph = build_graph(AgenticIQA.offline())
+    graph.invoke(given(photo), {"configurable": {"program": program_for(server)}})
+    assert len(server.of("plan")) == 1
+    graph.invoke(
+        given(photo, "Is it noisy?"), {"configurable": {"config": full_run.configuration(tmp_path, server.url)}}
+    )
+    assert len(server.of("plan")) == 2
+    config, _ = scripted({**GAP, "plan": [naming("NIQE"), naming("PIQE")]})
+    config["configurable"]["program"].max_replan_iterations = 1
+    assert ran(graph, given(photo), config) == ["check_input", *ROUND]
+
+
+def test_without_a_program_the_default_configuration_is_used(photo: Path) -> None:
+    state = build_graph().invoke(given(photo))
+    assert state["summarizer_result"] == AgenticIQA.from_config()(photo, RATE).summarizer_result
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"program": dspy.Predict("question -> answer")}, "the program is a Predict: give an AgenticIQA"),
+        ({"program": "model_backends"}, "the program is a str: give an AgenticIQA"),
+        ({"max_replan_iterations": -1}, "max_replan_iterations is -1"),
+        ({"checkpointer": "checkpoints.sqlite"}, "checkpointer"),
+    ],
+)
+def test_wrong_arguments_are_refused_when_the_graph_is_built(arguments: Any, message: str) -> None:
+    with pytest.raises(Exception, match=message) as raised:
+        build_graph(**arguments)
+    assert isinstance(raised.value, UserError | TypeError)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"image_path": "x.png"}, "the state has no query"),
+        ({"query": "Is it sharp?"}, "the state has no image_path"),
+        ({"query": " ", "image_path": "x.png"}, "the question is empty"),
+        ({"query": "x" * 5000, "image_path": "x.png"}, "the question has 5000 characters"),
+        ({"query": "Is it sharp?", "image_path": b"\xff\xd8"}, "image_path is a bytes"),
+        ({"query": "Is it sharp?", "image_path": "x.png", "max_replan_iterations": "2"}, "iterations is '2'"),
+    ],
+)
+def test_a_wrong_input_is_refused_before_anything_is_asked(state: Any, message: str) -> None:
+    config, engine = scripted(SCRIPT)
+    with pytest.raises(UserError, match=message):
+        build_graph(config["configurable"]["program"]).invoke(state)
+    assert engine.requests == []
+
+
+def test_without_any_model_the_graph_says_what_to_do(photo: Path) -> None:
+    with pytest.raises(BackendError, match=r"dspy\.configure"):
+        build_graph(AgenticIQA()).invoke(given(photo))
+
+
+def test_the_graph_is_drawn_with_its_edge_back_to_the_planner() -> None:
+    drawn = build_graph(AgenticIQA.offline()).get_graph()
+    assert set(drawn.nodes) == {START, "check_input", *ROUND, END}
+    edges = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
+    assert ("summarizer", "planner", True) in edges
+    assert "summarizer -.-> planner" in drawn.draw_mermaid()
+
+
+def test_it_is_a_node_of_a_larger_graph(photo: Path) -> None:
+    """A compiled graph is a node; what its state shares with the larger one's goes in and out."""
+
+    class Larger(AgenticIQAState):
+        verdict: str
+
+    outer = StateGraph(Larger)
+    outer.add_node("judge", build_graph(AgenticIQA.offline()))
+    outer.add_node("say", lambda state: {"verdict": f"{state['summarizer_result'].quality_score:.1f}"})
+    outer.add_edge(START, "judge").add_edge("judge", "say")
+    state = outer.compile().invoke(given(photo))
+    assert state["verdict"] == f"{AgenticIQA.offline()(photo, RATE).quality_score:.1f}"
+
+
+def test_scripted_lm_is_asked_by_a_program_of_dspys_model(photo: Path) -> None:
+    lm, engine = scripted_lm(by_stage(SCRIPT))
+    program = AgenticIQA()
+    program.set_lm(lm)
+    build_graph(program).invoke(given(photo))
+    assert {stage_of(body) for body in engine.bodies} == {"plan", "detection", "analysis", "selection", "assessment"}
