@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from agenticiqa.programs.graph import build_graph
     from agenticiqa.programs.pictures.draw import draw_assessment
     from agenticiqa.programs.result import Assessment
+    from agenticiqa.programs.stages.inputs import ImageExample
 
 _MODULES = {
     "AgenticIQA": "agenticiqa.programs.assess",
     "AgenticIQAError": "agenticiqa.programs.errors",
     "Assessment": "agenticiqa.programs.result",
+    "ImageExample": "agenticiqa.programs.stages.inputs",
     "Job": "agenticiqa.programs.batch.job",
     "UserError": "agenticiqa.programs.errors",
     "build_graph": "agenticiqa.programs.graph",
@@ -29,6 +31,7 @@ __all__ = [
     "AgenticIQA",
     "AgenticIQAError",
     "Assessment",
+    "ImageExample",
     "Job",
     "UserError",
     "build_graph",

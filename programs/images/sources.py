@@ -55,6 +55,7 @@ _NAMES: dict[type | tuple[type, ...], str] = {
     np.ndarray: "<array>",
     Image.Image: "<PIL image>",
 }
+_IN_MEMORY = (bytes, bytearray, memoryview, np.ndarray, Image.Image)
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,14 @@ def name_of(source: object) -> str:
         given = getattr(source, "name", None)  # a number for a file that was opened by its descriptor
         return printable_path(given) if isinstance(given, str) and given else "<file object>"
     return f"<{type(source).__name__}>"
+
+
+def is_in_memory(value: object) -> bool:
+    """Whether it is an image that is not a path: its repr or its text may hold all its bytes, ``name_of`` does not."""
+    if isinstance(value, str):
+        return _DATA_URI.match(value) is not None
+    kinds = (*_IN_MEMORY, UndecodedImage, LoadedImage)
+    return isinstance(value, kinds) or _is_dspy_image(value) or hasattr(value, "read")
 
 
 def path_of(source: ImageSource) -> Path | None:

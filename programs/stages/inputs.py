@@ -1,12 +1,15 @@
 """What the program is called with: names that callers mistake for its arguments, and several images at once."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import dspy
+import numpy as np
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import ImageSource, name_of
+from agenticiqa.programs.images.sources import is_in_memory
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from agenticiqa.signatures.types import well_formed
 
@@ -22,20 +25,53 @@ SYNONYMS = {
 
 
 class ImageExample(dspy.Example):
-    """The inputs of one call; its repr names the images instead of printing their bytes, because DSPy logs it."""
+    """A ``dspy.Example`` whose images may be given in any way, and that shows and saves their names, not their bytes.
+
+    DSPy prints an example that fails, and ``dspy.Evaluate`` writes examples to files: a plain ``dspy.Example`` puts
+    bytes and base64 there, or cannot be written at all.
+    """
 
     def __repr__(self) -> str:
-        return ", ".join(
-            f"{key}={value!r}" if key == "query" else f"{key}={name_of(value)}" for key, value in self.items()
-        )
+        return ", ".join(f"{key}={_shown(value)}" for key, value in self.items())
+
+    def __eq__(self, other: object) -> bool:
+        """As ``dspy.Example``; arrays are equal when their elements are."""
+        if not isinstance(other, dspy.Example) or self.keys(include_dspy=True) != other.keys(include_dspy=True):
+            return False
+        return all(_same(value, other[key]) for key, value in self.items(include_dspy=True))
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def toDict(self) -> dict[str, Any]:
+        """The fields as plain JSON types, an image as its name."""
+        named = {key: name_of(value) if _is_image(value) else value for key, value in self.items(include_dspy=True)}
+        plain: dict[str, Any] = dspy.Example(named).toDict()
+        return plain
 
 
-def as_example(item: ImageSource | Mapping[str, Any] | dspy.Example) -> dspy.Example:
-    """An image, or a mapping of the arguments of a call, as a ``dspy.Example``; an example as it is."""
-    if isinstance(item, dspy.Example):
+def as_example(item: ImageSource | Mapping[str, Any] | dspy.Example) -> ImageExample:
+    """An image, a mapping of the arguments of a call, or a ``dspy.Example`` with its inputs marked, as an example."""
+    if isinstance(item, ImageExample):
         return item
-    arguments = dict(item) if isinstance(item, Mapping) else {"image": item}
-    return ImageExample(arguments).with_inputs(*arguments)
+    arguments = dict(item.items()) if isinstance(item, Mapping | dspy.Example) else {"image": item}
+    marked = item.inputs().keys() if isinstance(item, dspy.Example) else arguments
+    example: ImageExample = ImageExample(arguments).with_inputs(*marked)
+    return example
+
+
+def _is_image(value: object) -> bool:
+    return is_in_memory(value) or isinstance(value, os.PathLike)
+
+
+def _shown(value: object) -> str:
+    return name_of(value) if _is_image(value) else repr(value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one is other or np.array_equal(one, other)
+    return one is other or (type(one) is type(other) and bool(one == other))
 
 
 class ImageProgram(dspy.Module):
