@@ -1,7 +1,7 @@
 """AgenticIQA: plan, execute, summarize, and plan again while the evidence is not sufficient."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import dspy
 
 from agenticiqa.configs import STAGES, Config, load_config
-from agenticiqa.programs import saving
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.history import keeping_history
@@ -29,6 +28,7 @@ from agenticiqa.programs.offline.stages import (
     TableSelector,
 )
 from agenticiqa.programs.result import Assessment, RunRecord
+from agenticiqa.programs.saving import SavedProgram
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.answerer import Answerer
@@ -37,7 +37,7 @@ from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.flow import Flow, arun, call, run, together
 from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.inputs import SYNONYMS, ImageProgram, checked
+from agenticiqa.programs.stages.inputs import SYNONYMS, checked
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
@@ -48,7 +48,7 @@ from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 
 
-class AgenticIQA(ImageProgram):
+class AgenticIQA(SavedProgram):
     """Judges an image, against a pristine reference if there is one, by a question in plain words.
 
     Composed of four stages, each asking a model or working offline::
@@ -270,14 +270,6 @@ class AgenticIQA(ImageProgram):
             backend=backend,
             version=self.version,
         )
-
-    def save(self, path: str | os.PathLike[str], created_with: Mapping[str, object] | None = None) -> None:
-        """Write the tuned prompts, with a header that says which signatures they are for; never a model or its key."""
-        saving.save(self, path, created_with or {})
-
-    def load(self, path: str | os.PathLike[str]) -> None:
-        """Read tuned prompts into this program. Raises StateError when they were made for other signatures."""
-        saving.load(self, path)
 
 
 class Stages(NamedTuple):

@@ -3,6 +3,7 @@
 import contextvars
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +21,14 @@ NO_MODEL = (
 
 @dataclass(frozen=True)
 class Backend:
-    """The models that a configuration names for a stage, in the order in which they are tried; none for ``ambient``."""
+    """The models that a configuration names for a stage, in the order in which they are tried; none for ``ambient``.
+
+    ``reconnect`` makes the same backend again. A pickle holds it in place of the models, so that no key is written:
+    keys are read from the environment when it is loaded. Models without it are pickled without their keys and headers.
+    """
 
     lms: tuple[dspy.LM, ...] = ()
+    reconnect: "Callable[[], Backend] | None" = field(default=None, repr=False, compare=False)
     _skipped_until: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
@@ -42,6 +48,15 @@ class Backend:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Backend":
         # Optimizers copy programs; the connection is not part of what they tune.
         return self
+
+    def __reduce__(self) -> tuple[Callable[..., "Backend"], tuple[Any, ...]]:
+        if self.reconnect is not None:
+            return _reconnected, (self.reconnect,)
+        return Backend, (tuple(lm.copy(api_key=None, headers=None, extra_headers=None) for lm in self.lms),)
+
+
+def _reconnected(reconnect: Callable[[], Backend]) -> Backend:
+    return reconnect()
 
 
 def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,31 @@ def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
     lms = [_lm(model) for model in stage_models(stage)]
     for lm in lms:
         lm.cache = cache
-    return Backend(tuple(lms))
+    return Backend(tuple(lms), Reconnect(stage, cache) if lms else None)
+
+
+@dataclass(frozen=True)
+class Reconnect:
+    """Makes a backend again from its configuration; pickled in place of it.
+
+    Raises BackendError as ``connect`` does, and when it is pickled with a password in an address.
+    """
+
+    stage: StageConfig
+    cache: bool
+
+    def __call__(self) -> Backend:
+        """The backend, with keys from the environment."""
+        backend = connect(self.stage, cache=self.cache)
+        assert backend is not None, "only a backend with models is made again"
+        return backend
+
+    def __getstate__(self) -> dict[str, Any]:
+        if any(secrets_in(address) for address in (self.stage.api_base, self.stage.fallback_api_base)):
+            raise BackendError(
+                "a program whose api_base holds a password cannot be written: use api_key_env in its place"
+            )
+        return self.__dict__.copy()
 
 
 def _lm(stage: StageConfig) -> dspy.LM:

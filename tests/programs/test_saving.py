@@ -1,14 +1,19 @@
 """Tuned prompts on disk: what comes back, what is refused, and what is never written."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
 
+from agenticiqa.configs import STAGES, Config, StageConfig
 from agenticiqa.programs import saving
-from agenticiqa.programs.errors import StateError
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.errors import BackendError, StateError
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
@@ -145,11 +150,65 @@ def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: str
         saving.load(Program(), path)
 
 
-def test_a_file_as_dspy_itself_saves_it_is_refused(tmp_path: Path) -> None:
-    """It tells nothing of the signatures that it is for."""
+def test_a_state_that_dspy_itself_saved_is_taken_when_it_fits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tuned().save(tmp_path / "plain.json")
+    program = Program()
+    saving.load(program, tmp_path / "plain.json")
+    assert program.answer.predict.signature.instructions == "Look twice, naïvely."
+    assert len(program.answer.predict.demos) == 1
+    (record,) = [record for record in caplog.records if record.name == saving.__name__]
+    assert "saved by DSPy" in record.getMessage()
+
+
+@pytest.mark.parametrize("other", [AnswerQuestion.delete("options"), DecideReplan])
+def test_a_state_that_dspy_itself_saved_is_refused_when_fields_differ(
+    tmp_path: Path, other: type[dspy.Signature]
+) -> None:
+    """DSPy itself restores the fields by position, so that their descriptions would be exchanged."""
     Program().save(tmp_path / "plain.json")
-    with pytest.raises(StateError):
-        saving.load(Program(), tmp_path / "plain.json")
+    program = Program(other)
+    with pytest.raises(StateError, match=r"saved by DSPy for other signatures .* differ in answer\.predict"):
+        saving.load(program, tmp_path / "plain.json")
+    assert program.answer.predict.signature.instructions == other.instructions
+
+
+def test_a_state_that_dspy_itself_saved_of_other_predictors_is_refused(tmp_path: Path) -> None:
+    Program().save(tmp_path / "plain.json")
+    with pytest.raises(StateError, match="differ in"):
+        saving.load(CheckedPredict(AnswerQuestion, stage="answering"), tmp_path / "plain.json")
+
+
+def test_no_key_is_in_a_program_that_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-of-the-environment")
+    stage = {"backend": "openai.test", "api_base": "http://127.0.0.1:9/v1", "api_key_env": "MY_KEY"}
+    program = AgenticIQA.from_config(Config(**dict.fromkeys(STAGES, stage)))
+    program.set_lm(dspy.LM("openai/mine", api_key="sk-of-the-caller", headers={"Authorization": "sk-in-a-header"}))
+    program.save(tmp_path / "whole", save_program=True)
+    assert program.predictors()[0].lm is not None
+    for path in (tmp_path / "whole").iterdir():
+        assert b"sk-" not in path.read_bytes()
+    loaded = dspy.load(str(tmp_path / "whole"), allow_pickle=True)
+    assert [lm.engine.wire.key for lm in loaded.planner.ask.backend.lms] == ["sk-of-the-environment"]
+    assert loaded.predictors()[0].lm is None
+    monkeypatch.delenv("MY_KEY")
+    with pytest.raises(BackendError, match="MY_KEY"):
+        dspy.load(str(tmp_path / "whole"), allow_pickle=True)
+
+
+def test_a_backend_of_ones_own_is_pickled_without_its_key() -> None:
+    lm = dspy.LM("openai/mine", api_key="sk-secret", headers={"Authorization": "sk-secret"}, temperature=0.5)
+    pickled = pickle.dumps(Backend((lm,)))
+    assert b"sk-secret" not in pickled
+    (loaded,) = pickle.loads(pickled).lms
+    assert (loaded.model, loaded.kwargs["temperature"]) == ("openai/mine", 0.5)
+    assert lm.kwargs["api_key"] == "sk-secret"
+
+
+def test_an_address_with_a_password_is_not_written() -> None:
+    backend = connect(StageConfig(backend="vllm.test", api_base="http://me:secret@127.0.0.1:9/v1"))
+    with pytest.raises(BackendError, match="api_base holds a password") as caught:
+        pickle.dumps(backend)
+    assert "secret" not in str(caught.value)
 
 
 def test_a_missing_file_a_folder_and_bytes_are_refused(tmp_path: Path) -> None:
