@@ -4,11 +4,13 @@ DSPy describes the fields and builds the JSON schema anew for each call: about 5
 rest of a call without an image. The text is DSPy's own; JSON is requested in the form that the engine names.
 """
 
+import copy
 from functools import lru_cache
 from typing import Any
 
 import dspy
 import pydantic
+from dspy.adapters.types.base_type import split_message_content_for_custom_types
 from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.programs.backends.cleaning import cut_short, the_answer
@@ -61,6 +63,23 @@ class SteadyAdapter(dspy.JSONAdapter):
             raise AdapterParseError(type(self).__name__, signature, completion, "the answer is cut short")
         fields: dict[str, Any] = super().parse(signature, answer or completion)
         return fields
+
+
+def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
+    """A copy of an adapter whose prompts have each image as an image.
+
+    An adapter that formats the prompt by itself, such as ``dspy.TwoStepAdapter``, leaves images as base64 in the text.
+    """
+
+    def format(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = adapter.format(*args, **kwargs)
+        as_text = [message for message in messages if isinstance(message["content"], str)]
+        split_message_content_for_custom_types(as_text)  # in place
+        return messages
+
+    shown = copy.copy(adapter)
+    shown.format = format
+    return shown
 
 
 def response_format(lm: dspy.LM, signature: Any) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def held_sizes() -> list[tuple[int, int]]:
 def marked(request: lm15.Request) -> lm15.Request:
     """The request with a short mark in place of each held image; a ``Splicing`` transport inserts the bytes.
 
-    Raises MissingImage where an address stands for an image that is not held.
+    Raises MissingImage where an address stands for an image that is not held, or stands in a text.
     """
     return _with_images(request, lambda place, image: _mark(place).decode())
 
@@ -97,6 +97,8 @@ def _with_images(request: lm15.Request, data: Callable[[str, Held], str]) -> lm1
     held = _held.get({})
 
     def part(given: Any) -> Any:
+        if isinstance(given, lm15.TextPart) and any(place in given.text for place in held):
+            raise MissingImage
         if not isinstance(given, lm15.ImagePart) or not (given.url or "").startswith(HOST):
             return given
         image = held.get(given.url)

@@ -16,7 +16,7 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
-from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter
+from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.cleaning import cut_short
 from agenticiqa.programs.backends.engine import Model
@@ -28,6 +28,7 @@ from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import progress
+from agenticiqa.programs.stages.examples import shown_examples
 from agenticiqa.programs.stages.flow import Flow, arun, call_under, run
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.signatures.types import well_formed
@@ -188,7 +189,10 @@ class CheckedPredict(dspy.Module, Generic[A]):
     def _ask(self, request: dict[str, Any], lm: dspy.BaseLM) -> Flow[dspy.Prediction]:
         """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it."""
         # DSPy's own trace would keep every image in memory.
-        settings = {"adapter": dspy.settings.adapter or SteadyAdapter(), "trace": None, **history_settings()}
+        adapter = showing_images(dspy.settings.adapter) if dspy.settings.adapter else SteadyAdapter()
+        settings = {"adapter": adapter, "trace": None, **history_settings()}
+        if self.predictor.demos:
+            request = {**request, "demos": shown_examples(self.predictor)}
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
         engine = getattr(lm, "engine", None)
         if isinstance(engine, Model):

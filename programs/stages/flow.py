@@ -142,7 +142,7 @@ async def _ado(step: Step) -> Any:
 
 
 def _all(flows: tuple[Flow[Any], ...]) -> list[Any]:
-    """Begin every flow here; those that want something done go on in threads, a single one here."""
+    """Begin every flow here; those that want something done go on in threads, a single one or a streamed run here."""
     ends: list[Future[Any]] = []
     waiting: list[Callable[[], None]] = []
     for flow in flows:
@@ -152,8 +152,9 @@ def _all(flows: tuple[Flow[Any], ...]) -> list[Any]:
         if step is not None:
             waiting.append(partial(context.run, _finish, flow, step, end))
         ends.append(end)
-    if len(waiting) == 1:
-        waiting[0]()
+    if len(waiting) == 1 or dspy.settings.send_stream is not None:  # dspy.streamify can be sent to by this thread only
+        for finish in waiting:
+            finish()
     elif waiting:
         with ThreadPoolExecutor(len(waiting)) as pool:
             running = [pool.submit(finish) for finish in waiting]

@@ -1,0 +1,509 @@
+"""What DSPy's users do with a module, on the program built in each way; the table of docs/dspy.md is made of this list.
+
+Each cell looks at what reached the server: the very bytes of the image in every question that shows one, no
+placeholder, the model that was meant and no other.
+"""
+
+import asyncio
+import contextlib
+import copy
+import csv
+import hashlib
+import io
+import json
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from dspy.utils.callback import BaseCallback
+from PIL import Image
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.images import load
+from agenticiqa.programs.result import Assessment
+from support.dspy_matrix import ASSESSMENT, COLUMNS, GIVEN, OTHER, PLAN, Cell, Expected, Row, cell, check, tiny_photos
+from support.judging import RATE
+
+ROWS: list[Row] = []
+PAGE = Path(__file__).parents[2] / "docs" / "dspy.md"
+BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}")  # much longer than any word or digest
+PROMPTS = "prompts"  # the model that an optimizer asks for new instructions
+INSTRUCTIONS = frozenset({PROMPTS})
+
+
+def row(code: str, remark: str = "", *, slow: bool = False) -> Callable[[Callable[[Cell], Expected]], None]:
+    """Add a row to the matrix."""
+
+    def add(run: Callable[[Cell], Expected]) -> None:
+        ROWS.append(Row(code, run, remark, slow))
+
+    return add
+
+
+def rated(example: Any, prediction: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:
+    """A metric: how near the score is to the label."""
+    return 1 - abs(prediction.quality_score - example.mos) / 4
+
+
+def with_feedback(
+    gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
+) -> dspy.Prediction:
+    """The same for GEPA."""
+    return dspy.Prediction(score=rated(gold, pred), feedback="Look at the edges again.")
+
+
+def one(cell: Cell) -> frozenset[str]:
+    """The digest of the first photo's file."""
+    return frozenset({hashlib.sha256(cell.photos[0].read_bytes()).hexdigest()})
+
+
+# --- Which model -----------------------------------------------------------------------------------------------------
+
+
+@row("`dspy.configure(lm=lm)`", "a model of the configuration or of a `Backend` goes before it")
+def _(cell: Cell) -> Expected:
+    dspy.configure(lm=cell.lm())
+    try:
+        cell.ask_everything()
+    finally:
+        dspy.configure(lm=None)
+    return Expected(cell.asked, images=one(cell), every_question=True)
+
+
+@row("`dspy.context(lm=lm)`")
+def _(cell: Cell) -> Expected:
+    with dspy.context(lm=cell.lm()):
+        results = cell.ask_everything()
+    assert all(set(result.usage) == {"openai/given"} for result in results)
+    return Expected(GIVEN, images=one(cell), every_question=True)
+
+
+@row("`program.set_lm(lm)`", "goes before `dspy.context`")
+def _(cell: Cell) -> Expected:
+    cell.program.set_lm(cell.lm())
+    with dspy.context(lm=cell.lm(OTHER)):
+        cell.ask_everything()
+    assert cell.program.get_lm().model == "openai/given"
+    return Expected(GIVEN, images=one(cell), every_question=True)
+
+
+@row("`predictor.lm = lm`", "that question only; goes before everything else")
+def _(cell: Cell) -> Expected:
+    predictors = dict(cell.program.named_predictors())
+    predictors["summarizer.score.ask.predict"].lm = cell.lm(OTHER)
+    with cell.model():
+        cell.ask_everything()
+    return Expected(cell.asked, {ASSESSMENT: OTHER}, images=one(cell), every_question=True)
+
+
+@row("`await program.acall(...)`")
+def _(cell: Cell) -> Expected:
+    with dspy.context(lm=cell.lm()):
+        result = asyncio.run(cell.program.acall(cell.photos[0]))
+    assert result.quality_score is not None
+    return Expected(GIVEN, images=one(cell))
+
+
+@row("`dspy.asyncify(program)`")
+def _(cell: Cell) -> Expected:
+    with dspy.context(lm=cell.lm()):
+        result = asyncio.run(dspy.asyncify(cell.program)(image=cell.photos[0]))
+    assert result.quality_score is not None
+    return Expected(GIVEN, images=one(cell))
+
+
+# --- How it is asked -------------------------------------------------------------------------------------------------
+
+
+def adapted(cell: Cell, adapter: dspy.Adapter, form: str, **expected: Any) -> Expected:
+    with dspy.context(adapter=adapter), cell.model():
+        results = cell.ask_everything()
+    assert all(result.rejected_answers == {} for result in results)
+    assert all(form in json.dumps(request) for request in cell.server.requests)
+    return Expected(cell.asked, images=one(cell), every_question=True, **expected)
+
+
+@row("`dspy.ChatAdapter()`")
+def _(cell: Cell) -> Expected:
+    return adapted(cell, dspy.ChatAdapter(), "starting with the field")
+
+
+@row("`dspy.XMLAdapter()`")
+def _(cell: Cell) -> Expected:
+    return adapted(cell, dspy.XMLAdapter(), "wrapped in XML tags")
+
+
+@row("`dspy.JSONAdapter()`")
+def _(cell: Cell) -> Expected:
+    return adapted(cell, dspy.JSONAdapter(), "Respond with a JSON object")
+
+
+@row("`dspy.TwoStepAdapter(lm)`", "`lm` gets the answers as text, never an image")
+def _(cell: Cell) -> Expected:
+    return adapted(cell, dspy.TwoStepAdapter(cell.lm(OTHER)), "", others=frozenset({OTHER}))
+
+
+@row("a stage's `Predict` replaced by `ChainOfThought`")
+def _(cell: Cell) -> Expected:
+    score = cell.program.summarizer.score.ask
+    score.predict = dspy.ChainOfThought(score.predict.signature)
+    with cell.model():
+        (result, _) = cell.ask_everything()
+    assert result.quality_score is not None
+    reasoned = [request for request in cell.server.requests if "`reasoning`" in json.dumps(request)]
+    assert len(reasoned) == 1
+    return Expected(cell.asked, images=one(cell), every_question=True)
+
+
+# --- What is given and what is kept ----------------------------------------------------------------------------------
+
+
+@row("`Example(image=...)`: path, bytes, PIL, numpy, `dspy.Image`", "the bytes of the file; of pixels a lossless PNG")
+def _(cell: Cell) -> Expected:
+    path = cell.photos[0]
+    pixels = np.asarray(Image.open(path))
+    for given in (str(path), path.read_bytes(), Image.open(path), pixels, dspy.Image.from_path(str(path))):
+        with cell.model():
+            cell.program(**dspy.Example(image=given, query=RATE).with_inputs("image", "query").inputs())
+    drawn = load(pixels)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(drawn.data))), pixels)
+    return Expected(cell.asked, images=one(cell) | {drawn.sent_sha256, load(Image.open(path)).sent_sha256})
+
+
+@row("`lm.history`, `dspy.inspect_history()`", "with `keep_history`; images as hash and size")
+def _(cell: Cell) -> Expected:
+    cell.program.keep_history = True
+    lm = cell.lm()
+    with dspy.context(lm=lm):
+        cell.program(cell.photos[0])
+        shown = io.StringIO()
+        dspy.inspect_history(n=1, file=shown)
+    (digest,) = one(cell)
+    assert len(lm.history) == len(cell.server.requests)
+    assert digest[:8] in repr(lm.history)
+    assert not BASE64.search(repr(lm.history))
+    assert PLAN in repr(lm.history)
+    assert shown.getvalue()
+    assert not BASE64.search(shown.getvalue())
+    cell.program.keep_history = False
+    with dspy.context(lm=lm):
+        cell.program(cell.photos[0], "Is it noisy? A. Yes B. No")
+    assert len(lm.history) < len(cell.server.requests)
+    return Expected(GIVEN, images=one(cell))
+
+
+@row("`result.usage`, `dspy.track_usage()`", "tokens of any model, also by stage")
+def _(cell: Cell) -> Expected:
+    with dspy.context(lm=cell.lm()), dspy.track_usage() as usage:
+        result = cell.program(cell.photos[0])
+    asked = len(cell.server.requests)
+    stages = result.usage_by_stage.values()
+    assert sum(stage["calls"] for stage in stages) == asked
+    assert sum(stage["input_tokens"] for stage in stages) == 10 * asked
+    assert sum(stage["output_tokens"] for stage in stages) == 5 * asked
+    assert result.usage["openai/given"]["total_tokens"] == 15 * asked
+    assert usage.get_total_tokens()["openai/given"]["total_tokens"] == 15 * asked
+    return Expected(GIVEN, images=one(cell))
+
+
+class Heard(BaseCallback):
+    """What was called."""
+
+    def __init__(self) -> None:
+        self.modules: list[str] = []
+        self.models: list[str] = []
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.modules.append(type(instance).__name__)
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.models.append(instance.model)
+
+
+@row("callbacks")
+def _(cell: Cell) -> Expected:
+    heard = Heard()
+    with dspy.context(lm=cell.lm(), callbacks=[heard]):
+        cell.program(cell.photos[0])
+    assert {"AgenticIQA", "Planner", "Executor", "Scorer", "Predict"} <= set(heard.modules)
+    assert heard.models == ["openai/given"] * len(cell.server.requests)
+    return Expected(GIVEN, images=one(cell))
+
+
+@row("`dspy.streamify(program)`, async and sync", "the result at the end; single tokens of typed answers are not shown")
+def _(cell: Cell) -> Expected:
+    async def streamed() -> list[Any]:
+        stream = dspy.streamify(cell.program, is_async_program=True)
+        return [value async for value in stream(image=cell.photos[0])]
+
+    with dspy.context(lm=cell.lm()):
+        assert isinstance(asyncio.run(streamed())[-1], Assessment)
+        sync = dspy.streamify(cell.program, async_streaming=False)
+        assert isinstance(list(sync(image=cell.photos[0], query="Is it noisy? A. Yes B. No"))[-1], Assessment)
+    return Expected(GIVEN, images=one(cell))
+
+
+# --- Copies and files ------------------------------------------------------------------------------------------------
+
+
+@row("`deepcopy`, `reset_copy`, `named_predictors`")
+def _(cell: Cell) -> Expected:
+    names = [name for name, _ in cell.program.named_predictors()]
+    assert len(names) == len(set(names)) == 8
+    cell.program.set_lm(cell.lm())
+    copies = [copy.deepcopy(cell.program), cell.program.deepcopy()]
+    for copied in copies:
+        assert [name for name, _ in copied.named_predictors()] == names
+        copied(cell.photos[0])
+    reset = cell.program.reset_copy()
+    with cell.model():
+        reset(cell.photos[0], "Is it noisy? A. Yes B. No")
+    assert not {id(p) for p in reset.predictors()} & {id(p) for p in cell.program.predictors()}
+    asked_of = {request["model"] for request in cell.server.requests}
+    assert asked_of == {GIVEN, cell.asked}
+    cell.server.requests[:] = [request for request in cell.server.requests if request["model"] == GIVEN]
+    return Expected(GIVEN, images=one(cell))
+
+
+def retold(program: AgenticIQA) -> None:
+    predictor = dict(program.named_predictors())["planner.ask.predict"]
+    predictor.signature = predictor.signature.with_instructions("Plan with great care.")
+
+
+def told(cell: Cell) -> list[bool]:
+    """For each plan that was asked for, whether it was with the tuned instruction."""
+    return ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)]
+
+
+@row("`program.save(path)`, `load(path)`", "prompts only, no model; refused for other signatures")
+def _(cell: Cell) -> Expected:
+    retold(cell.program)
+    cell.program.set_lm(cell.lm(api_key="sk-secret"))
+    cell.program.save(cell.folder / "tuned.json")
+    assert "sk-secret" not in (cell.folder / "tuned.json").read_text()
+    program = COLUMNS[cell.column](cell.server)
+    program.load(cell.folder / "tuned.json")
+    with cell.model():
+        program(cell.photos[0])
+    assert told(cell) == [True]
+    return Expected(cell.asked, images=one(cell))
+
+
+@row("`load` of a state that `dspy.Module.save` wrote", "when its predictors and fields fit")
+def _(cell: Cell) -> Expected:
+    retold(cell.program)
+    dspy.Module.save(cell.program, cell.folder / "plain.json")
+    program = COLUMNS[cell.column](cell.server)
+    program.load(cell.folder / "plain.json")
+    with cell.model():
+        program(cell.photos[0])
+    assert told(cell) == [True]
+    return Expected(cell.asked, images=one(cell))
+
+
+@row("`save(folder, save_program=True)`, `dspy.load`", "without keys: they are read from the environment again")
+def _(cell: Cell) -> Expected:
+    retold(cell.program)
+    cell.program.save(cell.folder / "whole", save_program=True)
+    program = dspy.load(str(cell.folder / "whole"), allow_pickle=True)
+    with cell.model():
+        program(cell.photos[0])
+    assert told(cell) == [True]
+    return Expected(cell.asked, images=one(cell))
+
+
+@row("`pickle`")
+def _(cell: Cell) -> Expected:
+    program = pickle.loads(pickle.dumps(cell.program))
+    with cell.model():
+        program(cell.photos[0])
+    return Expected(cell.asked, images=one(cell))
+
+
+# --- Many images -----------------------------------------------------------------------------------------------------
+
+
+@row("`dspy.Evaluate(save_as_json=..., save_as_csv=...)`", "give paths, or an `ImageExample` (below)")
+def _(cell: Cell) -> Expected:
+    files = {"save_as_json": str(cell.folder / "rows.json"), "save_as_csv": str(cell.folder / "rows.csv")}
+    with cell.model():
+        found = dspy.Evaluate(devset=cell.examples(), metric=rated, num_threads=2, **files)(cell.program)
+    assert 0 < found.score <= 100
+    rows = json.loads(Path(files["save_as_json"]).read_text())
+    assert len(rows) == len(cell.photos)
+    assert all(isinstance(line["plan"], dict) for line in rows)
+    with open(files["save_as_csv"], newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(cell.photos)
+    for path in files.values():
+        assert not BASE64.search(Path(path).read_text())
+    return Expected(cell.asked)
+
+
+@row("`program.batch(examples)`, `dspy.Parallel`")
+def _(cell: Cell) -> Expected:
+    with cell.model():
+        batched = cell.program.batch(cell.photos, num_threads=2, disable_progress_bar=True)
+        pairs = [(cell.program, example.inputs()) for example in cell.examples()]
+        parallel = dspy.Parallel(num_threads=2, disable_progress_bar=True)(pairs)
+    assert [result.image.source for result in [*batched, *parallel]] == [str(photo) for photo in cell.photos] * 2
+    return Expected(cell.asked)
+
+
+@row("`dspy.BestOfN(program, ...)`", "asks the program's own model where it has one")
+def _(cell: Cell) -> Expected:
+    best = dspy.BestOfN(cell.program, N=3, reward_fn=lambda given, result: result.quality_score, threshold=4.9)
+    with cell.model():
+        result = best(image=str(cell.photos[0]))
+    assert isinstance(result, Assessment)
+    assert len(cell.asked_for(ASSESSMENT)) == 3
+    return Expected(cell.asked, images=one(cell))
+
+
+def sharp(given: Any, result: Any) -> float:
+    """A reward that needs a second attempt."""
+    return float(result.quality_score)
+
+
+@row("`dspy.Refine(program, ...)`", "its advice asks DSPy's model: one has to be configured")
+def _(cell: Cell) -> Expected:
+    refine = dspy.Refine(cell.program, N=2, reward_fn=sharp, threshold=4.9)
+    dspy.configure(lm=cell.lm() if not cell.configured else cell.lm(PROMPTS))
+    try:
+        result = refine(image=str(cell.photos[0]))
+    finally:
+        dspy.configure(lm=None)
+    assert isinstance(result, Assessment)
+    assert len(cell.asked_for(ASSESSMENT)) == 2
+    assert any("hint_" in json.dumps(request) for request in cell.server.requests)
+    return Expected(cell.asked, images=one(cell), others=frozenset({PROMPTS if cell.configured else GIVEN}))
+
+
+# --- Optimizers ------------------------------------------------------------------------------------------------------
+
+
+def with_images_in(demos: Any) -> int:
+    return sum("CUSTOM-TYPE" in str(demo.get("image")) for demo in demos)
+
+
+@row("`dspy.LabeledFewShot`", "labels are no answers of a stage: the prompts stay as they are")
+def _(cell: Cell) -> Expected:
+    tuned = dspy.LabeledFewShot(k=2).compile(cell.program, trainset=cell.examples())
+    with cell.model():
+        tuned(cell.photos[0])
+    return Expected(cell.asked, images=one(cell))
+
+
+@row("`dspy.BootstrapFewShot`", "each example shown carries its image")
+def _(cell: Cell) -> Expected:
+    with cell.model():
+        tuned = dspy.BootstrapFewShot(rated, max_bootstrapped_demos=1, max_labeled_demos=1).compile(
+            cell.program, trainset=cell.examples()
+        )
+        scorer = dict(tuned.named_predictors())["summarizer.score.ask.predict"]
+        assert with_images_in(scorer.demos) == 1
+        before = len(cell.server.requests)
+        tuned(cell.photos[1])
+    (last,) = [request for request in cell.server.requests[before:] if request in cell.asked_for(ASSESSMENT)]
+    assert len(last["messages"]) > 2
+    return Expected(cell.asked)
+
+
+@row("`dspy.BootstrapFewShotWithRandomSearch`", slow=True)
+def _(cell: Cell) -> Expected:
+    with cell.model():
+        dspy.BootstrapFewShotWithRandomSearch(
+            rated, max_bootstrapped_demos=1, max_labeled_demos=1, num_candidate_programs=1, num_threads=2
+        ).compile(cell.program, trainset=cell.examples()[:2], valset=cell.examples()[:2])
+    return Expected(cell.asked)
+
+
+@row("`dspy.KNNFewShot`")
+def _(cell: Cell) -> Expected:
+    embedder = dspy.Embedder(lambda texts: np.array([[len(text), 1.0] for text in texts]))
+    knn = dspy.KNNFewShot(1, cell.examples(), embedder, metric=rated, max_bootstrapped_demos=1, max_labeled_demos=1)
+    with cell.model():
+        tuned = knn.compile(cell.program)
+        tuned(image=str(cell.photos[0]), query=RATE)
+    return Expected(cell.asked)
+
+
+@row("`dspy.COPRO`", slow=True)
+def _(cell: Cell) -> Expected:
+    with cell.model():
+        dspy.COPRO(prompt_model=cell.lm(PROMPTS), metric=rated, breadth=2, depth=1).compile(
+            cell.program, trainset=cell.examples()[:1], eval_kwargs={"num_threads": 1, "display_progress": False}
+        )
+    return Expected(cell.asked, others=INSTRUCTIONS)
+
+
+@row("`dspy.SIMBA`", slow=True)
+def _(cell: Cell) -> Expected:
+    with cell.model():
+        dspy.SIMBA(
+            metric=rated, bsize=2, num_candidates=2, max_steps=2, max_demos=1, prompt_model=cell.lm(PROMPTS)
+        ).compile(cell.program, trainset=cell.examples()[:2])
+    return Expected(cell.asked, others=INSTRUCTIONS)
+
+
+@row("`dspy.MIPROv2`", "its `task_model` is asked, by `dspy.context`; needs `optuna`", slow=True)
+def _(cell: Cell) -> Expected:
+    pytest.importorskip("optuna", reason="MIPROv2 needs optuna")
+    optimizer = dspy.MIPROv2(
+        metric=rated,
+        prompt_model=cell.lm(PROMPTS),
+        task_model=cell.lm(),
+        auto=None,
+        num_candidates=2,
+        max_bootstrapped_demos=1,
+        max_labeled_demos=0,
+        num_threads=1,
+    )
+    examples = cell.examples()
+    optimizer.compile(cell.program, trainset=examples[:2], valset=examples[:2], num_trials=2, minibatch=False)
+    by_context = Expected(GIVEN, others=INSTRUCTIONS)
+    return by_context
+
+
+@row("`dspy.GEPA`", "`agenticiqa optimize` does this with a metric of ours", slow=True)
+def _(cell: Cell) -> Expected:
+    optimizer = dspy.GEPA(
+        metric=with_feedback,
+        max_metric_calls=12,
+        reflection_lm=cell.lm(PROMPTS),
+        reflection_minibatch_size=2,
+        num_threads=1,
+        track_stats=True,
+    )
+    with cell.model():
+        tuned = optimizer.compile(cell.program, trainset=cell.examples()[:2], valset=cell.examples()[:2])
+    assert tuned.detailed_results.total_metric_calls >= 4
+    assert any(request["model"] == PROMPTS for request in cell.server.requests)
+    return Expected(cell.asked, others=INSTRUCTIONS)
+
+
+# --- The cells, and their table --------------------------------------------------------------------------------------
+
+
+def cells() -> Iterator[Any]:
+    """Every row under every column."""
+    for row in ROWS:
+        name = re.sub(r"\W+", "-", row.code).strip("-")
+        for column in COLUMNS:
+            marks = [pytest.mark.slow] if row.slow else []
+            yield pytest.param(row, column, id=f"{name}-{column}", marks=marks)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return tiny_photos(tmp_path_factory.mktemp("photos"), 4)
+
+
+@pytest.mark.parametrize(("row", "column"), cells())
+def test_dspy(row: Row, column: str, photos: list[Path], tmp_path: Path) -> None:
+    with contextlib.chdir(tmp_path), cell(column, photos, tmp_path) as given:
+        check(given, row.run(given))

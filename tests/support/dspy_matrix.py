@@ -1,0 +1,299 @@
+"""The program under DSPy's own tools: four ways to build it, one server that answers whatever they ask, the checks."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import dspy
+import numpy as np
+from PIL import Image
+
+from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.connect import Backend, connect
+from agenticiqa.programs.stages.analyst import Analyst
+from agenticiqa.programs.stages.answerer import Answerer
+from agenticiqa.programs.stages.detector import Detector
+from agenticiqa.programs.stages.executor import Executor
+from agenticiqa.programs.stages.locator import Locator
+from agenticiqa.programs.stages.planner import Planner
+from agenticiqa.programs.stages.replan import Replan, replan_judge
+from agenticiqa.programs.stages.scorer import Scorer
+from agenticiqa.programs.stages.selector import Selector
+from agenticiqa.programs.stages.summarizer import Summarizer
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
+from agenticiqa.signatures.planner import Plan
+from agenticiqa.signatures.replan import DecideReplan
+from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
+from support.fake_server import Server, fake_server, images_of, text_of
+from support.judging import ALL, NONE, RATE, plan
+from support.loopback import Body, Reply
+
+SIGNATURES = (
+    *(Plan, LocateRegions, DetectDistortions, AnalyzeDistortions, SelectTools),
+    *(ScoreQuality, AnswerQuestion, DecideReplan),
+)
+OURS = {next(iter(signature.output_fields)): signature for signature in SIGNATURES}  # by output field
+PLAN, ASSESSMENT = next(iter(Plan.output_fields)), next(iter(ScoreQuality.output_fields))
+SEEING = {name for name, signature in OURS.items() if "image" in signature.input_fields}
+GIVEN, CONFIGURED, OTHER = "given", "configured", "other"  # models, by the name in the request
+OF_A_CUP = "Is the cup sharp?"  # with RATE it has every one of the eight questions asked
+PLACEHOLDER = "held.invalid"
+LEVELS = ("Fair", "Good", "Poor", "Excellent", "Bad")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Who was to be asked: our questions' model, by output field where it differs, and the models of all others."""
+
+    model: str
+    by_question: Mapping[str, str] = field(default_factory=dict)
+    others: frozenset[str] = frozenset()
+    images: frozenset[str] | None = None  # sha256 of what may be sent; by default the cell's photos
+    every_question: bool = False  # all eight of them were to be asked
+
+
+@dataclass
+class Cell:
+    """One row under one column: the program, the server that it asks, and tiny photos."""
+
+    column: str
+    server: Server
+    program: AgenticIQA
+    photos: list[Path]
+    folder: Path
+
+    @property
+    def configured(self) -> bool:
+        """Whether the program has a model of its own."""
+        return self.column in CONFIGURED_COLUMNS
+
+    @property
+    def asked(self) -> str:
+        """The model that is asked under ``model``."""
+        return CONFIGURED if self.configured else GIVEN
+
+    @cached_property
+    def digests(self) -> frozenset[str]:
+        """The sha256 of the photos' files."""
+        return frozenset(hashlib.sha256(photo.read_bytes()).hexdigest() for photo in self.photos)
+
+    def lm(self, name: str = GIVEN, api_key: str = "none") -> dspy.LM:
+        """A model that a user of DSPy makes, on the same server."""
+        return dspy.LM(f"openai/{name}", api_base=self.server.url, api_key=api_key)
+
+    def asked_for(self, name: str) -> list[Body]:
+        """The requests for one output field, in the form of any adapter."""
+        return [request for request in self.server.requests if name in asked_for(request)[1]]
+
+    def model(self) -> Any:
+        """A context in which the program has a model: its own, or one of DSPy's context."""
+        return nullcontext() if self.configured else dspy.context(lm=self.lm())
+
+    def ask_everything(self, program: Callable[..., Any] | None = None) -> list[Any]:
+        """Two questions about a photo, for which each of the eight signatures is asked."""
+        return [(program or self.program)(image=self.photos[0], query=query) for query in (RATE, OF_A_CUP)]
+
+    def examples(self) -> list[dspy.Example]:
+        """The photos as a data set."""
+        return [
+            dspy.Example(image=str(photo), query=RATE, mos=3.0).with_inputs("image", "query") for photo in self.photos
+        ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that DSPy's users do: how it is written, what it does here, a remark for the page."""
+
+    code: str
+    run: Callable[[Cell], Expected]
+    remark: str = ""
+    slow: bool = False
+
+
+def hand_built(backend: Backend | None = None) -> AgenticIQA:
+    """The program composed of its stages, as a user writes it."""
+    tools = toolbox()
+    return AgenticIQA(
+        Planner(tools, backend=backend),
+        Executor(
+            Detector(backend=backend),
+            Analyst(backend=backend),
+            Selector(backend=backend),
+            tools,
+            Locator(backend=backend),
+        ),
+        Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
+        Replan(replan_judge(backend=backend)),
+    )
+
+
+def _stage(server: Server) -> StageConfig:
+    return StageConfig(backend=f"vllm.{CONFIGURED}", api_base=server.url, max_retries=0, timeout=10.0)
+
+
+def _from_config(server: Server) -> AgenticIQA:
+    stages: dict[str, Any] = {name: _stage(server).model_dump() for name in STAGES}
+    return AgenticIQA.from_config(Config(**stages))
+
+
+COLUMNS: dict[str, Callable[[Server], AgenticIQA]] = {
+    "AgenticIQA()": lambda server: AgenticIQA(),
+    "from_config": _from_config,
+    "own stages": lambda server: hand_built(),
+    "own stages, Backend": lambda server: hand_built(connect(_stage(server))),
+}
+CONFIGURED_COLUMNS = {"from_config", "own stages, Backend"}
+
+
+@contextmanager
+def cell(column: str, photos: list[Path], folder: Path) -> Iterator[Cell]:
+    """A program and its server."""
+    with fake_server(Model()) as server:
+        yield Cell(column, server, COLUMNS[column](server), photos, folder)
+
+
+def check(cell: Cell, expected: Expected) -> None:
+    """Every request went to the model it was meant for, with the very bytes of one of the images."""
+    images = cell.digests if expected.images is None else expected.images
+    seen: dict[str, set[str]] = {}
+    assert cell.server.requests, "nothing was asked"
+    for request in cell.server.requests:
+        assert PLACEHOLDER not in json.dumps(request)
+        _, fields = asked_for(request)
+        ours = [name for name in fields if name in OURS]
+        if not ours or set(fields) - {*ours, "reasoning"}:
+            assert request["model"] in expected.others, f"{request['model']} was asked for {fields}"
+            continue
+        if request["model"] in expected.others - {expected.model}:  # it extracts fields from a text
+            assert not images_of(request)
+            continue
+        (name,) = ours
+        assert request["model"] == expected.by_question.get(name, expected.model), f"{name}: {request['model']}"
+        shown = [hashlib.sha256(data).hexdigest() for _, data in images_of({"messages": request["messages"][-1:]})]
+        assert len(shown) == (name in SEEING), f"{name} was shown {len(shown)} images"
+        assert images.issuperset(shown), f"{name} was shown other bytes"
+        seen.setdefault(name, set()).update(shown)
+    if expected.every_question:
+        assert seen.keys() == OURS.keys()
+    assert set().union(*seen.values()), "no image was sent"
+
+
+class Model:
+    """Answers each of the eight questions, and what DSPy's optimizers ask, in the form of the adapter that asks.
+
+    Each rating is another one, so that optimizers find something to choose from.
+    """
+
+    def __init__(self) -> None:
+        self.ratings = count()
+
+    def __call__(self, request: Body) -> Reply | str:
+        """An answer, in pieces where the request asks for a stream."""
+        text = self.text(request)
+        return streamed(text, request["model"]) if request.get("stream") else text
+
+    def text(self, request: Body) -> str:
+        """The text of an answer."""
+        form, fields = asked_for(request)
+        if not fields:
+            return "```\nLook at every region, and name what a careful observer would see.\n```"
+        values = {name: self.value(name, request) for name in fields}
+        texts = {name: v if isinstance(v, str) else json.dumps(v) for name, v in values.items()}
+        if form == "json":
+            return json.dumps(values)
+        if form == "xml":
+            return "\n".join(f"<{name}>\n{escape(text)}\n</{name}>" for name, text in texts.items())
+        if form == "chat":
+            return (
+                "\n\n".join(f"[[ ## {name} ## ]]\n{text}" for name, text in texts.items()) + "\n\n[[ ## completed ## ]]"
+            )
+        return "\n".join(f"{name}: {text}" for name, text in texts.items())
+
+    def value(self, name: str, request: Body) -> Any:
+        """The value of one output field."""
+        if name not in OURS:
+            return ADVICE if "advice" in name else f"A careful text about {name}."
+        cup = "cup" in text_of(request["messages"][-1])
+        region, distortion = ("the cup", "Sharpness") if cup else ("Global", "Blurs")
+        signature = OURS[name]
+        if signature is Plan:
+            named = [{"region": region, "distortions": [distortion]}]
+            flags = {**NONE, "distortion_analysis": True}
+            source = {"distortion_source": "Explicit", "distortions": named}
+            return plan(region, flags, **source) if cup else plan(region, ALL)
+        if signature is LocateRegions:
+            return {"regions": [{"region": region, "box": [250, 250, 750, 750]}]}
+        if signature is DetectDistortions:
+            return {"distortion_set": [{"region": region, "distortions": [distortion]}]}
+        if signature is AnalyzeDistortions:
+            row = {"region": region, "type": distortion, "severity": "slight"}
+            return {"distortion_analysis": [{**row, "explanation": "It is uncertain whether the edges are soft."}]}
+        if signature is SelectTools:
+            return {"selected_tools": [{"region": region, "distortion": distortion, "tool": "BLUR-EXTENT"}]}
+        if signature is ScoreQuality:
+            at = next(self.ratings) % len(LEVELS)
+            level = ("Bad", "Poor", "Fair", "Good", "Excellent").index(LEVELS[at]) + 1
+            logs = {str(n): -0.3 if n == level else -3.0 - abs(n - level) for n in range(1, 6)}
+            return {"quality_level": LEVELS[at], "quality_probs": logs, "quality_reasoning": "Soft edges."}
+        if signature is AnswerQuestion:
+            return {"final_answer": "It is not sharp.", "quality_reasoning": "The analysis says so."}
+        return {"need_replan": False, "replan_reason": ""}
+
+
+ADVISED = ("planner.ask.predict", "executor.detect.ask.predict", "summarizer.score.ask.predict")
+ADVICE = dict.fromkeys(ADVISED, "Compare the edges with those of a sharp photo.")
+_JSON = "Respond with a JSON object in the following order of fields:"
+_CHAT = "Respond with the corresponding output fields, starting with the field"
+_XML = "Respond with the corresponding output fields wrapped in XML tags"
+_TWO_STEP = re.compile(r"Your outputs must contain:\n(.*?)\nYou should lay out", re.DOTALL)
+
+
+def asked_for(request: Body) -> tuple[str, list[str]]:
+    """The form of the adapter, and the output fields that are asked for; none for a question of another form."""
+    last, system = text_of(request["messages"][-1]), text_of(request["messages"][0])
+    for form, opening, name in (("json", _JSON, r"`(\w+)`"), ("xml", _XML, r"`<(\w+)>`")):
+        if opening in last:
+            return form, re.findall(name, last.rpartition(opening)[2].partition("\n")[0])
+    if _CHAT in last:
+        names = re.findall(r"`\[\[ ## (\w+) ## \]\]`", last.rpartition(_CHAT)[2])
+        return "chat", [name for name in names if name != "completed"]
+    if found := _TWO_STEP.search(system):
+        return "text", re.findall(r"^\d+\. `(\w+)`", found[1], re.MULTILINE)
+    return "unknown", []
+
+
+def streamed(text: str, model: str) -> Reply:
+    """A reply as OpenAI's server streams it, in two pieces."""
+    half = len(text) // 2
+    pieces: list[Body] = [{"content": text[:half], "role": "assistant"}, {"content": text[half:]}, {}]
+    chunks: list[Body] = [
+        {"choices": [{"index": 0, "delta": piece, "finish_reason": None if piece else "stop"}]} for piece in pieces
+    ]
+    chunks.append({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})
+    common = {"id": "chatcmpl-test", "object": "chat.completion.chunk", "created": 0, "model": model}
+    lines = [json.dumps({**common, **chunk}) for chunk in chunks]
+    body = "".join(f"data: {line}\n\n" for line in (*lines, "[DONE]"))
+    return Reply(raw_body=body.encode(), headers={"Content-Type": "text/event-stream"})
+
+
+def tiny_photos(folder: Path, number: int) -> list[Path]:
+    """Small photos of real JPEG and PNG bytes, each of other content."""
+    paths = []
+    for index in range(number):
+        rows, columns = np.mgrid[0:48, 0:64]
+        plane = 128 + 80 * np.sin(rows / (3 + index)) * np.cos(columns / (5 + index))
+        pixels = np.stack([plane, np.roll(plane, index, 0), plane[:, ::-1]], axis=2).astype(np.uint8)
+        path = folder / f"photo{index}.{'jpg' if index % 2 == 0 else 'png'}"
+        Image.fromarray(pixels).save(path, **({"quality": 90} if index % 2 == 0 else {}))
+        paths.append(path)
+    return paths
