@@ -56,14 +56,19 @@ def cut_short(text: str) -> bool:
 
     An answer that lacks nothing but closing braces is complete.
     """
-    text = without_thoughts(text)
-    if _THINKING.match(text):
+    if ends_in_thoughts(text):
         return True
+    text = without_thoughts(text)
     outside = _STRING.sub('""', text[text.find("{") :] if "{" in text else "")
     if '"' in outside.replace('""', ""):  # a string that is not closed, or a stray quotation mark in one
         return not outside.rstrip("` \n").endswith("}")
     braces, brackets = (outside.count(opening) - outside.count(closing) for opening, closing in ("{}", "[]"))
     return brackets > 0 or (braces > 0 and not _WHOLE_VALUE_LAST.search(outside))
+
+
+def ends_in_thoughts(text: str) -> bool:
+    """Whether an answer begins with reasoning in tags that is never closed."""
+    return bool(_THINKING.match(without_thoughts(text)))
 
 
 def _with_fields(candidate: str, fields: Set[str]) -> str | None:

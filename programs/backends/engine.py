@@ -15,6 +15,7 @@ from dspy import lm15
 
 from agenticiqa.configs import Price
 from agenticiqa.programs.backends import retries
+from agenticiqa.programs.backends.call_log import log_request, log_response
 from agenticiqa.programs.backends.failures import classified
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.ledger import Spent, spend
@@ -92,7 +93,10 @@ class Model:
         return self
 
     def _ready(self, request: lm15.Request) -> lm15.Request:
-        return self.wire.prepared(replace(request, model=self.wire_model))
+        ready = self.wire.prepared(replace(request, model=self.wire_model))
+        # The messages before, where an image is its address and not its bytes or their mark.
+        log_request(self.name, replace(ready, messages=request.messages), self.secrets)
+        return ready
 
     def _policy(self) -> dict[str, Any]:
         return {
@@ -125,6 +129,7 @@ class Model:
         spent.cut_off = response.finish_reason == "length"
         if self.price is not None:
             spent.usd = self.price.usd(spent.input_tokens, spent.output_tokens)
+        log_response(self.name, response, self.secrets)
         refused = [part.text for part in response.message.parts if isinstance(part, lm15.RefusalPart)]
         if refused or response.finish_reason == "content_filter":
             why = " ".join(refused) or "no reason given"

@@ -78,8 +78,8 @@ class GgufEngine:
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="gguf")
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """The request with the bytes of each held image."""
-        return filled(request)
+        """The request with the bytes of each held image, its schema bounded."""
+        return filled(with_bounded_schema(request))
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its answer.
@@ -221,14 +221,20 @@ def chat_body(request: lm15.Request, *, sees_images: bool) -> bytes:
         raise lm15.UnsupportedFeatureError(
             "a GGUF model needs its projector for images: set projector to its mmproj file", feature="images"
         )
-    form = request.config.response_format
-    if form and "schema" in form:
-        form = {**form, "schema": bounded(form["schema"])}
-        request = replace(request, config=replace(request.config, response_format=form))
+    request = with_bounded_schema(request)
     # llama.cpp's server takes vLLM's dialect: "max_tokens" and the role "system".
     chat = lm15.OpenAIChatLM(api_key="none", base_url="http://127.0.0.1/v1", compat="vllm")
     body: bytes = chat.build_request(request, stream=False).body
     return body
+
+
+def with_bounded_schema(request: lm15.Request) -> lm15.Request:
+    """The request with a bounded JSON schema, if it has one."""
+    form = request.config.response_format
+    if not (form and "schema" in form):
+        return request
+    form = {**form, "schema": bounded(form["schema"])}
+    return replace(request, config=replace(request.config, response_format=form))
 
 
 def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dspy import lm15
 from PIL import Image
 
 from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends.call_log import attempting
 from agenticiqa.programs.backends.capabilities import Capabilities
 from agenticiqa.programs.backends.connect import connect, provider_of
 from agenticiqa.programs.backends.ledger import asking
@@ -58,6 +59,7 @@ def probe(stage: StageConfig) -> Capabilities:
     with (
         dspy.context(disable_history=True, trace=None),
         _without_truncation_warning(),
+        attempting(STAGE, 1, 1),
         ThreadPoolExecutor(THREADS) as pool,
     ):
 

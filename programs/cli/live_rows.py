@@ -1,5 +1,6 @@
 """Log events of an assessment as rows of text, each with a label."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +15,8 @@ from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import LEVELS
 
-LONGEST = 1200  # characters of a prompt or an answer
+LONGEST = 1200  # characters of a warning
+LONGEST_TEXT = 2000  # characters of a text of a prompt, or of a reply
 LONGEST_EXPLANATION = 180
 
 SEVERITIES = {"none": "green", "slight": "green", "moderate": "yellow", "severe": "red", "extreme": "bold red"}
@@ -49,7 +51,7 @@ def rows_of(record: logging.LogRecord) -> list[Row]:
         return []
     if name in DRAWN:
         return DRAWN[name](fields)
-    return [(name if name in ("prompt", "reply") else "", line((shortened(record.getMessage(), LONGEST), "dim")))]
+    return [("", line((shortened(record.getMessage(), LONGEST), "dim")))]
 
 
 def shortened(text: str, longest: int) -> str:
@@ -165,6 +167,38 @@ def _answered(fields: Event) -> list[Row]:
     return [("asked", line((f"{fields['stage']}, {took}", "dim")))]
 
 
+def _prompt(fields: Event) -> list[Row]:
+    """A request: how and to whom, each text of it, its images, and the form that the answer shall have."""
+    which = f"{fields['stage']}, attempt {fields['attempt']} of {fields['attempts']}, " if "stage" in fields else ""
+    parameters = "".join(f", {name} {value}" for name, value in fields["parameters"].items())
+    rows = [("prompt", line((f"{which}{fields['how']} {fields['model']}{parameters}", "dim")))]
+    rows += [("system", _long(fields["system"]))] if fields["system"] else []
+    for message in fields["messages"]:
+        texts = [part if isinstance(part, str) else _other_part(part) for part in message["parts"]]
+        rows += _labeled(message["role"], [_long(text) for text in texts])
+    form = fields["response_format"]
+    return rows + ([("schema", _long(json.dumps(form, ensure_ascii=False)))] if form else [])
+
+
+def _other_part(part: Mapping[str, str]) -> str:
+    return "".join(f"[{kind}: {what}]" for kind, what in part.items())
+
+
+def _reply(fields: Event) -> list[Row]:
+    how = [fields["stage"]] if "stage" in fields else []
+    how += [f"{fields['length']:,} characters"]
+    how += [f"finish_reason {fields['finish_reason']}"] if fields["finish_reason"] else []
+    how += ["from DSPy's cache"] if fields["from_cache"] else []
+    how += fields["adaptations"]
+    rows = [("thoughts", _long(fields["thoughts"]))] if fields["thoughts"] else []
+    rows.append(("reply", line((", ".join(how), "dim"))))
+    return [*rows, ("", _long(fields["text"]))] if fields["text"] else rows
+
+
+def _long(text: str) -> Text:
+    return line((shortened(text, LONGEST_TEXT), "dim"))
+
+
 def _done(fields: Event) -> list[Row]:
     answer = str(fields["answer"]) if fields["score"] is None else f"{fields['score']:.2f} of 5"
     asked = f", {_count(fields['calls'], 'call')}, {_taken(fields)}" if fields["calls"] or fields["cached"] else ""
@@ -177,6 +211,8 @@ def _failed(fields: Event) -> list[Row]:
 
 DRAWN: dict[str, Callable[[Event], list[Row]]] = {
     "begun": _begun,
+    "prompt": _prompt,
+    "reply": _reply,
     "planned": _planned,
     "located": _located,
     "detected": _detected,
@@ -218,12 +254,13 @@ def _labeled(label: str, bodies: list[Text]) -> list[Row]:
     return [(label if number == 0 else "", body) for number, body in enumerate(bodies)]
 
 
-# Otherwise the text of a model or a question could move the cursor or set the title of the window.
-_printable = partial(re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]").sub, " ")
+# Otherwise the text of a model, a server or a question could move the cursor, set the title of the window, or be shown
+# in another order than it is written.
+printable = partial(re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]").sub, " ")
 
 
 def line(*parts: str | tuple[str, str]) -> Text:
     """One line of texts, each plain or with a style; control characters become spaces."""
     return Text.assemble(
-        *(_printable(part) if isinstance(part, str) else (_printable(part[0]), part[1]) for part in parts)
+        *(printable(part) if isinstance(part, str) else (printable(part[0]), part[1]) for part in parts)
     )

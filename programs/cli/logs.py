@@ -2,13 +2,14 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from agenticiqa.programs.cli.live_rows import shortened
+from agenticiqa.programs.cli.live_rows import printable, shortened
 from agenticiqa.programs.cli.live_view import StepFormatter
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
@@ -16,6 +17,7 @@ from agenticiqa.programs.events import about
 LOGGER = "agenticiqa"
 DSPY_LOGGER = "dspy.clients.lm"  # it warns of truncated answers, which are reported and asked again anyway
 LONGEST = 2000  # characters of one message in a file
+_CONTROLS = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
@@ -23,7 +25,7 @@ class JsonLines(logging.Formatter):
     """Formats a record as one JSON object: time (ISO 8601 with zone), level, logger, message, fields of the event."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line of JSON; of a long message, such as a prompt, the beginning and the end."""
+        """One line of JSON; of a long message the beginning and the end. A prompt's and a reply's fields are whole."""
         row: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -33,7 +35,8 @@ class JsonLines(logging.Formatter):
         row |= {name: value for name, value in vars(record).items() if name not in STANDARD}
         if record.exc_info:
             row["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(row, ensure_ascii=False, default=str)
+        # A file is also read on a terminal, and by readers for which these characters end a line.
+        return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(row, ensure_ascii=False, default=str))
 
 
 class WarningFormatter(logging.Formatter):
@@ -41,7 +44,7 @@ class WarningFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, or more for a traceback."""
-        text = super().format(record)
+        text = printable(super().format(record))
         image = vars(record).get("image")
         return text if not image or text.startswith(f"{image}: ") else f"{image}: {text}"
 

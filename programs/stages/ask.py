@@ -17,12 +17,14 @@ from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
+from agenticiqa.programs.backends.call_log import Turn, attempting, logging_settings
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
-from agenticiqa.programs.backends.cleaning import cut_short
+from agenticiqa.programs.backends.cleaning import cut_short, ends_in_thoughts
+from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import holding
 from agenticiqa.programs.backends.history import history_settings, images_left_out
-from agenticiqa.programs.backends.ledger import answered_by, asking, spending_of
+from agenticiqa.programs.backends.ledger import Spent, answered_by, asking, spending_of
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
@@ -39,8 +41,9 @@ A = TypeVar("A")
 
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"
-LONGEST_LOGGED = 2000  # characters of an answer
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
+UNFINISHED = "the JSON object is not complete"
+IN_THOUGHTS = "the answer ends inside its reasoning, before the JSON object"
 
 # What DSPy reports as the text of an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"\s*(None|\{'text': (''|None).*)?\s*", re.DOTALL)
@@ -122,12 +125,9 @@ class CheckedPredict(dspy.Module, Generic[A]):
             request = {**fixed, **self._correction(reasons)}
             turn = {"stage": self.stage, "attempt": attempt, "attempts": self.attempts}
             progress.asked(self.stage, attempt, self.attempts)
-            if logger.isEnabledFor(logging.DEBUG):
-                prompt = self._prompt(request)
-                logger.debug("%s: attempt %d of %d: %s", *turn.values(), prompt, extra=event("prompt", **turn))
             started = time.perf_counter()
             try:
-                with asking(self.stage) as spent:
+                with asking(self.stage) as spent, attempting(self.stage, attempt, self.attempts) as exchange:
                     prediction = yield from self._reach(request)
                 parsed = prediction[self.field_name]
                 raw = _as_text(parsed)
@@ -135,14 +135,13 @@ class CheckedPredict(dspy.Module, Generic[A]):
                     check(parsed)
             except AdapterParseError as error:
                 raw = raw_text(error)
-                reasons.append(CUT_OFF if spent.cut_off else reason(error))
+                reasons.append(CUT_OFF if _at_limit(spent, exchange) else reason(error))
             except RecursionError:  # a model that repeats an opening bracket for ever
                 raw = ""
                 reasons.append("the answer was nested too deeply")
             except Rejected as error:
                 reasons.append(str(error))
             else:
-                logger.debug("%s: replied: %s", self.stage, _cut(raw), extra=event("reply", **turn))
                 progress.answered(self.stage, attempt, spent, time.perf_counter() - started)
                 if trace is not None:  # its readers know dspy.Image, not LoadedImage
                     shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in fixed.items()}
@@ -153,7 +152,6 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 return Reply(parsed, prediction.get("logprobs"), rejected)
             fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
             logger.warning("%s: attempt %d of %d rejected: %s", *turn.values(), reasons[-1], extra=fields)
-            logger.debug("%s: rejected: %s", self.stage, _cut(raw), extra=event("reply", **turn))
         logger.error(
             "%s: no usable answer in %d attempts; the last one was: %s",
             self.stage,
@@ -195,6 +193,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             request = {**request, "demos": shown_examples(self.predictor)}
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
         engine = getattr(lm, "engine", None)
+        settings |= logging_settings(engine if isinstance(engine, Model) else None)
         if isinstance(engine, Model):
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
             if self.reads_tokens and engine.top_logprobs:
@@ -208,15 +207,6 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 prediction = yield from call_under(settings, self.predict, **{**request, **inline}, lm=lm)
         answered_by(without_place(lm.model))
         return prediction
-
-    def _prompt(self, request: dict[str, Any]) -> str:
-        """The question for the log: in full, but for the bytes of the images."""
-        inputs = "\n".join(
-            f"[{name}] {value if isinstance(value, (str, bool)) else type(value).__name__}"
-            for name, value in request.items()
-            if name != "signature"
-        )
-        return f"{self.predictor.signature.instructions}\n{inputs}"
 
     def _correction(self, reasons: list[str]) -> dict[str, Any]:
         """The further input of an attempt after a rejected one, and the signature with its field."""
@@ -245,7 +235,7 @@ def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
 def reason(error: AdapterParseError) -> str:
     """What was wrong with an answer that could not be parsed, for the model: the fields and what each has to be."""
     if cut_short(raw_text(error)):
-        return CUT_OFF
+        return IN_THOUGHTS if ends_in_thoughts(raw_text(error)) else UNFINISHED
     cause = error.__cause__
     while cause is not None and not isinstance(cause, ValidationError):
         cause = cause.__cause__
@@ -282,9 +272,12 @@ def harmless(value: Any) -> Any:
     return well_formed(value.replace(MARKER, "CUSTOM TYPE ")) if isinstance(value, str) else value
 
 
+def _at_limit(spent: Spent, turn: Turn) -> bool:
+    """Whether the server said that this answer ended at the token limit; it is not guessed from the text."""
+    if spent.cut_off and turn.cache:
+        note_cut_off(turn.model, turn.text)
+    return spent.cut_off or (not spent.calls and was_cut_off(turn.model, turn.text))
+
+
 def _as_text(output: Any) -> str:
     return output.model_dump_json(by_alias=True) if isinstance(output, BaseModel) else str(output)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_LOGGED else f"{text[:LONGEST_LOGGED]} ... ({len(text)} characters)"

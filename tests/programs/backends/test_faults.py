@@ -274,8 +274,13 @@ def test_a_server_that_restarts_is_found_again(monkeypatch: pytest.MonkeyPatch) 
 
 REJECTED: dict[str, tuple[Dialect, Make, str]] = {
     "cut off at max_tokens": (VLLM, lambda dialect: cut_off(dialect, ANSWER[:30]), "cut off"),
-    "cut off within a value": (VLLM, text(ANSWER[:-4]), "cut off"),
-    "cut off in its thoughts": (VLLM, text(f"<think>It may be {OTHER}, or"), "cut off"),
+    "an end within a value": (VLLM, text(ANSWER[:-4]), "the JSON object is not complete"),
+    "an end in its thoughts": (VLLM, text("<think>It may be so, or"), "the answer ends inside its reasoning"),
+    "an end in thoughts with JSON": (
+        VLLM,
+        text(f"<think>It may be {OTHER}, or"),
+        "the answer ends inside its reasoning",
+    ),
     "wrong types": (OPENAI, text('{"decision": {"need_replan": [], "replan_reason": 3}}'), "need_replan: "),
     "another object": (GEMINI, text('{"verdict": 3}'), "no field 'decision'"),
     "words": (ANTHROPIC, text("I would let it stand."), "not a JSON object"),

@@ -108,9 +108,12 @@ def test_prompts_and_replies_are_shown_at_vv_in_short(
         asking = configuration(tmp_path, server.url)
         assert main(["assess", str(examples / "coffee.webp"), "-vv", "--json", "--config", str(asking)]) == 0
     shown = capsys.readouterr().err
-    assert "prompt     planner: attempt 1 of 3: You plan" in shown
+    assert re.search(r"^prompt     planner, attempt 1 of 3, sent to vllm@.*, temperature 0\.0, top_p$", shown, re.M)
+    assert re.search(r"^system     Your input fields are:$", shown, re.M)
     assert "characters left out" in shown
-    assert re.search(r"reply      scoring: replied:\s+\{\"quality_level\":\"Fair\"", shown)
+    assert re.search(r"\[image: image/webp, sha256\s+[0-9a-f]{64}, \d+ bytes\]", shown)
+    assert re.search(r"^schema     \{\"type\": \"json_schema\"", shown, re.M)
+    assert re.search(r"^reply      scoring, \d+ characters, finish_reason stop\n +\{\"assessment\": \{", shown, re.M)
 
 
 def test_images_side_by_side_are_told_apart_and_one_after_the_other_need_not_be() -> None:

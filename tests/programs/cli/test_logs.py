@@ -294,11 +294,12 @@ def test_the_log_file_has_one_json_object_for_each_record(
         assert row["logger"].startswith("agenticiqa.")
         assert len(row["message"]) < 2100
     steps = [row for row in written if "event" in row]
-    assert {row["image"] for row in steps} == {str(examples / "coffee.webp")}
-    (prompt, *_) = [row for row in steps if row["event"] == "prompt"]
+    judging_steps = [row for row in steps if row.get("stage") != "probe"]
+    assert {row["image"] for row in judging_steps} == {str(examples / "coffee.webp")}
+    (prompt, *_) = [row for row in judging_steps if row["event"] == "prompt"]
     assert prompt["message"].startswith("planner: attempt 1 of 3")
     assert "characters left out" in prompt["message"]
-    assert prompt["message"].endswith("[image] LoadedImage")
+    assert prompt["message"].endswith("}")
     assert [row["image"] for row in written if row.get("event") == "retry"] == [str(examples / "coffee.webp")]
 
     assert main([*command, str(log)]) == 0

@@ -88,7 +88,7 @@ def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> Non
         ("  \n", "empty"),
         ("I cannot judge this", "not a JSON object"),
         ('{"json": {"verdict": {"level": 1}}, "more": 1}', "no field 'verdict'"),
-        ('{"verdict": {"level": 1, "rea', "cut off"),
+        ('{"verdict": {"level": 1, "rea', "the JSON object is not complete"),
         ("null", "not a JSON object"),
         ('{"verdict": "good"}', "the answer:"),
         ('{"verdict": {"level": "high", "reason": "x"}}', "level: Input should be a valid integer"),
@@ -142,7 +142,8 @@ def test_the_whole_prompt_is_logged_for_debugging_but_no_image(caplog: pytest.Lo
     backend, _ = scripted_backend(["nonsense", say(3)])
     with caplog.at_level(logging.DEBUG, "agenticiqa"):
         asked(backend)(about("Sharp? " + "x" * 5000, image=PIXEL))
-    for part in ("Judge the picture.", "x" * 5000, "[image] Image", "attempt 1 of 3", "Return ONLY valid JSON"):
+    image = "image/png, sha256 6b7fa434f92a8b80aab02d9bf1a12e49ffcae424e4013a1c4f68b67e3d2bbcd0, 70 bytes"
+    for part in ("Judge the picture.", "x" * 5000, image, "attempt 1 of 3", "Return ONLY valid JSON", "nonsense"):
         assert part in caplog.text
     assert "base64" not in caplog.text
 

@@ -1,0 +1,240 @@
+"""Log what a model is sent and what it replies, at level DEBUG: the events ``prompt`` and ``reply``.
+
+An engine of ours (``engine.Model``) logs each request as it goes out. What DSPy answers from its cache, and what
+another engine is asked, is known from DSPy's callbacks alone: there the messages are the ones given to the model.
+Texts are not changed, but for secrets, which become ``***``; an image is its media type, hash and size.
+"""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import dspy
+from dspy import lm15
+from dspy.utils.callback import BaseCallback
+from pydantic import BaseModel
+
+from agenticiqa.programs.backends.failures import redacted
+from agenticiqa.programs.backends.history import description
+from agenticiqa.programs.events import event
+
+logger = logging.getLogger(__name__)
+
+# The parameters that are logged; the others of a model are addresses, headers and keys.
+PARAMETERS = (
+    "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "stop", "n", "logprobs",
+    "top_logprobs", "frequency_penalty", "presence_penalty", "reasoning_effort", "rollout_id",
+)  # fmt: skip
+
+Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
+
+
+@dataclass
+class Turn:
+    """One attempt at a question.
+
+    ``model`` gave the last reply, ``text`` is that reply as received, ``cache`` whether DSPy may keep it. ``sent``
+    counts the requests of an engine of ours.
+    """
+
+    stage: str
+    attempt: int
+    attempts: int
+    model: str = ""
+    text: str = ""
+    cache: bool = False
+    sent: int = 0
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The fields that say which attempt it is."""
+        return {"stage": self.stage, "attempt": self.attempt, "attempts": self.attempts}
+
+
+_turn: ContextVar[Turn | None] = ContextVar("agenticiqa_turn", default=None)
+
+
+@contextmanager
+def attempting(stage: str, attempt: int, attempts: int) -> Iterator[Turn]:
+    """What is sent and received inside is logged under this attempt at a question."""
+    turn = Turn(stage, attempt, attempts)
+    token = _turn.set(turn)
+    try:
+        yield turn
+    finally:
+        _turn.reset(token)
+
+
+def logging_settings(engine: object | None) -> dict[str, Any]:
+    """DSPy's settings for a question: the caller's callbacks and ours; ``engine`` is one of ours, which logs itself."""
+    return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog(engine)]}
+
+
+def log_request(model: str, request: lm15.Request, secrets: Sequence[str] = ()) -> None:
+    """Log a request of an engine of ours; its images are held, or in it."""
+    if turn := _turn.get():
+        turn.sent += 1
+    if logger.isEnabledFor(logging.DEBUG):
+        system = request.system if isinstance(request.system, str) else _joined(request.system or ())
+        config = {name: getattr(request.config, name, None) for name in PARAMETERS}
+        messages = [{"role": message.role, "parts": [*map(_part, message.parts)]} for message in request.messages]
+        _log_prompt(model, system, messages, config, request.config.response_format, "sent to", secrets)
+
+
+def log_response(model: str, response: lm15.Response, secrets: Sequence[str] = ()) -> None:
+    """Log the answer to such a request."""
+    if logger.isEnabledFor(logging.DEBUG):
+        parts = response.message.parts
+        text = "".join(part.text for part in parts if isinstance(part, lm15.TextPart | lm15.RefusalPart))
+        thoughts = "".join(part.text for part in parts if isinstance(part, lm15.ThinkingPart))
+        changed = [str(adaptation) for adaptation in response.adaptations]
+        more = {"finish_reason": response.finish_reason, "from_cache": False, "adaptations": changed}
+        _log_reply(model, text, thoughts, more, secrets)
+
+
+@dataclass
+class CallLog(BaseCallback):
+    """DSPy's callback for the calls of one attempt: it keeps the reply's text, and logs what no engine of ours logs."""
+
+    engine: object | None = None
+    begun: dict[str, tuple[Any, dict[str, Any], int]] = field(default_factory=dict)
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        """A model is asked, or its cache."""
+        turn = _turn.get()
+        self.begun[call_id] = instance, inputs, turn.sent if turn else 0
+
+    def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:
+        """It answered."""
+        instance, inputs, sent = self.begun.pop(call_id)
+        turn = _turn.get()
+        texts = [_text_of(output) for output in outputs or ()]
+        if turn is not None:
+            turn.model, turn.text = instance.model, texts[-1] if texts else ""
+            turn.cache = bool(getattr(instance, "cache", False))
+        if (turn is not None and turn.sent > sent) or not logger.isEnabledFor(logging.DEBUG):
+            return
+        secrets = _secrets_of(instance)
+        ours = self.engine is not None and getattr(instance, "engine", None) is self.engine
+        if ours and exception is not None:
+            return  # refused before anything was sent
+        parameters = {**instance.kwargs, **(inputs.get("kwargs") or {})}
+        system, messages = _given(inputs)
+        how = "answered from DSPy's cache, nothing is sent to" if ours else "given to"
+        response_format = _json_form(parameters.get("response_format"))
+        _log_prompt(instance.model, system, messages, parameters, response_format, how, secrets)
+        for text, output in zip(texts, outputs or (), strict=True):
+            thoughts = output.get("reasoning_content") if isinstance(output, Mapping) else None
+            # For another engine DSPy says neither why the answer ended, nor whether it came from the cache.
+            more: dict[str, Any] = {"finish_reason": None, "from_cache": True if ours else None, "adaptations": []}
+            _log_reply(instance.model, text, thoughts or "", more, secrets)
+
+
+def _log_prompt(
+    model: str,
+    system: str,
+    messages: Sequence[Message],
+    parameters: Mapping[str, Any],
+    response_format: Any,
+    how: str,
+    secrets: Sequence[str],
+) -> None:
+    turn = _turn.get()
+    set_ones = {name: parameters[name] for name in PARAMETERS if parameters.get(name) not in (None, ())}
+    system = redacted(system, tuple(secrets))
+    shown = [
+        {**message, "parts": [redacted(p, tuple(secrets)) if isinstance(p, str) else p for p in message["parts"]]}
+        for message in messages
+    ]
+    which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn else ""
+    text = "\n".join(
+        [f"[system] {system}", *(f"[{message['role']}] {_shown(message)}" for message in shown)]
+        + ([f"[response_format] {json.dumps(response_format, ensure_ascii=False)}"] if response_format else [])
+    )
+    fields = event(
+        "prompt",
+        **(turn.place if turn else {}),
+        model=model,
+        how=how,
+        parameters=set_ones,
+        response_format=response_format,
+        system=system,
+        messages=shown,
+    )
+    logger.debug("%s%s %s\n%s", which, how, model, text, extra=fields)
+
+
+def _log_reply(model: str, text: str, thoughts: str, more: Mapping[str, Any], secrets: Sequence[str]) -> None:
+    turn = _turn.get()
+    text, thoughts = redacted(text, tuple(secrets)), redacted(thoughts, tuple(secrets))
+    fields = event(
+        "reply", **(turn.place if turn else {}), model=model, text=text, thoughts=thoughts, length=len(text), **more
+    )
+    which = f"{turn.stage}: " if turn else ""
+    logger.debug("%sreplied: %s", which, text, extra=fields)
+
+
+def _part(part: Any) -> Any:
+    """A part of a typed message: its text, or what it is."""
+    if isinstance(part, lm15.TextPart):
+        return part.text
+    if isinstance(part, lm15.ImagePart):
+        return {"image": description(part.url or f"data:{part.media_type};base64,{part.data}")}
+    return {type(part).__name__: "left out"}
+
+
+def _joined(parts: Sequence[Any]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, lm15.TextPart))
+
+
+def _given(inputs: Mapping[str, Any]) -> tuple[str, list[Message]]:
+    """The system text and the other messages of a call of DSPy's model, whichever way it is called."""
+    prompt = inputs.get("prompt")
+    if isinstance(prompt, lm15.Request):
+        system = prompt.system if isinstance(prompt.system, str) else _joined(prompt.system or ())
+        return system, [{"role": each.role, "parts": [*map(_part, each.parts)]} for each in prompt.messages]
+    given = inputs.get("messages") or [{"role": "user", "content": prompt}]
+    messages = [{"role": each.get("role"), "parts": _blocks(each.get("content"))} for each in given]
+    system = "\n".join(str(p) for each in messages if each["role"] == "system" for p in each["parts"])
+    return system, [each for each in messages if each["role"] != "system"]
+
+
+def _blocks(content: Any) -> list[Any]:
+    if not isinstance(content, list):
+        return [str(content)]
+    return [_block(block) for block in content]
+
+
+def _block(block: Any) -> Any:
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if kind == "text":
+        return str(block.get("text"))
+    image = block.get("image_url") if kind == "image_url" else None
+    url = image.get("url") if isinstance(image, Mapping) else image
+    return {"image": description(url)} if isinstance(url, str) else {str(kind): "left out"}
+
+
+def _shown(message: Message) -> str:
+    return "".join(p if isinstance(p, str) else "".join(f"[{k}: {v}]" for k, v in p.items()) for p in message["parts"])
+
+
+def _json_form(form: Any) -> Any:
+    if isinstance(form, type) and issubclass(form, BaseModel):
+        return {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": form.model_json_schema()}}
+    return form
+
+
+def _text_of(output: Any) -> str:
+    return str((output.get("text") if isinstance(output, Mapping) else output) or "")
+
+
+def _secrets_of(lm: Any) -> tuple[str, ...]:
+    """The key and the headers of a model; they are not logged, but a server may repeat them."""
+    ours = getattr(getattr(lm, "engine", None), "secrets", ())
+    headers = [v for name in ("headers", "extra_headers") for v in (lm.kwargs.get(name) or {}).values()]
+    given = [lm.kwargs.get("api_key"), *headers]
+    return (*ours, *(secret for secret in given if isinstance(secret, str)))
