@@ -15,8 +15,9 @@ import dspy
 
 from agenticiqa.programs.images.regions import account, boxes_for_prompt, place_in_frame
 from agenticiqa.programs.stages.evidence import format_evidence
+from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.programs.stages.planner import nameable
-from agenticiqa.programs.stages.question import detect_query_type, parse_options
+from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.programs.tools.tool import Tool, best_for
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan

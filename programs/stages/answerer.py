@@ -6,6 +6,7 @@ from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.letters import letter_of
+from agenticiqa.programs.stages.options import numbers_options
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
@@ -30,10 +31,12 @@ class Answerer(Stage[Answered]):
     ) -> Flow[Answered]:
         """See ``protocols.Answerer``."""
 
+        numbered = numbers_options(query)
+
         def letter_or_words(answer: Answer) -> str:
             if not options:
                 return answer.final_answer
-            letter = letter_of(answer.final_answer, options)
+            letter = letter_of(answer.final_answer, options, numbered=numbered)
             if letter is None:
                 raise Rejected(
                     f"final_answer {answer.final_answer!r} is none of the letters offered ({', '.join(options)})"

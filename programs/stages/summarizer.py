@@ -8,8 +8,9 @@ from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
+from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
-from agenticiqa.programs.stages.question import detect_query_type, parse_options
+from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import (
     LEVEL_KEYS,
     PARSING_FAILED,

@@ -10,8 +10,8 @@ from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.offline.language.open_answers import answer_in_words, tool_scores
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.verdicts import Verdict
+from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
-from agenticiqa.programs.stages.question import parse_options, question_part
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput, unique
 from agenticiqa.signatures.vocabulary import DetectableDistortion

@@ -7,8 +7,8 @@ from typing import Literal
 from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.tool_names import requested_tools, tool_mentions
+from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.programs.stages.plan_rules import expected_flags, widened
-from agenticiqa.programs.stages.question import parse_options, question_part
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import PlannerOutput
 from agenticiqa.signatures.vocabulary import Distortion

@@ -1,14 +1,21 @@
 """Options, and the form of the answer, as read off the question."""
 
+import time
+from pathlib import Path
 from string import ascii_uppercase
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.stages.question import detect_query_type, parse_options, question_part
+from agenticiqa.programs.stages.options import numbers_options, parse_options, question_part
+from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import QueryType
 
+TABLE = yaml.safe_load(Path(__file__).with_name("question_cases.yaml").read_text(encoding="utf-8"))
+CASES = [case for cases in TABLE.values() for case in cases]
 ABC = {"A": "Sharp", "B": "A bit soft", "C": "Very blurry"}
 
 
@@ -44,7 +51,7 @@ def test_options_come_back_as_they_were_written(texts: list[str]) -> None:
         ("Is quality: A) Excellent B) Good C) Fair?", ["Excellent", "Good", "Fair"], "Is quality:"),
         ("Is the image A) sharp or B) blurry?", ["sharp", "blurry"], "Is the image"),
         ("Is it good? A. Yes B. No. Explain your choice.", ["Yes", "No"], "Is it good? Explain your choice."),
-        ("Noisy?\nA.Yes\nB.No\nAnswer with the letter.", ["Yes", "No"], "Noisy? Answer with the letter."),
+        ("Noisy?\nA.Yes\nB.No\nAnswer with the letter.", ["Yes", "No"], "Noisy?"),
         ("By A. Smith. Good? A. Yes B. No", ["Yes", "No"], "By A. Smith. Good?"),
         ("Rich in vitamin C) or not? A) yes B) no", ["yes", "no"], "Rich in vitamin C) or not?"),
         ("Q?\nA. x1 B. y1\nC. z1 D. w1", ["x1", "y1", "z1", "w1"], "Q?"),
@@ -69,6 +76,46 @@ def test_the_options_and_what_is_left_without_them(query: str, options: list[str
     assert list(parse_options(query)) == list(ascii_uppercase[: len(options)])
     assert question_part(query) == rest
     assert detect_query_type(query) is detect_query_type(query, "Other") is QueryType.MCQ
+
+
+def test_the_table_has_as_many_questions_as_promised() -> None:
+    assert len(TABLE["first"]) >= 30 <= len(TABLE["second"])
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["query"][:80] for case in CASES])
+def test_options_and_question_of_people_and_benchmarks(case: dict[str, Any]) -> None:
+    assert list(parse_options(case["query"]).values()) == case["options"]
+    assert question_part(case["query"]) == case.get("rest", case["query"])
+    assert (detect_query_type(case["query"]) is QueryType.MCQ) == bool(case["options"])
+
+
+@pytest.mark.parametrize(
+    ("query", "numbered"),
+    [("Which?\n1) Blur\n2) Noise", True), ("Which?\nA) 1\nB) 2", False), ("Is it sharp?", False)],
+)
+def test_numbered_options_are_known_as_such(query: str, numbered: bool) -> None:
+    assert numbers_options(query) is numbered
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("How blurry is it? Do not explain.", QueryType.EXPLANATION),
+        ("Rate the quality. Do not explain why.", QueryType.SCORING),
+        ("Measure the noise. Think step by step and describe nothing.", QueryType.SCORING),
+        ("Measure the noise. Do not explain what you see.", QueryType.SCORING),
+        ("Measure the noise.\nAnswer the question using a single word or phrase.", QueryType.SCORING),
+    ],
+)
+def test_how_to_answer_is_not_what_is_asked(query: str, expected: QueryType) -> None:
+    assert detect_query_type(query) is expected
+
+
+@pytest.mark.parametrize("query", ["\n" * 3999 + "?", "A " * 2000, "Please " * 570, "1. " * 1300, "(A)" * 1300])
+def test_the_longest_queries_are_read_in_time(query: str) -> None:
+    started = time.process_time()
+    parse_options(query)
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

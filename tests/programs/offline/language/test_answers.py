@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import answer_from_evidence
+from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
-from agenticiqa.programs.stages.question import parse_options, question_part
 from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 

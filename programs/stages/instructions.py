@@ -1,0 +1,96 @@
+"""Tell the question from what a benchmark puts around it: how the answer is to be written, and cues such as "Answer:".
+
+The phrases are those of MMBench, MMMU, MMStar, SEED-Bench, MME, POPE, Q-Bench, A-Bench, MathVista, Video-MME, LLaVA and
+its training data, as VLMEvalKit and lmms-eval send them.
+"""
+
+import re
+
+_QUESTION = (
+    r"(?:the|this)\s+(?:(?:above|following|preceding|given|question's)\s+)?(?:multiple[- ]choice\s+)?"
+    r"(?:question|problem)"
+)
+_REST = r"(?:(?!\byes\b[^.?!\n]*\bno\b)[^.?!:\n]){0,160}"  # of a sentence; "yes or no" are options
+_TO_LIST = (
+    r"(?:from|among|of|between)\s+(?:the|these|those|one\s+of\s+the)\s+(?:\w+\s+){0,3}?"
+    r"(?:options|choices|answers|candidates|list|above|below)\b(?:\s+(?:above|below|given|provided|listed|as\s+follows))?"
+    r"(?:\s+directly)?"
+)
+_NO_REASON = r"(?![^.?!\n]{0,200}\b(?:explain|explanation|why|reasons?|reasoning|justif\w+|describe)\b)"
+
+_SENTENCES = (
+    # "Answer with the option's letter from the given choices directly."
+    rf"{_NO_REASON}(?:answer|respond|reply)(?:\s+{_QUESTION})?(?:\s+(?:only|directly|just|briefly|simply))*"
+    rf"\s+(?:with|using|by|in)\b{_REST}\b(?:letters?|options?|choices?|words?|phrases?|sentence|character|number)\b{_REST}",
+    rf"{_NO_REASON}(?:answer|solve)\s+{_QUESTION}(?:\s+directly)?"
+    rf"(?:\s+(?:and|based\s+on|about|according\s+to)\b{_REST})?",
+    r"(?:answer|respond|reply)(?:\s+(?:directly|briefly|concisely|shortly))+",
+    # "Please respond with only the letter of the correct answer."
+    rf"{_NO_REASON}(?=[^.?!:\n]{{0,200}}\b(?:option|choice|answer|correct|only|just|single|one)\b)"
+    rf"(?:(?:only|just|simply)\s+)?(?:return|output|write|type|submit|provide|give|state|answer|respond|reply|select"
+    rf"|choose|indicate|put|use)\b{_REST}\b(?:letters?|\\boxed)\b{_REST}",
+    # "Please select the correct answer from the options above."
+    rf"(?:(?:carefully\s+)?read\s+{_QUESTION}(?:\s+carefully)?\s+and\s+)?"
+    rf"(?:select|choose|pick|provide|give|indicate|find)\s+(?:only\s+|just\s+)?(?:(?:exactly\s+|only\s+)?one|an?|the|your)"
+    rf"\s+(?:\w+\s+){{0,2}}?(?:answer|option|choice)s?(?:\s+(?:only|directly|above|below|{_TO_LIST}"
+    rf"|(?:to|for|that|which|based)\b(?:(?!\bor\b)[^.?!:,\n]){{0,120}}))?",
+    rf"(?:select|choose|pick)\s+(?:one\s+)?{_TO_LIST}",
+    # "Think step by step before answering."
+    r"(?:(?:let's|let\s+us|first,?)\s+)?(?:think|reason|work)(?:\s+\w+){0,4}\s+step[- ]by[- ]step\b[^.?!\n]*",
+    r"first,?\s+(?:output|provide|give|write|think)\b[^\n]*?<answer>\s*</answer>(?:\s+tags?)?",
+    r"(?:and\s+)?put\s+(?:the|your)\b[^\n]*?\\boxed\s*\{[^}]*\}",
+    r"the\s+last\s+line\s+of\s+your\s+(?:response|answer)\s+should\s+be\b[^\n]*?\boptions\b[^.\n]*",
+    r"(?:your|the)\s+(?:final\s+)?answer\s+(?:must|should)\s+be\b[^.?!\n]*\b(?:letters?|characters?|words?|options?)\b[^.?!\n]*",
+    # "Do not explain."
+    r"(?:do\s+not|don't)\s+(?:explain|justify|(?:give|include|provide|output|write|add)\b[^.?!\n]*"
+    r"\b(?:explanations?|reason\w*|text|words?|anything))\b[^.?!\n]*",
+    r"(?:with\s+)?no\s+(?:further\s+)?explanations?(?:\s+(?:is\s+)?(?:needed|required|necessary))?",
+    r"(?:be\s+(?:brief|concise)|keep\s+(?:it|your\s+answer)\s+(?:short|brief)|offer\s+a\s+very\s+short\s+reply)",
+    r"(?:this|the\s+(?:question|following))\s+is\s+a\s+multiple[- ]choice\s+question",
+    r"(?:there\s+is\s+)?only\s+one\s+(?:correct\s+)?(?:answer|option)(?:\s+is\s+correct)?",
+    r"if\s+you\s+are\s+(?:not\s+sure|unsure|uncertain)\b[^.?!\n]*",
+    r"hint:\s*(?:please\s+)?answer\s+the\s+question\s+and\s+provide\s+the\s+correct\s+option\s+letter,\s*e\.g\.,[^.\n]*",
+    r"请(?:直接)?(?:回答|选择|从|用|给出)[^。？！\n]*(?:字母|选项|答案|单词|短语)[^。？！\n]*",
+)
+_CUE = (
+    r"(?:(?:the|your|my)\s+)?(?:(?:best|correct|right|final)\s+)?(?:answer|option|choice)"
+    r"(?:\s+is\s*:?|(?:\s+\(letter\))?\s*:)\s*\(?|答案\s*[:：是]*"
+)
+_LABEL = r"<\|?image[^>\n]{0,20}>|(?:question|q)\s*[:：]|context\s*:\s*n/a"
+
+_ANY = "|".join(_SENTENCES)
+_LEADING = re.compile(rf"(?:(?:{_LABEL})\s*|(?:please\s+)?(?:{_ANY})\s*(?:[.!。]+(?!\w)|(?=\n))\s*)", re.I)
+_TRAILING = re.compile(
+    r"(?:\A|(?<=[.?!:;)\]。？！：\n])|(?<=[.?!:;)\]。？！：\n]\s)|(?<=\s)(?=(?-i:[A-Z])|please\b|请))(?=\S)"
+    rf"(?:{_CUE}|(?:(?:and|then|also),?\s+)?(?:please\s+)?(?:directly\s+)?(?:{_ANY})\s*[.!:。：]*)\s*$",
+    re.I,
+)
+
+
+def without_instructions(query: str) -> str:
+    """The query without what says how to answer it, at its beginning and its end; the whole query if it is only that.
+
+    >>> without_instructions("Is it sharp? A. Yes B. No Answer with the option's letter from the given choices.")
+    'Is it sharp? A. Yes B. No'
+    """
+    return without_trailing(without_leading(query)) or query.strip()
+
+
+def without_leading(text: str) -> str:
+    """A text without instructions at its beginning."""
+    text = text.strip()
+    while match := _LEADING.match(_straight(text)):
+        text = text[match.end() :].lstrip()
+    return text
+
+
+def without_trailing(text: str) -> str:
+    """A text without instructions at its end."""
+    text = text.strip()
+    while match := _TRAILING.search(_straight(text)):
+        text = text[: match.start()].rstrip()
+    return text
+
+
+def _straight(text: str) -> str:
+    return text.replace("’", "'")

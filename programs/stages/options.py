@@ -1,0 +1,317 @@
+"""The options of a question: those that its words list, and those that the caller gives."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from string import ascii_uppercase
+from typing import TypeAlias
+
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.instructions import without_instructions, without_leading, without_trailing
+
+OptionsArgument: TypeAlias = Sequence[str] | Mapping[str, str]
+
+FEWEST, MOST = 2, len(ascii_uppercase)
+LONGEST_NUMBERED = 12  # words of a numbered option
+
+_MARK = r"\*{0,2}"  # bold in Markdown
+_MARKER = re.compile(
+    rf"""(?<![^\s?:;,？：；，。*])          # not inside a word: "U.S.A. style" has no option A
+    (?:(?:option|choice|answer)\s+)?
+    (?P<bold>\*\*)?(?P<open>[(\[（【［])?(?P<letter>[A-Za-zＡ-Ｚａ-ｚ]){_MARK}
+    (?P<close>[).:\]）．：、】］]|(?(bold)(?<=\*\*)(?=\s)|(?!)))
+    (?:(?<=[)\]）、】］])|(?=\s|\*|\w(?!\.)|(?<=[：．])))      # "A)x" and "A.Yes", but not the "a.m." of a clock
+    {_MARK}(?:(?<=[)\]）】］])[.:](?=\s))?{_MARK}
+    """,
+    re.I | re.X,
+)
+_DASHED = re.compile(r"^[ \t]*(?P<bold>)(?P<open>)(?P<letter>[A-Z])[ \t]+(?P<close>[-–—])(?=[ \t])", re.M)
+_NUMBER = re.compile(
+    rf"""(?<![^\s?:;,？：；，。*])(?:(?:option|choice)\s+)?(?P<bold>\*\*)?(?P<open>[(\[（【])?
+    (?P<letter>\d{{1,2}}){_MARK}(?P<close>[).:\]）．：、】]){_MARK}(?:(?=\s)|(?<=[)\]）、】])(?=[^\W\d])|(?<=\*))""",
+    re.I | re.X,
+)
+_LABELLED = re.compile(r"\b(?:image|photo|picture|region|area|zone|patch|crop|part|version|section)\s*$", re.I)
+_INSTRUCTION = re.compile(
+    r"\?\s.*|[.!]\s+(?:please|answer|choose|select|pick|reply|respond|explain|justify|give|return|only)\b.*",
+    re.I | re.S,
+)
+_LEAD_IN = re.compile(
+    r"\**\b(?:(?:choose|pick|select)(?:\s+(?:one|an?\s+\w+|the\s+(?:best|right|correct)(?:\s+\w+)?))?"
+    r"(?:\s+(?:from|between|among|of)\b(?:\s+(?:the\s+following|these)(?:\s+(?:options|choices|answers))?)?\s*:?|\s*:)"
+    r"|(?:(?:(?:the|possible)\s+)?(?:answer\s+)?(?:options|choices)|possible\s+answers)(?:\s+are)?\s*\**:"
+    r"|answer\s+(?:with|in)\s+(?:a\s+|one\s+)(?:single\s+)?word\s*:)\**\s*",
+    re.I,
+)
+_YES_NO = re.compile(
+    r"""(?:(?:\bplease\s+)?\b(?:answer|respond|reply)\s+(?:with\s+|by\s+|only\s+|just\s+|the\s+word\s+)*\(?)?
+    (?<![\w'-])(?P<first>yes|no)\s*(?:[/,|]|\bor\b|\n)\s*(?!(?P=first))(?P<second>yes|no)\b
+    (?:\s*[)\]]?(?:\s*of\s+the\s+correct\s+option|\s*only)?[\s.?!"']*$ | (?=\s*:))  # at the end, or "Yes or no: ..."
+    """,
+    re.I | re.X,
+)
+_GRADING = re.compile(r"\b(?:rat(?:e|ing)|scor(?:e|ing)|scale|grade)\b", re.I)
+_TASK = re.compile(
+    r"(?:look|check|describe|rate|compare|explain|list|identify|evaluate|assess|consider|tell|first|then|note|write"
+    r"|return|answer|find|examine|analy[sz]e|determine|score|focus|think|name|measure|locate|decide|use|open|repeat)\s",
+    re.I,
+)
+_BLOCK = re.compile(r"(?:\A|\n\n)Options:\n(?P<lines>(?:[A-Z]\. [^\n]+(?:\n|\Z)){2,26})\s*\Z")
+_WITH_LETTER = re.compile(r"[(\[]?([A-Za-z])[).:\]]+\s+(.+)", re.S)
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """The options that a question offers, by letter, and the span of the question that lists them."""
+
+    options: dict[str, str]
+    start: int
+    end: int
+    numbered: bool = False
+
+
+def parse_options(query: str) -> dict[str, str]:
+    """The options that the question lists, by letter, in order; ``{}`` when it lists none.
+
+    Lettered options are ``A) ..``, ``A. ..``, ``(A) ..``, ``[A] ..``, ``A: ..``, ``**A.** ..`` or ``A、..``, one per
+    line or in one line, 2 to 26 of them, consecutive from A; small letters are given back as capitals. Numbered ones
+    (``1) ..``) get the letters A, B, ... where a question mark or "Options:" stands before them. So do options without
+    letters ("choose from: X, Y or Z", "Options: X, Y", a closing "Yes or No?", "(Yes/No)", "Yes, No"). What benchmarks
+    add to a question (``instructions``) is no part of its options.
+
+    >>> parse_options("Is the sky noisy? A. Yes B. No")
+    {'A': 'Yes', 'B': 'No'}
+    """
+    offer = _offer(without_instructions(query))
+    return offer.options if offer else {}
+
+
+def numbers_options(query: str) -> bool:
+    """Whether the question numbers its options, so that an answer may be a number."""
+    offer = _offer(without_instructions(query))
+    return bool(offer and offer.numbered)
+
+
+def question_part(query: str) -> str:
+    """The question without the options it offers and without instructions; all of it if it consists of these only.
+
+    >>> question_part("Is the sky noisy? A. Yes B. No")
+    'Is the sky noisy?'
+    """
+    asked = without_instructions(query)
+    offer = _offer(asked)
+    if not offer:
+        return asked
+    before = _LEAD_IN.sub(lambda match: "" if match.end() == offer.start else match[0], asked[: offer.start])
+    before = without_trailing(before.rstrip(" \n\t([-*•"))
+    after = without_leading(asked[offer.end :].lstrip(" \n\t.:;"))
+    return f"{before} {after}".strip() or asked
+
+
+def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
+    """The options that a caller gives, by letter: texts get A, B, ...; a mapping has its own letters.
+
+    A list that carries its letters in order ("A. Blur", "B. Noise") is read without them. ``None`` stays ``None``.
+    Raises UserError, in one line, unless they are 2 to 26 distinct texts, not empty, by distinct single letters.
+    """
+    if options is None:
+        return None
+    if isinstance(options, str) or not isinstance(options, Sequence | Mapping):
+        raise UserError(f"options are a {type(options).__name__}: give a list of texts, or a mapping of letter to text")
+    given = list(options.items()) if isinstance(options, Mapping) else list(zip(ascii_uppercase, options, strict=False))
+    if not FEWEST <= len(options) <= MOST:
+        raise UserError(f"options are {len(options)}: give {FEWEST} to {MOST}")
+    for letter, text in given:
+        if not isinstance(letter, str) or len(letter) != 1 or letter.upper() not in ascii_uppercase:
+            raise UserError(f"options have the key {letter!r}: give letters from A to Z")
+        if not isinstance(text, str) or not text.strip():
+            what = "is empty" if isinstance(text, str) else f"is a {type(text).__name__}"
+            raise UserError(f"option {letter.upper()} {what}: give each as text")
+    texts = [" ".join(text.split()) for _, text in given]
+    if not isinstance(options, Mapping):
+        texts = _without_letters(texts)
+    read = {letter.upper(): text for (letter, _), text in zip(given, texts, strict=True)}
+    if len(read) < len(given) or len({text.casefold() for text in texts}) < len(texts):
+        raise UserError("two options are the same: give each once")
+    return read
+
+
+def lists_options(query: str, options: Mapping[str, str]) -> bool:
+    """Whether the question's words list just these options."""
+    listed = parse_options(query)
+    return [_folded(text) for text in listed.values()] == [_folded(text) for text in options.values()] and (
+        list(listed) == list(options)
+    )
+
+
+def with_options(query: str, options: Mapping[str, str]) -> str:
+    """The question with its options in lines at the end, which ``parse_options`` reads before any others.
+
+    A question that lists just these itself stays as it is.
+    """
+    if lists_options(query, options):
+        return query
+    return "\n".join([f"{query}\n\nOptions:", *(f"{letter}. {text}" for letter, text in options.items())])
+
+
+def as_asked(query: str, options: Mapping[str, str] | None) -> str:
+    """The question as the stages, and their models, are given it; ``options`` are those that the caller gave.
+
+    A question with options loses the instructions of benchmarks: "respond with only the letter" contradicts the JSON
+    that every stage asks for, which has the letter in a field. Without options it is the user's own words, as "a single
+    word or phrase" is then a wish about the answer.
+    """
+    if options is not None:
+        return with_options(without_instructions(query), options)
+    return without_instructions(query) if parse_options(query) else query
+
+
+def _offer(query: str) -> _Offer | None:
+    """The first offer that is found, in the order of how plain it is."""
+    offers = (_block(query), *_lettered(query), *_numbered(query), _listed(query), _yes_no(query))
+    return next((offer for offer in offers if offer), None)
+
+
+def _block(query: str) -> _Offer | None:
+    """The lines that ``with_options`` writes."""
+    match = _BLOCK.search(query)
+    if not match:
+        return None
+    lines = match["lines"].strip().splitlines()
+    options = {line[0]: _tidy(line[3:]) or line[3:].strip() for line in lines}
+    return _Offer(options, match.start(), match.end()) if len(options) == len(lines) and all(options.values()) else None
+
+
+def _lettered(query: str) -> Iterator[_Offer]:
+    for pattern in (_MARKER, _DASHED):
+        for candidates in _by_style(query, pattern):
+            run = _run(candidates)
+            if run and (offer := _lettered_offer(query, run)):
+                yield offer
+
+
+def _by_style(query: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]:
+    """The markers of each style; of one style first those that begin a line, then all."""
+
+    def style(marker: re.Match[str]) -> tuple[bool, str, str, bool]:
+        return bool(marker["open"]), marker["close"], marker["bold"] or "", marker["letter"].isupper()
+
+    for _, group in groupby(sorted(pattern.finditer(query), key=style), key=style):
+        markers = list(group)
+        yield [marker for marker in markers if not query[: marker.start()].rpartition("\n")[2].strip(" \t-*•")]
+        yield markers
+
+
+def _run(markers: list[re.Match[str]]) -> list[re.Match[str]]:
+    """The first consecutive run of markers A, B, C, ... or 1, 2, 3, ...; empty when it has fewer than two."""
+    places = [_place(marker["letter"]) for marker in markers]
+    for start in (index for index, place in enumerate(places) if place == 1):
+        end = next((index for index in range(start + 1, len(places)) if places[index] == 1), len(places))
+        if FEWEST <= end - start <= MOST and places[start:end] == list(range(1, end - start + 1)):
+            return markers[start:end]
+    return []
+
+
+def _place(label: str) -> int:
+    """1 for A and for 1, and so on."""
+    plain = unicodedata.normalize("NFKC", label).upper()
+    return int(plain) if plain.isdecimal() else ascii_uppercase.index(plain) + 1
+
+
+def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
+    first = run[0]
+    before = query[: first.start()]
+    bare_paren = first["close"] in ")）" and not first["open"]
+    # An initial ("the portrait of A. Smith") and a label ("image A: ...") occur in the middle of a sentence.
+    mid_sentence = bool(before.strip()) and not re.search(r"[?:.!;,)\"'\n？：。][\s*•-]*$", before)
+    if mid_sentence and not bare_paren:
+        if _LABELLED.search(before) and first["close"] != ".":
+            return None
+        if not first["open"] and len(run) < 3 and not first[0].lower().startswith(("option", "choice", "answer")):
+            return None
+    return _offer_of(query, run)
+
+
+def _numbered(query: str) -> Iterator[_Offer]:
+    """Numbered options. Steps of a task, several questions and the points of a scale are numbered, too, but no options.
+
+    So only a list is read that follows a question mark or words like "Options:", and whose items are neither questions
+    nor tasks; after a request to rate it is a scale.
+    """
+    for candidates in _by_style(query, _NUMBER):
+        run = _run(candidates)
+        if not run:
+            continue
+        before = query[: run[0].start()].rstrip(" \n\t-*•")
+        led = any(match.end() >= len(before) for match in _LEAD_IN.finditer(query[: run[0].start()]))
+        asked = without_trailing(before).rstrip("\"' ").endswith(("?", "？"))
+        if not (led or asked) or _GRADING.search(before) or not (offer := _offer_of(query, run, numbered=True)):
+            continue
+        texts = list(offer.options.values())
+        plain = [_folded(text) for text in texts]
+        items = [query[here.end() : after.start()] for here, after in pairwise(run)]
+        if len(set(plain)) < len(plain) or any(item.rstrip(" \n-*•").endswith(("?", "？")) for item in items):
+            continue
+        if any(_TASK.match(text) or len(text.split()) > LONGEST_NUMBERED for text in texts):
+            continue
+        yield offer
+
+
+def _offer_of(query: str, run: list[re.Match[str]], *, numbered: bool = False) -> _Offer | None:
+    """The texts between the markers, and the rest of the last one's line."""
+    last = run[-1]
+    tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
+    bodies = [query[here.end() : after.start()] for here, after in pairwise(run)]
+    # "(a) the sky and (b) the sea" is an enumeration, not a choice.
+    if any(re.search(r"\band\s*$", body) for body in bodies):
+        return None
+    texts = [_tidy(body) for body in (*bodies, tail)]
+    return _of_texts(texts, run[0].start(), last.end() + len(tail), numbered=numbered) if all(texts) else None
+
+
+def _listed(query: str) -> _Offer | None:
+    lead_in = _LEAD_IN.search(query)
+    if not lead_in:
+        return None
+    tail = query[lead_in.end() :]
+    lines = [line for line in tail.split("\n\n")[0].splitlines() if line.strip()]
+    if len(lines) > 1 and "\n" in lead_in[0]:
+        items, length = lines, len(tail.split("\n\n")[0])
+    else:
+        sentence = re.split(r"[.?!](?:\s|$)|\n", tail, maxsplit=1)[0]
+        items, length = re.split(r"\s*[,;/|]\s*(?:(?:or|and)\s+)?|\s+or\s+", sentence), len(sentence)
+        if "between" in lead_in[0].lower() or (len(items) > 1 and " or " not in sentence):
+            items = [*items[:-1], *items[-1].split(" and ")]
+    texts = [_tidy(item) for item in items]
+    distinct = len({text.casefold() for text in texts}) == len(texts)
+    short = all(text and len(text.split()) <= 6 for text in texts)
+    if not (FEWEST <= len(texts) <= MOST and distinct and short):
+        return None
+    return _of_texts(texts, lead_in.start(), lead_in.end() + length + bool(re.match(r"[.?!]", tail[length:])))
+
+
+def _yes_no(query: str) -> _Offer | None:
+    match = _YES_NO.search(query)
+    return _of_texts([match["first"], match["second"]], match.start(), match.end()) if match else None
+
+
+def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False) -> _Offer:
+    return _Offer(dict(zip(ascii_uppercase, texts, strict=False)), start, end, numbered)
+
+
+def _without_letters(texts: list[str]) -> list[str]:
+    """The texts without the letters A, B, ... that all of them begin with, if they do."""
+    matches = [_WITH_LETTER.fullmatch(text) for text in texts]
+    letters = [match[1].upper() for match in matches if match]
+    return [match[2] for match in matches if match] if letters == list(ascii_uppercase[: len(texts)]) else texts
+
+
+def _folded(text: str) -> str:
+    return _tidy(text).casefold() or text.casefold()
+
+
+def _tidy(text: str) -> str:
+    text = " ".join(text.split()).strip(" -*•\"'()[]")
+    return re.sub(r"(?:[\s,;|/，；]+(?:or)?|[.?!。？])+$", "", text)
