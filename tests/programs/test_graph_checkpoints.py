@@ -1,0 +1,202 @@
+"""The graph's checkpoints: what they hold, which savers keep them, and a run that goes on after a kill."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+pytest.importorskip("langgraph", reason='LangGraph is not installed: pip install "agenticiqa[langgraph]"')
+pytest.importorskip("langgraph.checkpoint.sqlite", reason="langgraph-checkpoint-sqlite is not installed")
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde import event_hooks
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from agenticiqa.configs import load_config
+from agenticiqa.programs import AgenticIQA, build_graph
+from support import graph_process
+from support.fake_server import by_stage, fake_server, field_of, server_error
+from support.full_run import configuration
+from support.judging import RATE, SCRIPT, program_for
+from support.nodes import scripted
+
+ROUND = ["planner", "executor", "summarizer"]
+THREAD: Any = {"configurable": {"thread_id": "one"}}
+LARGEST = 40_000  # bytes of all checkpoints of one run
+
+
+def given(image: Path, query: str = RATE) -> Any:
+    return {"query": query, "image_path": str(image)}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
+    if request.param == "memory":
+        yield InMemorySaver()
+    else:
+        with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite")) as opened:
+            yield opened
+
+
+@pytest.fixture
+def unregistered() -> Iterator[list[Any]]:
+    """What the serializer reads of types that it does not know; LangGraph warns of each type once per process only."""
+    seen: list[Any] = []
+    forget = event_hooks.register_serde_event_listener(seen.append)
+    yield seen
+    forget()
+
+
+def test_a_checkpoint_gives_back_what_the_nodes_made(
+    examples: Path, saver: BaseCheckpointSaver[Any], caplog: pytest.LogCaptureFixture, unregistered: list[Any]
+) -> None:
+    """Equal and of the same types, without a warning; the saver that was given is left as it was."""
+    serializer = saver.serde
+    graph = build_graph(AgenticIQA.offline(), checkpointer=saver)
+    state = graph.invoke(
+        given(examples / "coffee_jpeg.jpg") | {"reference_path": str(examples / "coffee.webp")}, THREAD
+    )
+    kept = graph.get_state(THREAD).values
+    assert kept == state
+    assert {key: type(value) for key, value in kept.items()} == {key: type(value) for key, value in state.items()}
+    assert type(kept["executor_evidence"].tool_log[0]) is type(state["executor_evidence"].tool_log[0])
+    assert len(list(graph.get_state_history(THREAD))) == 6  # the input, before each of four nodes, and the end
+    assert unregistered == []
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("langgraph")] == []
+    assert saver.serde is serializer
+
+
+def test_a_checkpoint_holds_no_pixels(examples: Path, tmp_path: Path) -> None:
+    """All checkpoints of a run are smaller than the photo."""
+    image, path = examples / "coffee_jpeg.jpg", tmp_path / "checkpoints.sqlite"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        build_graph(AgenticIQA.offline(), checkpointer=saver).invoke(given(image), THREAD)
+        rows = saver.conn.execute("SELECT sum(length(value)) FROM writes").fetchone()
+        states = saver.conn.execute("SELECT max(length(checkpoint)) FROM checkpoints").fetchone()
+    assert rows[0] < LARGEST
+    assert states[0] < LARGEST
+
+
+@pytest.mark.parametrize("strict", ["false", "true"])
+def test_a_serializer_that_refuses_unknown_types_gives_the_models_back(photo: Path, strict: str) -> None:
+    """LangGraph's strict mode, which is read when it is imported, and a serializer with a list of its own."""
+    code = """
+import sys
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from agenticiqa import AgenticIQA, build_graph
+for serializer in (None, JsonPlusSerializer(allowed_msgpack_modules=[("elsewhere", "Type")])):
+    graph = build_graph(AgenticIQA.offline(), checkpointer=InMemorySaver(serde=serializer))
+    config = {"configurable": {"thread_id": "one"}}
+    state = graph.invoke({"query": "Is it noisy?", "image_path": sys.argv[1]}, config)
+    assert graph.get_state(config).values == state, graph.get_state(config).values
+"""
+    environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": strict}
+    ended = subprocess.run(
+        [sys.executable, "-c", code, photo], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_another_serializer_is_left_alone() -> None:
+    class Own(JsonPlusSerializer):
+        """A user's own."""
+
+    saver = InMemorySaver(serde=Own())
+    assert build_graph(AgenticIQA.offline(), checkpointer=saver).checkpointer is saver
+    for flag in (True, False, None):
+        assert build_graph(AgenticIQA.offline(), checkpointer=flag).checkpointer is flag
+
+
+def test_an_async_saver_keeps_an_async_run(photo: Path, tmp_path: Path, unregistered: list[Any]) -> None:
+    async def judged() -> tuple[Any, Any]:
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite")) as saver:
+            graph = build_graph(AgenticIQA.offline(), checkpointer=saver)
+            state = await graph.ainvoke(given(photo), THREAD)
+            return state, (await graph.aget_state(THREAD)).values
+
+    state, kept = asyncio.run(judged())
+    assert kept == state
+    assert unregistered == []
+
+
+def test_the_next_question_of_a_thread_begins_anew(photo: Path, saver: BaseCheckpointSaver[Any]) -> None:
+    """Neither the last plan, nor its count, nor its result is left; the image may be."""
+    analysis = ["no idea"] * 6 + [SCRIPT["analysis"]]  # two rounds without an analysis, then a usable one
+    plans = [{**SCRIPT["plan"], "query_scope": [scope]} for scope in ("sky", "sea", "sky")]
+    config, engine = scripted({**SCRIPT, "plan": plans, "analysis": analysis})
+    graph = build_graph(config["configurable"]["program"], checkpointer=saver)
+    first = graph.invoke(given(photo), THREAD)
+    assert (first["iteration_count"], len(first["replan_history"])) == (2, 2)
+    engine.bodies.clear()
+    second = graph.invoke({"query": "Rate the sharpness quality."}, THREAD)
+    asked = [field_of(body, "feedback") for body in engine.bodies if "feedback" in str(body)]
+    assert asked[0] == "none"
+    assert (second["iteration_count"], second["replan_history"]) == (0, [])
+
+
+def test_after_an_error_the_next_question_has_none(photo: Path, tmp_path: Path) -> None:
+    """And its state has no answer of an earlier question: what failed has no result."""
+    copy = tmp_path / "copy.jpg"
+    copy.write_bytes(photo.read_bytes())
+    graph = build_graph(AgenticIQA.offline(), checkpointer=InMemorySaver())
+    assert graph.invoke(given(copy), THREAD)["summarizer_result"]
+    for update in graph.stream(given(copy), THREAD, stream_mode="updates"):
+        if "executor" in update:
+            copy.unlink()
+    failed = graph.get_state(THREAD).values
+    assert "copy.jpg" in failed["error"]
+    assert failed["summarizer_result"] is None
+    answered = graph.invoke(given(photo), THREAD)
+    assert answered["error"] is None
+    assert answered["summarizer_result"]
+
+
+def test_a_node_that_failed_is_run_again_but_no_earlier_one(photo: Path, saver: BaseCheckpointSaver[Any]) -> None:
+    """An outage at the executor's first question: afterwards the thread goes on there, and the plan is kept."""
+    with fake_server(by_stage({**SCRIPT, "detection": [server_error(), SCRIPT["detection"]]})) as server:
+        graph = build_graph(program_for(server, cache=False), checkpointer=saver)
+        with pytest.raises(dspy.LMError):
+            graph.invoke(given(photo), THREAD)
+        assert graph.get_state(THREAD).next == ("executor",)
+        assert graph.invoke(None, THREAD)["summarizer_result"].quality_score
+    assert [server.stages().count(stage) for stage in ("plan", "detection", "assessment")] == [1, 2, 1]
+
+
+@pytest.mark.parametrize("stop_before", ["executor", "summarizer"])
+def test_a_killed_process_is_gone_on_with_where_it_stopped(photo: Path, tmp_path: Path, stop_before: str) -> None:
+    """SIGKILL between two nodes: another process runs the rest, and the server is not asked again for what was done."""
+    finished = {"executor": ["plan"], "summarizer": ["plan", "detection", "analysis", "selection"]}[stop_before]
+    with fake_server(by_stage(SCRIPT)) as server:
+        config, checkpoints = configuration(tmp_path, server.url), tmp_path / "checkpoints.sqlite"
+        killed = started(config, checkpoints, photo, stop_before)
+        assert killed.stdout is not None
+        begun = [killed.stdout.readline().strip() for _ in range(2 + ROUND.index(stop_before))]
+        killed.kill()
+        killed.wait()
+        assert begun == ["check_input", *ROUND[: ROUND.index(stop_before) + 1]]
+        assert killed.returncode == -9
+        assert sorted(server.stages()) == sorted(finished)
+        resumed = started(config, checkpoints)
+        told, _ = resumed.communicate()
+        *nodes, last = told.splitlines()
+        assert nodes == ROUND[ROUND.index(stop_before) :]
+        assert sorted(server.stages()) == sorted(["plan", "detection", "analysis", "selection", "assessment"])
+        program = AgenticIQA.from_config(load_config(config).model_copy(update={"cache": False}))
+        assert json.loads(last) == program(photo, graph_process.QUERY).summarizer_result.model_dump()
+
+
+def started(*arguments: Any) -> "subprocess.Popen[str]":
+    """A process of its own that runs the graph, without a cache that others share."""
+    environment = {**os.environ, "DSPY_CACHEDIR": str(arguments[1].parent / "cache")}
+    command = [sys.executable, graph_process.__file__, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
