@@ -18,7 +18,7 @@ from platformdirs import user_cache_path
 from pydantic import TypeAdapter, ValidationError
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.wire import public_address
+from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.images.files import write_atomically
 
 logger = logging.getLogger(__name__)

@@ -10,12 +10,13 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends.addresses import checked_address, secrets_in
 from agenticiqa.programs.backends.capabilities import name_of, saved_capabilities
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.engine import AsyncEngine, Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.resolve import NO_KEY, key_from, key_variable, provider_of, stage_models
-from agenticiqa.programs.backends.wire import Server, checked_address, secrets_in
+from agenticiqa.programs.backends.wire import Server
 from agenticiqa.programs.errors import BackendError
 
 MOST_LOGPROBS = 20  # of a model in this process

@@ -9,11 +9,11 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import STAGES, Config
+from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.capabilities import Capabilities, saved_capabilities
 from agenticiqa.programs.backends.configured import BackendUse, backends_of, probe_and_save
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, PROVIDERS, Provider
 from agenticiqa.programs.backends.resolve import key_variable
-from agenticiqa.programs.backends.wire import public_address
 from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.options import add_model_arguments, models_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED

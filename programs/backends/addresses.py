@@ -1,0 +1,43 @@
+"""The address of a server as a configuration gives it, with or without a name and password in it."""
+
+import base64
+from urllib.parse import unquote, urlsplit
+
+from agenticiqa.programs.errors import BackendError
+
+
+def public_address(address: str) -> str:
+    """Host, port and path of an address, valid or not: without a name, password or query, fit to be shown and saved."""
+    return address.rpartition("://")[2].rpartition("@")[2].partition("?")[0].rstrip("/")
+
+
+def checked_address(address: str) -> str:
+    """The address as it is. Raises BackendError unless it is an HTTP address."""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BackendError(f"api_base {public_address(address)!r} is not an address such as http://127.0.0.1:8000/v1")
+    return address
+
+
+def without_login(address: str) -> str:
+    """The address without its name and password."""
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def secrets_in(address: str | None) -> tuple[str, ...]:
+    """The secrets in an address, in each encoding that is sent: its password, or its name where it has no password."""
+    parts = urlsplit(address or "")
+    secret = parts.password or parts.username
+    return (secret, unquote(secret), str(basic_login(address)).removeprefix("Basic ")) if secret else ()
+
+
+def basic_login(address: str | None) -> str | None:
+    """The header for the name and password in an address; ``None`` without them."""
+    login = urlsplit(address or "").netloc.rpartition("@")[0]
+    name, _, password = map(unquote, login.partition(":"))
+    return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}" if login else None

@@ -1,0 +1,190 @@
+"""What a server may send that is no plain answer, over raw sockets: nothing is mixed up, endless or followed."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import pytest
+from dspy import lm15
+
+from agenticiqa.programs.backends import transport
+from agenticiqa.programs.backends.transport import Answered, Transport, finish, proxy_for
+
+Serve = Callable[[socket.socket, bytes], None]
+
+
+@dataclass
+class Request:
+    """A request as lm15 makes it."""
+
+    url: str
+    body: bytes = b"{}"
+    method: str = "POST"
+    headers: list[tuple[str, str]] = field(default_factory=lambda: [("X-Number", "1")])
+
+
+@contextmanager
+def raw_server(serve: Serve) -> Iterator[str]:
+    """A server that reads each request of a connection and lets ``serve`` write what it likes."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def connection(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            while received := client.recv(65536):
+                while b"\r\n\r\n" not in received:
+                    received += client.recv(65536)
+                serve(client, received)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                threading.Thread(target=connection, args=(client,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    finally:
+        listening.close()
+
+
+def answer(body: bytes, status: str = "200 OK", headers: bytes = b"") -> bytes:
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s" % (status.encode(), len(body), headers, body)
+
+
+def send(url: str, timeout: float = 5.0, body: bytes = b"{}") -> Answered:
+    async def exchange() -> Answered:
+        async with Transport(timeout).stream(Request(url, body)) as answered:
+            return answered
+
+    return finish(exchange())
+
+
+def echoed(received: bytes) -> bytes:
+    return answer(received.partition(b"\r\n\r\n")[2])
+
+
+@pytest.mark.parametrize("interim", [b"100 Continue", b"102 Processing", b"103 Early Hints", b"199 Anything"])
+@pytest.mark.parametrize("times", [1, 3])
+def test_interim_responses_are_read_past(interim: bytes, times: int) -> None:
+    hint = b"HTTP/1.1 " + interim + b"\r\nLink: </style.css>; rel=preload\r\n\r\n"
+
+    def serve(client: socket.socket, received: bytes) -> None:
+        client.sendall(hint * times)
+        time.sleep(0.02)
+        client.sendall(echoed(received))
+
+    with raw_server(serve) as url, ThreadPoolExecutor(8) as pool:
+        sent = [b"%d" % number for number in range(32)]
+        received = [*pool.map(lambda body: send(url, body=body), sent)]
+    assert [(each.status, each.body) for each in received] == [(200, body) for body in sent]
+
+
+@pytest.mark.parametrize("late", [0.0, 0.05], ids=["at once", "later"])
+def test_an_extra_answer_is_never_the_answer_to_another_request(late: float) -> None:
+    def serve(client: socket.socket, received: bytes) -> None:
+        client.sendall(echoed(received) + (answer(b"stale") if not late else b""))
+        if late:
+            time.sleep(late)
+            client.sendall(answer(b"stale"))
+
+    with raw_server(serve) as url:
+        for number in range(6):
+            assert send(url, body=b"%d" % number).body == b"%d" % number
+            time.sleep(late * 2)
+
+
+def trickle(client: socket.socket, head: bytes, each: bytes) -> None:
+    client.sendall(head)
+    with suppress(OSError):
+        while True:
+            client.sendall(each)
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("head", "each"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "),
+        (b"HTTP/1.1 200 OK\r\nX-Slow: ", b"a"),
+        (b"", b"\r\n"),
+        (b"HTTP/1.1 200 OK\r\n", b"X-More: a\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"", b""),
+    ],
+    ids=["body", "a header", "blank lines", "headers", "chunks", "interim responses", "nothing"],
+)
+def test_a_request_ends_at_its_deadline_whatever_trickles_in(head: bytes, each: bytes) -> None:
+    began = time.monotonic()
+    with raw_server(lambda client, _: trickle(client, head, each)) as url, pytest.raises(lm15.TransportError) as raised:
+        send(url, timeout=0.6)
+    assert time.monotonic() - began < 3
+    assert "no answer within 0.6 s" in str(raised.value) or "connection closed" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 99999999999", b"Transfer-Encoding: chunked", b"Connection: close"]
+)
+def test_an_endless_body_is_given_up(framing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "LARGEST_ANSWER", 4 << 20)
+    block = b" " * 65536
+    block = b"%x\r\n%s\r\n" % (len(block), block) if b"chunked" in framing else block
+    taken = 0
+
+    def serve(client: socket.socket, _: bytes) -> None:
+        nonlocal taken
+        client.sendall(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n\r\n")
+        while True:
+            client.sendall(block)
+            taken += len(block)
+
+    with raw_server(serve) as url, pytest.raises(lm15.ServerError, match="larger than 4 MiB"):
+        send(url)
+    assert taken < 64 << 20
+
+
+def test_endless_headers_are_given_up() -> None:
+    def serve(client: socket.socket, _: bytes) -> None:
+        client.sendall(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            client.sendall(b"X-More: " + b"a" * 4096 + b"\r\n")
+
+    with raw_server(serve) as url, pytest.raises(lm15.TransportError):
+        send(url, timeout=5.0)
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"])
+def test_a_redirect_is_not_followed_and_names_its_place_without_secrets(status: str) -> None:
+    location = b"Location: http://user:secret@login.example/start?token=secret\r\n"
+    with (
+        raw_server(lambda client, _: client.sendall(answer(b"<html>", status, location))) as url,
+        pytest.raises(lm15.InvalidRequestError, match=r"redirects to login\.example/start, which is not") as raised,
+    ):
+        send(url)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_proxy_of_the_environment_is_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://user:secret@proxy.example:3128")
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "inside.example")
+    assert (
+        proxy_for("http://127.0.0.1:8000/v1") is proxy_for("http://localhost/v1") is proxy_for("http://[::1]/") is None
+    )
+    assert proxy_for("https://inside.example/v1") is None
+    assert proxy_for("https://api.example/v1") == "http://proxy.example:3128"
+
+
+def test_a_proxy_that_is_not_there_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    monkeypatch.setenv("http_proxy", f"http://user:secret@127.0.0.1:{port}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(lm15.TransportError, match=rf"through the proxy 127\.0\.0\.1:{port}") as raised:
+        send("http://api.example/v1")
+    assert "secret" not in str(raised.value)
