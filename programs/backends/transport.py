@@ -138,7 +138,9 @@ def is_loopback(host: str) -> bool:
 def _in_words(error: Exception, proxy: str | None) -> str:
     through = f" through the proxy {urlsplit(proxy).hostname}:{urlsplit(proxy).port}" if proxy else ""
     if isinstance(error, aiohttp.ClientConnectorError):
-        reason = os.strerror(error.os_error.errno) if (error.os_error.errno or 0) > 0 else str(error.os_error)
+        cause = error.os_error
+        numbered = not isinstance(cause, ssl.SSLError) and (cause.errno or 0) > 0  # else the number is no system error
+        reason = os.strerror(cause.errno) if numbered else str(cause)
         return f"failed to connect to {error.host}:{error.port}{through}: {reason}"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionError):
         return f"connection closed before the end of the answer{through}"
