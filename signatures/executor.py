@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import dspy
 from pydantic import Field, field_validator
 
-from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Strict, Text
+from agenticiqa.signatures.answers import ModelAnswer
+from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
 from agenticiqa.signatures.vocabulary import Distortion
 
 Thousandth = Annotated[float, Field(ge=0, le=1000)]
@@ -25,7 +26,7 @@ def _rows(value: Any) -> list[tuple[Any, Any]] | None:
     return list(value.items()) if isinstance(value, Mapping) else None
 
 
-class LocatedRegion(Strict):
+class LocatedRegion(ModelAnswer):
     """Where one region is: ``box`` is [left, top, right, bottom] in 0..1000, or null when it is not in the image."""
 
     region: Text
@@ -41,7 +42,7 @@ class LocatedRegion(Strict):
         return box
 
 
-class Location(Strict):
+class Location(ModelAnswer):
     """Where the regions are."""
 
     regions: list[LocatedRegion] = Field(max_length=16)
@@ -69,14 +70,14 @@ class LocateRegions(dspy.Signature):
     )
 
 
-class DetectedRegion(Strict):
+class DetectedRegion(ModelAnswer):
     """The distortions of one region."""
 
     region: Text
     distortions: list[DetectableName] = Field(max_length=7)
 
 
-class Detection(Strict):
+class Detection(ModelAnswer):
     """The distortions found, region by region."""
 
     distortion_set: list[DetectedRegion] = Field(max_length=16)
@@ -114,7 +115,7 @@ class DetectDistortions(dspy.Signature):
     detection: Detection = dspy.OutputField(desc='{"distortion_set": [{"region": ..., "distortions": [...]}]}')
 
 
-class AnalyzedDistortion(Strict):
+class AnalyzedDistortion(ModelAnswer):
     """The severity of one distortion in one region."""
 
     region: Text
@@ -123,7 +124,7 @@ class AnalyzedDistortion(Strict):
     explanation: Text
 
 
-class Analysis(Strict):
+class Analysis(ModelAnswer):
     """The severity of every listed distortion."""
 
     distortion_analysis: list[AnalyzedDistortion] = Field(max_length=64)
@@ -170,7 +171,7 @@ class AnalyzeDistortions(dspy.Signature):
     )
 
 
-class ChosenTool(Strict):
+class ChosenTool(ModelAnswer):
     """The tool for one distortion of one region."""
 
     region: Text
@@ -178,7 +179,7 @@ class ChosenTool(Strict):
     tool: Text
 
 
-class Selection(Strict):
+class Selection(ModelAnswer):
     """A tool for every distortion."""
 
     selected_tools: list[ChosenTool] = Field(max_length=64)

@@ -3,17 +3,25 @@
 It is not shown the answer, so that it can be asked while the answer is being made.
 """
 
+from typing import Any
+
 import dspy
 from pydantic import Field, model_validator
 
-from agenticiqa.signatures.types import Strict, well_formed
+from agenticiqa.signatures.answers import ModelAnswer
+from agenticiqa.signatures.types import well_formed
 
 
-class Decision(Strict):
+class Decision(ModelAnswer):
     """Whether to plan again, and if so, what the new plan must fix."""
 
     need_replan: bool = Field(strict=True)
     replan_reason: str
+
+    @classmethod
+    def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """A reason that is null or left out is empty."""
+        return {**written, "replan_reason": written.get("replan_reason") or ""}
 
     @model_validator(mode="after")
     def _reason_when_needed(self) -> "Decision":

@@ -1,46 +1,63 @@
 """The Summarizer's two modes: a distribution over quality levels, or an answer (paper, Sec. 3.3)."""
 
-from typing import Any
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, ClassVar
 
 import dspy
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ValidationError, model_validator
 
-from agenticiqa.signatures.types import Strict, Text, fold_case
+from agenticiqa.signatures.answers import REASONS, ModelAnswer
+from agenticiqa.signatures.level_probs import LevelProbs, in_order, stated_level
+from agenticiqa.signatures.types import Text
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
-
-class LevelLogProbs(Strict):
-    """The log-probability of each quality level; the JSON keys are "1" to "5"."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    bad: float = Field(alias="1")
-    poor: float = Field(alias="2")
-    fair: float = Field(alias="3")
-    good: float = Field(alias="4")
-    excellent: float = Field(alias="5")
-
-    def by_level(self) -> dict[int, float]:
-        """``{1: log p, ..., 5: log p}``."""
-        return {1: self.bad, 2: self.poor, 3: self.fair, 4: self.good, 5: self.excellent}
+SCORES = {"score", "quality_score", "final_score", "mos", "final_answer"}
+CONTRADICTED = 0.5  # a stated level has at least this part of the most probable one's probability
 
 
-class Assessment(Strict):
-    """A quality rating: the most likely level, the log-probability of each, and the reason."""
+class Assessment(ModelAnswer):
+    """A quality rating: the most likely level, how probable each level is, and the reason."""
+
+    other_names: ClassVar[Mapping[str, str]] = {
+        **REASONS,
+        **dict.fromkeys(("level", "rating", "quality"), "quality_level"),
+        **dict.fromkeys(("probs", "probabilities", "logprobs", "log_probs", "level_probs"), "quality_probs"),
+    }
 
     quality_level: Level
-    quality_probs: LevelLogProbs
+    quality_probs: LevelProbs
     quality_reasoning: Text
 
-    @field_validator("quality_level", mode="before")
     @classmethod
-    def _fold_level(cls, value: Any) -> Any:
-        """A level's name in any case, or its number: 4, 4.0 and "4" mean Good."""
-        by_number = {str(number): name for name, number in LEVELS.items()}
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return by_number.get(f"{value:g}", value)
-        folded = fold_case(value, tuple(LEVELS))
-        return by_number.get(folded.strip(), folded) if isinstance(folded, str) else folded
+    def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """The level by its name; where it is left out, the most probable one. A bare list under its levels."""
+        level, probs = stated_level(written.get("quality_level")), written.get("quality_probs")
+        if isinstance(probs, list) and len(probs) == len(LEVELS):
+            written = written | {"quality_probs": in_order(probs, level) or probs}
+        if level is None and written.get("quality_level") is None and probs is not None:
+            with suppress(ValidationError):  # it comes again, with its reason, when the field itself is read
+                level = LevelProbs.model_validate(probs).most_probable
+        return written if level is None else written | {"quality_level": _name(level)}
+
+    @classmethod
+    def checked(cls, left_out: Mapping[str, Any], answer: "Assessment") -> None:
+        """Raises ValueError where a score from 1 to 5 that stands beside the level contradicts it."""
+        for key in SCORES & left_out.keys():
+            score, level = left_out[key], LEVELS[answer.quality_level]
+            if isinstance(score, int | float) and 1 <= score <= 5 and abs(score - level) > 1:
+                raise ValueError(f"{key} is {score}, but quality_level is {answer.quality_level}: they must agree")
+
+    @model_validator(mode="after")
+    def _level_is_probable(self) -> "Assessment":
+        shares = self.quality_probs.probabilities()
+        stated, best = LEVELS[self.quality_level], self.quality_probs.most_probable
+        if shares[stated] < CONTRADICTED * shares[best]:
+            raise ValueError(
+                f"quality_level is {self.quality_level}, but quality_probs gives it {shares[stated]:.0%}, and "
+                f"{_name(best)} {shares[best]:.0%}: they must agree"
+            )
+        return self
 
 
 class ScoreQuality(dspy.Signature):
@@ -70,8 +87,10 @@ class ScoreQuality(dspy.Signature):
     assessment: Assessment = dspy.OutputField(desc="the rating, as one JSON object")
 
 
-class Answer(Strict):
+class Answer(ModelAnswer):
     """An answer and its reason."""
+
+    other_names: ClassVar[Mapping[str, str]] = {**REASONS, "answer": "final_answer"}
 
     final_answer: Text
     quality_reasoning: Text
@@ -99,3 +118,7 @@ class AnswerQuestion(dspy.Signature):
     options: str = dspy.InputField(desc="the answers to choose from, one per line with its letter, or 'none'")
     evidence: str = dspy.InputField(desc="what was measured and seen, as JSON sections; missing sections are left out")
     answer: Answer = dspy.OutputField(desc='{"final_answer": ..., "quality_reasoning": ...}')
+
+
+def _name(level: int) -> Level:
+    return next(name for name, number in LEVELS.items() if number == level)

@@ -13,12 +13,20 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
-from agenticiqa.signatures.vocabulary import DetectableDistortion, Distortion, Severity
+from agenticiqa.signatures.vocabulary import (
+    DISTORTIONS,
+    SEVERITIES,
+    DetectableDistortion,
+    Distortion,
+    Severity,
+    closest,
+)
 
 logger = logging.getLogger(__name__)
 
 GLOBAL = "Global"
 OVERALL = "Overall"
+PLAN_WORDS = ("IQA", "Other", "Explicit", "Inferred", "Full-Reference", "No-Reference")
 UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"
 
@@ -36,11 +44,11 @@ def _stripped(text: str) -> str:
 
 
 def _folded_distortion(value: Any) -> Any:
-    return (fold_distortion(value) or value) if isinstance(value, str) else value
+    return (fold_distortion(value) or closest(value, DISTORTIONS) or value) if isinstance(value, str) else value
 
 
 def _folded_severity(value: Any) -> Any:
-    return (fold_severity(value) or value) if isinstance(value, str) else value
+    return (fold_severity(value) or closest(value, SEVERITIES) or value) if isinstance(value, str) else value
 
 
 Distortions = dict[str, list[Distortion]]  # by region
@@ -123,10 +131,10 @@ class PlannerOutput(Strict):
     def _fold_scope(cls, value: Any) -> Any:
         return fold_scope(value)
 
-    @field_validator("distortion_source", "reference_mode", mode="before")
+    @field_validator("query_type", "distortion_source", "reference_mode", mode="before")
     @classmethod
-    def _fold_case(cls, value: Any) -> Any:
-        return fold_case(value, ("Explicit", "Inferred", "Full-Reference", "No-Reference"))
+    def _fold_words(cls, value: Any) -> Any:
+        return fold_word(value, PLAN_WORDS)
 
     @field_validator("distortions")
     @classmethod
@@ -167,11 +175,9 @@ def fold_scope(value: Any) -> Any:
     return value
 
 
-def fold_case(value: Any, allowed: tuple[str, ...]) -> Any:
-    """The allowed spelling of ``value``, whatever its case; unchanged where there is none."""
-    if not isinstance(value, str):
-        return value
-    return {name.lower(): name for name in allowed}.get(value.strip().lower(), value)
+def fold_word(value: Any, allowed: tuple[str, ...]) -> Any:
+    """The allowed word that ``value`` is, in any case and with a small misspelling; unchanged where there is none."""
+    return (closest(value, allowed) or value) if isinstance(value, str) else value
 
 
 class DistortionAnalysis(Strict):
@@ -295,7 +301,19 @@ class SummarizerOutput(Strict):
     quality_score: float | None = Field(default=None, ge=1, le=5)
     quality_probs: dict[LevelKey, float] | None = None
     probability_source: (
-        Literal["logprobs", "quality_probs", "reasoning", "uniform", "measurements", "learned"] | None
+        Literal[
+            "logprobs",
+            "quality_probs",
+            "probabilities",
+            "percentages",
+            "salvaged_probs",
+            "salvaged_level",
+            "reasoning",
+            "uniform",
+            "measurements",
+            "learned",
+        ]
+        | None
     ) = None
     probability_mass: float | None = Field(default=None, ge=0, le=1)
 

@@ -5,6 +5,8 @@ these: eight distortion categories (seven that detection may report, and "Spatia
 questions name) and five severities.
 """
 
+from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import Literal, get_args
 
 DetectableDistortion = Literal[
@@ -37,3 +39,19 @@ SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
                "high", "very", "bad", "badly"),
     "extreme": ("extreme", "extremely", "very severe", "very heavy", "very strong", "unusable", "completely"),
 }  # fmt: skip
+
+
+def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str | None:
+    """The one word of a closed vocabulary that ``word`` is, in any case, or is a misspelling of; ``None`` without.
+
+    ``similar`` is the least ratio of ``difflib.SequenceMatcher``.
+
+    >>> closest("Explict", ["Explicit", "Inferred"])
+    'Explicit'
+    """
+    given = word.strip().casefold()
+    ratios = {known: SequenceMatcher(None, given, known.casefold()).ratio() for known in vocabulary}
+    best = max(ratios, key=lambda known: ratios[known], default=None)
+    if best is None or ratios[best] < similar or list(ratios.values()).count(ratios[best]) > 1:
+        return None
+    return best

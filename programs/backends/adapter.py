@@ -13,8 +13,8 @@ import pydantic
 from dspy.adapters.types.base_type import split_message_content_for_custom_types
 from dspy.utils.exceptions import AdapterParseError
 
-from agenticiqa.programs.backends.cleaning import cut_short, the_answer
 from agenticiqa.programs.backends.engine import Model
+from agenticiqa.programs.backends.reading import Unreadable, read_fields
 
 CORRECTION = "correction"  # the input that says why the last answer was rejected
 SIGNATURES = 64  # cached; more than the program has, with room for those that carry a correction
@@ -54,14 +54,12 @@ class SteadyAdapter(dspy.JSONAdapter):
         return _system_message(described)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The fields of the answer, whatever text is around it.
-
-        DSPy repairs malformed JSON. Raises AdapterParseError, also for an answer that was cut off: no guess is made.
-        """
-        answer = the_answer(completion, signature.output_fields.keys())
-        if answer is None and cut_short(completion):
-            raise AdapterParseError(type(self).__name__, signature, completion, "the answer is cut short")
-        fields: dict[str, Any] = super().parse(signature, answer or completion)
+        """The fields of the answer; see ``reading``. Raises AdapterParseError, from the Unreadable that says why."""
+        try:
+            read = read_fields(completion, signature)
+        except Unreadable as error:
+            raise AdapterParseError(type(self).__name__, signature, completion, str(error)) from error
+        fields: dict[str, Any] = super().parse(signature, completion) if read is None else read
         return fields
 
 

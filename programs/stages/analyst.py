@@ -5,7 +5,7 @@ import json
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.images.regions import boxes_for_prompt
-from agenticiqa.programs.stages.ask import CheckedPredict, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, as_asked, require_same
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Analyzed
 from agenticiqa.signatures.executor import Analysis, AnalyzeDistortions
@@ -31,6 +31,8 @@ class Analyst(Stage[Analyzed]):
         pairs = {(region, name) for region, names in present.items() for name in names}
 
         def check(answer: Analysis) -> None:
+            for row in answer.distortion_analysis:
+                row.region = as_asked(row.region, present)
             analyzed = {(row.region, row.type) for row in answer.distortion_analysis}
             require_same("pairs of region and distortion", analyzed, pairs)
 

@@ -8,7 +8,7 @@ cache. An outage (``dspy.LMError``) is not an answer and is never retried here.
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -19,13 +19,13 @@ from pydantic import BaseModel, ValidationError
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.call_log import Turn, attempting, logging_settings
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
-from agenticiqa.programs.backends.cleaning import cut_short, ends_in_thoughts
 from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import holding
 from agenticiqa.programs.backends.history import history_settings, images_left_out
 from agenticiqa.programs.backends.ledger import Spent, answered_by, asking, spending_of
 from agenticiqa.programs.backends.limits import Halted, LimitReached
+from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
@@ -42,8 +42,6 @@ A = TypeVar("A")
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
-UNFINISHED = "the JSON object is not complete"
-IN_THOUGHTS = "the answer ends inside its reasoning, before the JSON object"
 
 # What DSPy reports as the text of an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"\s*(None|\{'text': (''|None).*)?\s*", re.DOTALL)
@@ -200,13 +198,28 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 request = {**request, "config": {"logprobs": True, "top_logprobs": engine.top_logprobs}}
             settings["send_stream"] = None  # an engine of ours answers in one piece
             with holding(sent) as shown, images_left_out(lm):
-                prediction = yield from call_under(settings, self.predict, **{**request, **shown}, lm=lm)
+                prediction = yield from self._read(call_under(settings, self.predict, **{**request, **shown}, lm=lm))
         else:
             inline = {name: image.to_dspy() for name, image in images.items()}
             with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends
-                prediction = yield from call_under(settings, self.predict, **{**request, **inline}, lm=lm)
+                prediction = yield from self._read(call_under(settings, self.predict, **{**request, **inline}, lm=lm))
         answered_by(without_place(lm.model))
         return prediction
+
+    def _read(self, asked: Flow[dspy.Prediction]) -> Flow[dspy.Prediction]:
+        """The prediction; an answer that the user's adapter could not parse is read as ours would read it."""
+        try:
+            return (yield from asked)
+        except AdapterParseError as error:
+            if isinstance(error.__cause__, Unreadable):  # it was our own adapter
+                raise
+            try:
+                fields = read_fields(raw_text(error), error.signature)
+            except Unreadable as why:
+                raise AdapterParseError(error.adapter_name, error.signature, error.lm_response, str(why)) from why
+            if fields is None:
+                raise
+            return dspy.Prediction(**fields)
 
     def _correction(self, reasons: list[str]) -> dict[str, Any]:
         """The further input of an attempt after a rejected one, and the signature with its field."""
@@ -232,24 +245,22 @@ def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
         raise Rejected("; ".join(complaints))
 
 
+def as_asked(name: str, asked: Iterable[str]) -> str:
+    """The name as it was asked about, where only case and blanks differ; any other name as it is."""
+    folded = {" ".join(known.casefold().split()): known for known in asked}
+    return folded.get(" ".join(name.casefold().split()), name)
+
+
 def reason(error: AdapterParseError) -> str:
     """What was wrong with an answer that could not be parsed, for the model: the fields and what each has to be."""
-    if cut_short(raw_text(error)):
-        return IN_THOUGHTS if ends_in_thoughts(raw_text(error)) else UNFINISHED
-    cause = error.__cause__
-    while cause is not None and not isinstance(cause, ValidationError):
-        cause = cause.__cause__
-    if isinstance(cause, ValidationError):
-        return "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}"
-            for item in cause.errors(include_url=False, include_context=False, include_input=False)
-        )
     if not raw_text(error):
         return "the answer was empty"
-    missing = [name for name in error.signature.output_fields if name not in (error.parsed_result or {})]
-    if error.parsed_result is not None and missing:
-        return f"the JSON object has no field {', '.join(map(repr, missing))}"
-    return "the answer was not a JSON object"
+    cause = error.__cause__
+    while cause is not None and not isinstance(cause, Unreadable | ValidationError):
+        cause = cause.__cause__
+    if isinstance(cause, ValidationError):
+        return faults(cause)
+    return "the answer was not a JSON object" if cause is None else str(cause)
 
 
 def raw_text(error: AdapterParseError) -> str:

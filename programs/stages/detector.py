@@ -5,7 +5,7 @@ import json
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.images.regions import boxes_for_prompt
-from agenticiqa.programs.stages.ask import CheckedPredict, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, as_asked, require_same
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Detected
 from agenticiqa.signatures.executor import DetectDistortions, Detection
@@ -27,6 +27,8 @@ class Detector(Stage[Detected]):
         """See ``protocols.Detector``."""
 
         def check(answer: Detection) -> None:
+            for row in answer.distortion_set:
+                row.region = as_asked(row.region, regions)
             require_same("regions", set(answer.by_region()), set(regions))
 
         inputs = {

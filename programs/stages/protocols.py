@@ -32,7 +32,18 @@ from agenticiqa.signatures.types import (
 RejectedAnswers = Mapping[str, Sequence[str]]  # by stage, the reasons
 ToolSelection = dict[str, dict[str, str]]  # region to distortion to the tool's name
 Measurements = dict[str, dict[str, float]]  # region to measured quantity to value
-ProbabilitySource = Literal["logprobs", "quality_probs", "reasoning", "uniform", "measurements", "learned"]
+ProbabilitySource = Literal[
+    "logprobs",
+    "quality_probs",
+    "probabilities",
+    "percentages",
+    "salvaged_probs",
+    "salvaged_level",
+    "reasoning",
+    "uniform",
+    "measurements",
+    "learned",
+]
 
 
 class StageResult(Protocol):

@@ -5,14 +5,21 @@ import json_repair
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
+from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.level_logprobs import level_probabilities_from_tokens
 from agenticiqa.programs.stages.protocols import ProbabilitySource, Scored
+from agenticiqa.signatures.level_probs import Kind
 from agenticiqa.signatures.summarizer import Assessment, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
+
+SOURCES: dict[Kind, ProbabilitySource] = {
+    "log-probabilities": "quality_probs",
+    "probabilities": "probabilities",
+    "percentages": "percentages",
+}
 
 
 class Scorer(Stage[Scored]):
@@ -35,7 +42,7 @@ class Scorer(Stage[Scored]):
         """See ``protocols.Scorer``."""
         inputs = {**prompt_inputs(image, reference), "query": query, "evidence": format_evidence(evidence)}
         try:
-            reply = yield from call(self.ask, inputs=inputs, check=refuse_plain_probabilities)
+            reply = yield from call(self.ask, inputs=inputs)
         except Unanswered as gave_up:
             return self._from_reasoning(gave_up)
         assessment = reply.answer
@@ -43,8 +50,7 @@ class Scorer(Stage[Scored]):
         source: ProbabilitySource = "logprobs"
         probabilities = reading.probabilities if reading else None
         if probabilities is None:
-            source, written = "quality_probs", assessment.quality_probs.by_level()
-            probabilities = self.fusion.extract_vlm_probabilities({"quality_probs": written})
+            source, probabilities = SOURCES[assessment.quality_probs.kind], assessment.quality_probs.probabilities()
         mass = reading.mass if reading else None
         return Scored(probabilities, source, assessment.quality_reasoning, mass, reply.rejected_answers)
 
@@ -57,10 +63,3 @@ class Scorer(Stage[Scored]):
             raise gave_up
         probabilities, source = self.fusion.probabilities_and_source(reasoning)
         return Scored(probabilities, source, reasoning, rejected_answers={gave_up.stage: gave_up.account})
-
-
-def refuse_plain_probabilities(assessment: Assessment) -> None:
-    """Raises Rejected for probabilities in place of their logarithms, which a softmax would make nearly uniform."""
-    written = assessment.quality_probs.by_level().values()
-    if all(0 <= p <= 1 for p in written) and abs(sum(written) - 1) < 0.05:
-        raise Rejected("quality_probs holds probabilities; give their natural logarithms, of which none is above 0")

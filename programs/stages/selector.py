@@ -3,10 +3,10 @@
 import json
 
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, as_asked, require_same
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Selected
-from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.programs.tools.tool import Tool, find_tool
 from agenticiqa.signatures.executor import Selection, SelectTools
 from agenticiqa.signatures.types import Distortions
 
@@ -29,6 +29,8 @@ class Selector(Stage[Selected]):
         available = [tool.name for tool in tools]
 
         def check(answer: Selection) -> None:
+            for row in answer.selected_tools:
+                row.region, row.tool = as_asked(row.region, present), find_tool(row.tool, available) or row.tool
             chosen = {(row.region, row.distortion) for row in answer.selected_tools}
             require_same("pairs of region and distortion", chosen, pairs)
             unknown = sorted({row.tool for row in answer.selected_tools} - set(available))

@@ -381,13 +381,18 @@ def test_without_probabilities_the_level_in_the_reasoning_counts(photo: Path) ->
     assert len(result.rejected_answers["scoring"]) == 3
 
 
-def test_probabilities_in_place_of_their_logarithms_are_sent_back(photo: Path) -> None:
+@pytest.mark.parametrize(("scale", "source"), [(1, "probabilities"), (100, "percentages")])
+def test_probabilities_in_place_of_their_logarithms_are_taken_as_what_they_are(
+    photo: Path, scale: float, source: str
+) -> None:
     """Taken as logarithms they would be nearly the same for every level, whatever the model thinks."""
-    plain = {**ASSESSMENT, "quality_probs": {"1": 0.01, "2": 0.04, "3": 0.15, "4": 0.7, "5": 0.1}}
-    with fake_server(by_stage({**SCRIPT, "assessment": [plain, ASSESSMENT]})) as server:
+    shares = {"1": 0.01, "2": 0.04, "3": 0.15, "4": 0.7, "5": 0.1}
+    plain = {**ASSESSMENT, "quality_level": "Good", "quality_probs": {k: p * scale for k, p in shares.items()}}
+    with fake_server(by_stage({**SCRIPT, "assessment": plain})) as server:
         result = program_for(server)(photo)
-    assert "natural logarithms" in field_of(server.of("assessment")[1], "correction")
-    assert result.summarizer_result.probability_source == "quality_probs"
+    assert len(server.of("assessment")) == 1
+    assert result.summarizer_result.probability_source == source
+    assert result.summarizer_result.quality_probs == pytest.approx(shares)
 
 
 def test_probabilities_come_from_the_tokens_where_the_server_gives_them(photo: Path) -> None:
@@ -638,7 +643,7 @@ def test_a_trace_has_each_stages_accepted_answer_once(photo: Path) -> None:
             program(photo)
             trace = list(dspy.settings.trace)
     outputs = [next(iter(prediction.keys())) for _, _, prediction in trace]
-    assert sorted(outputs) == ["analysis", "assessment", "detection", "plan", "selection"]
+    assert sorted(outputs) == ["analysis", "assessment", "detection", "planner_output", "selection"]
     predictors = {id(predictor) for _, predictor in program.named_predictors()}
     assert all(id(predictor) in predictors for predictor, _, _ in trace)
 

@@ -142,7 +142,7 @@ def test_detect_explanation_query(photo: Path, query: str) -> None:
 def test_return_continuous_numerical_score(photo: Path, tool: float, sure: str) -> None:
     """A score is a float from 1 to 5, the same in both fields, and its reasoning refers to the tools and the model."""
     probs = {level: 0.0 if level == sure else -30.0 for level in LOG_PROBS}
-    config, _ = scripted({"assessment": {**ASSESSMENT, "quality_probs": probs}})
+    config, _ = scripted({"assessment": {**ASSESSMENT, "quality_level": int(sure), "quality_probs": probs}})
     result = summarizer_node(state(photo, found=evidence(score=tool)), config)["summarizer_result"]
     assert isinstance(result.final_answer, float)
     assert result.quality_score == result.final_answer

@@ -87,9 +87,9 @@ def in_turn(*answers: Answer) -> Callable[[Body], Reply | str]:
 
 
 def by_stage(answers: Mapping[str, Answer | list[Any]]) -> Callable[[Body], Reply | str]:
-    """An answer by the stage that asks, named by its output field: plan, location, detection, analysis, selection,
-    assessment, answer, decision. A mapping is sent as that field's JSON, a function is given the request, a list is
-    used in turn.
+    """An answer by the stage that asks, named by its output field: plan (for planner_output), location, detection,
+    analysis, selection, assessment, answer, decision. A mapping is sent as that field's JSON, a function is given the
+    request, a list is used in turn.
     """
     scripts = {
         stage: in_turn(*answer) if isinstance(answer, list) else in_turn(answer) for stage, answer in answers.items()
@@ -105,6 +105,12 @@ def by_stage(answers: Mapping[str, Answer | list[Any]]) -> Callable[[Body], Repl
 
 
 def stage_of(request: Body) -> str:
+    """The stage of a request: the output field that it asks for, or ``plan`` for the planner's."""
+    asked = output_field_of(request)
+    return "plan" if asked == "planner_output" else asked
+
+
+def output_field_of(request: Body) -> str:
     """The output field that a request asks for."""
     asked = re.findall(r"order of fields: `(\w+)`", text_of(request["messages"][-1]))
     return asked[-1] if asked else "unknown"
@@ -193,7 +199,7 @@ def _error(status: int, message: str, headers: Mapping[str, str] | None = None) 
 def _spoken(answer: Answer, request: Body) -> Reply | str:
     if callable(answer):
         answer = answer(request)
-    return json.dumps({stage_of(request): answer}) if isinstance(answer, Mapping) else answer
+    return json.dumps({output_field_of(request): answer}) if isinstance(answer, Mapping) else answer
 
 
 def _written(answer: Reply | str, body: Body) -> Reply:

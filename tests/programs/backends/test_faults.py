@@ -321,7 +321,7 @@ READ: dict[str, str] = {
     "thoughts that never end": f"<think>Maybe {{so}}.\n{ANSWER}",
     "a fence": f"Here you are:\n```json\n{ANSWER}\n```\nAnything else?",
     "a wrapper key": json.dumps({"json": {"decision": STAND}}),
-    "two objects": f"{OTHER}\n{ANSWER}",
+    "two objects": f"{OTHER}\nWait, the corrected object is:\n{ANSWER}",
     "a second object that is cut off": f"{ANSWER}\n{OTHER[:40]}",
     "a missing brace": ANSWER[:-1],
 }
@@ -345,7 +345,7 @@ def score(server: ProviderServer, photo: Path, **changes: Any) -> Scored:
     return scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity"])
 def test_a_number_that_is_none_is_sent_back(photo: Path, number: str) -> None:
     good = json.dumps({"assessment": ASSESSMENT})
     with provider_server(VLLM, in_turn(good.replace("-0.3", number), good), key=KEY) as server:

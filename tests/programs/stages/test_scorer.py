@@ -29,9 +29,9 @@ LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
 WRITTEN = softmax({int(level): log for level, log in LOGS.items()})
 
 
-def reply(shares: Mapping[str, float] | None, level: Any = "Fair") -> Reply:
+def reply(shares: Mapping[str, float] | None, level: Any = "Fair", logs: Any = LOGS) -> Reply:
     """An assessment whose level might have been another word, with these probabilities; ``None``: without any."""
-    said = {"quality_level": level, "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
+    said = {"quality_level": level, "quality_probs": logs, "quality_reasoning": "Soft edges everywhere."}
     text = json.dumps({"assessment": said})
     value = json.dumps(level).strip('"')
     before, _, after = text.partition(value)
@@ -98,13 +98,14 @@ def test_without_tokens_there_is_no_mass_to_tell(photo: Path) -> None:
 
 @pytest.mark.parametrize(("level", "name"), [(4, "Good"), ("4", "Good"), ("bad", "Bad")])
 def test_a_level_by_its_number_is_understood(photo: Path, level: Any, name: Level) -> None:
-    with fake_server(reply({json.dumps(level).strip('"'): 0.9, "3": 0.1}, level)) as server:
+    logs = {number: -0.1 if int(number) == LEVELS[name] else -4.0 for number in LOGS}
+    with fake_server(reply({json.dumps(level).strip('"'): 0.9, "3": 0.1}, level, logs)) as server:
         told = score(server, photo)
     assert told.source == "logprobs"
     assert told.probabilities[LEVELS[name]] == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize("level", [0, 6, 4.5, True, "4.5", "Goodish", None])
+@pytest.mark.parametrize("level", [0, 6, 4.5, True, "4.5", "Goodish", "Good/Fair", "not good", ["Good"]])
 def test_a_level_that_is_none_is_refused(level: Any) -> None:
     said = {"quality_level": level, "quality_probs": LOGS, "quality_reasoning": "Soft."}
     with pytest.raises(ValidationError, match="quality_level"):

@@ -1,0 +1,123 @@
+"""How a model's answer may differ from the schema that it was sent, and still be read.
+
+The schema is closed, and stays so: it asks for exactly these keys. What comes back may have a key in another case or
+spelling, a further key, a truth value as a word. What was left out or taken for something else is in ``notes``.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ModelWrapValidatorHandler, PrivateAttr, model_validator
+
+from agenticiqa.signatures.types import Strict
+from agenticiqa.signatures.vocabulary import closest
+
+LONGEST_SHOWN = 40  # characters of an unknown key in a note
+SIMILAR_KEY = 0.8  # of difflib's ratio: "tool_execute" is tool_execution, "score" is nothing
+TRUTH = {"true": True, "false": False}
+REASONS = dict.fromkeys(("reasoning", "reason", "explanation", "rationale", "justification"), "quality_reasoning")
+
+
+class ModelAnswer(Strict):
+    """The base of what a model writes. ``other_names`` maps further names of a key, in snake case, to the key."""
+
+    other_names: ClassVar[Mapping[str, str]] = {}
+    _notes: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out of the answer or read as something else, one sentence each, the nested ones included."""
+        nested = (note for value in self.__dict__.values() for note in _notes_in(value))
+        return list(dict.fromkeys([*self._notes, *nested]))
+
+    @classmethod
+    def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """The answer under its own keys, completed where its meaning is clear. Overridden where there is something."""
+        return written
+
+    @classmethod
+    def checked(cls, left_out: Mapping[str, Any], answer: Any) -> None:
+        """Raises ValueError where an unknown key, in snake case, contradicts the answer. Overridden likewise."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_written(cls, value: Any, handler: ModelWrapValidatorHandler["ModelAnswer"]) -> "ModelAnswer":
+        if not isinstance(value, Mapping):
+            return handler(value)
+        written, left_out, notes = under_own_keys(value, cls)
+        answer = handler(cls.prepared({name: _truth(cls, name, item) for name, item in written.items()}))
+        cls.checked(left_out, answer)
+        answer._notes = tuple(notes)
+        return answer
+
+
+def wire_names(model: type[BaseModel]) -> list[str]:
+    """The JSON keys of a model."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def snake(name: object) -> str:
+    """A key in snake case: "Quality Level", "qualityLevel" and "**quality-level**" are quality_level."""
+    text = unicodedata.normalize("NFKC", str(name))
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
+
+
+def exact_keys(written: Mapping[Any, Any], model: type[BaseModel]) -> int:
+    """How many of the model's keys are there, in any case."""
+    return len({snake(key) for key in written} & {snake(name) for name in wire_names(model)})
+
+
+def known_keys(written: Mapping[Any, Any], model: type[BaseModel]) -> int:
+    """How many of the model's keys are there, in any case or under another of their names."""
+    others = getattr(model, "other_names", {})
+    found = {others.get(snake(key), snake(key)) for key in written}
+    return len(found & {snake(name) for name in wire_names(model)})
+
+
+def under_own_keys(
+    written: Mapping[Any, Any], model: type[ModelAnswer]
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """What was written under the model's own keys, what under unknown ones, and a note for each key that was changed.
+
+    Raises ValueError where two keys that mean the same have different values.
+    """
+    names = {snake(name): name for name in wire_names(model)}
+    found: dict[str, Any] = {}
+    unclear: list[tuple[Any, Any]] = []
+    for key, value in written.items():
+        name = names.get(snake(key))
+        if name is None:
+            unclear.append((key, value))
+        elif name in found and found[name] != value:
+            raise ValueError(f"{name} is there twice, with different values")
+        else:
+            found[name] = value
+    left_out: dict[str, Any] = {}
+    notes = []
+    for key, value in unclear:
+        missing = [name for name in names.values() if name not in found]
+        other = model.other_names.get(snake(key))
+        name = other if other in missing else closest(snake(key), missing, SIMILAR_KEY)
+        shown = repr(str(key)[:LONGEST_SHOWN])
+        if name is None:
+            left_out[snake(key)] = value
+            notes.append(f"the unknown key {shown} was left out")
+        else:
+            found[name] = value
+            notes.append(f"the key {shown} was read as {name}")
+    return found, left_out, notes
+
+
+def _truth(model: type[ModelAnswer], name: str, value: Any) -> Any:
+    field = model.model_fields.get(name)
+    if field is not None and field.annotation is bool and isinstance(value, str):
+        return TRUTH.get(value.strip().lower(), value)
+    return value
+
+
+def _notes_in(value: Any) -> list[str]:
+    if isinstance(value, ModelAnswer):
+        return value.notes
+    return [note for item in value for note in _notes_in(item)] if isinstance(value, list) else []

@@ -1,0 +1,218 @@
+"""How probable each quality level is, as a model writes it: log-probabilities, probabilities or percentages.
+
+Which of them it is, is told by their sum: of five numbers that are log-probabilities the exponentials make about 1,
+probabilities themselves make about 1, percentages about 100. What makes none of these, or more than one, is refused.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from agenticiqa.signatures.types import LEVEL_KEYS, LevelKey, Strict
+from agenticiqa.signatures.vocabulary import LEVELS, closest
+
+Kind = Literal["log-probabilities", "probabilities", "percentages"]
+Written = dict[LevelKey, float | None]  # None: no probability
+
+NEVER = -1000.0  # a log-probability of nothing, as a finite number: exp gives exactly 0
+NEARLY = 0.05  # how far a sum may be from 1
+FILLERS = {"level", "quality", "rating", "stars", "star"}
+
+_NONE = re.compile(r"(?:-\s*(?:inf(?:inity)?|∞)|null|none|n/?a|)", re.I)
+_PERCENT = re.compile(r"([+-]?[\d.]+(?:e[+-]?\d+)?)\s*[%％]", re.I)
+_OF_FIVE = re.compile(r"([1-5](?:\.0+)?)\s*(?:/|out of)\s*5(?![\d.])")
+_OTHER_SCALE = re.compile(r"/|%|\bout of\b|(?<![\w.])-\d|\d[a-z]|\d{9}")
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+")
+
+
+class LevelProbs(Strict):
+    """How probable each quality level is: five log-probabilities, or five probabilities that sum to 1. The keys are "1" to "5"."""  # fmt: skip # noqa: E501
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    bad: float = Field(alias="1")
+    poor: float = Field(alias="2")
+    fair: float = Field(alias="3")
+    good: float = Field(alias="4")
+    excellent: float = Field(alias="5")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written(cls, value: Any) -> Any:
+        """Level names as keys, records, numbers in words; raises ValueError, for the model, for what is no opinion."""
+        if isinstance(value, list):
+            value = _from_records(value)
+        if not isinstance(value, Mapping):
+            return value
+        named = {name: key for key, name in zip(LEVEL_KEYS, cls.model_fields, strict=True)}
+        return settled({named.get(key, key): item for key, item in value.items()})
+
+    def by_level(self) -> dict[int, float]:
+        """The numbers as they were written, ``{1: ..., ..., 5: ...}``; see ``kind``."""
+        return {1: self.bad, 2: self.poor, 3: self.fair, 4: self.good, 5: self.excellent}
+
+    @property
+    def kind(self) -> Kind:
+        """What the numbers are."""
+        return _kind([*self.by_level().values()])
+
+    def probabilities(self) -> dict[int, float]:
+        """The probability of each level; they sum to one."""
+        numbers = self.by_level()
+        if self.kind == "log-probabilities":
+            peak = max(numbers.values())
+            numbers = {level: math.exp(number - peak) for level, number in numbers.items()}
+        total = math.fsum(numbers.values())
+        return {level: number / total for level, number in numbers.items()}
+
+    @property
+    def most_probable(self) -> int:
+        """The most probable level, the worse one of two that are equal."""
+        shares = self.probabilities()
+        return max(shares, key=lambda level: (shares[level], -level))
+
+
+def settled(written: Mapping[Any, Any]) -> dict[str, Any]:
+    """Five numbers of one kind under the keys "1" to "5"; no probability is 0, or ``NEVER`` among log-probabilities.
+
+    Raises ValueError, which says what is wrong, where the numbers are no distribution, or where they may be two.
+    """
+    numbers: Written = {}
+    percent = False
+    for key, value in written.items():
+        named = stated_level(key)
+        if named is None:
+            raise ValueError(f'the key {str(key)[:40]!r} is no level: the keys are "1" to "5"')
+        level = LEVEL_KEYS[named - 1]
+        if level in numbers:
+            raise ValueError(f"level {level} is there twice")
+        numbers[level], is_percent = _number(value)
+        percent |= is_percent
+    left_out = [key for key in LEVEL_KEYS if key not in numbers]
+    given = [number for number in numbers.values() if number is not None]
+    if not given or (len(given) > 1 and not any(given)):
+        raise ValueError("no level has any probability: give each level its own")
+    if any(number > 0 for number in given):
+        if any(number < 0 for number in given) or not _complete(given, percent):
+            total = math.fsum(given)
+            raise ValueError(
+                f"the numbers are no log-probabilities, of which none is above 0, and no probabilities, which sum to 1 "
+                f"(they sum to {total:.4g})"
+            )
+        return {key: numbers.get(key) or 0.0 for key in LEVEL_KEYS}
+    zeros_mean_none = _zeros_mean_none(given)
+    if left_out and not _sums_to_one([number for number in given if number < 0 or not zeros_mean_none]):
+        raise ValueError(f"the levels {', '.join(left_out)} are missing")
+    logs: dict[str, Any] = {}
+    for key in LEVEL_KEYS:
+        number = numbers.get(key)
+        logs[key] = NEVER if number is None or (number == 0 and zeros_mean_none) else max(number, NEVER)
+    return logs
+
+
+def stated_level(value: Any) -> int | None:
+    """The one level, 1 to 5, that a short value names: 4, "4", "Good", "good (4)", "4/5", "Level 4: Good".
+
+    ``None`` for anything else: two levels, a number between two, another scale, a word that is no level.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = unicodedata.normalize("NFKC", f"{value:g}" if isinstance(value, int | float) else value).lower()
+    text = _OF_FIVE.sub(r"\1", text)
+    if _OTHER_SCALE.search(text):
+        return None
+    named = {_level_of(token) for token in _TOKEN.findall(text) if token not in FILLERS}
+    return named.pop() if len(named) == 1 else None
+
+
+def _level_of(token: str) -> int | None:
+    if token[0].isdigit():
+        return int(float(token)) if float(token) in LEVELS.values() else None
+    word = closest(token, LEVELS)
+    return LEVELS[word] if word else None  # type: ignore[index]
+
+
+def in_order(five: Sequence[Any], level: int | None) -> dict[str, Any] | None:
+    """Five bare numbers under their levels: from 1 to 5, or from 5 to 1, whichever has its peak at ``level``.
+
+    ``None`` where that does not decide.
+    """
+    fitting = []
+    for numbers in (list(five), list(five)[::-1]):
+        try:
+            read = LevelProbs.model_validate(dict(zip(LEVEL_KEYS, numbers, strict=True)))
+        except ValueError:
+            return None
+        if read.most_probable == level and numbers not in fitting:
+            fitting.append(numbers)
+    return dict(zip(LEVEL_KEYS, fitting[0], strict=True)) if len(fitting) == 1 else None
+
+
+def _from_records(records: list[Any]) -> Any:
+    """``[{"level": 1, "prob": 0.1}, ...]`` and ``[{"1": 0.1}, ...]`` as one mapping; anything else as it is."""
+    merged: dict[Any, Any] = {}
+    for record in records:
+        if not isinstance(record, Mapping) or len(record) > 2:
+            return records
+        if len(record) == 2:
+            level = next((value for key, value in record.items() if "level" in str(key).lower()), None)
+            number = next((value for key, value in record.items() if "prob" in str(key).lower()), None)
+            if level is None:
+                return records
+            record = {level: number}
+        if merged.keys() & record.keys():
+            return records
+        merged |= record
+    return merged or records
+
+
+def _number(value: Any) -> tuple[float | None, bool]:
+    """A number, ``None`` for no probability, and whether it has a percent sign."""
+    if value is None:
+        return None, False
+    if isinstance(value, str):
+        text = value.strip().replace("−", "-")
+        if _NONE.fullmatch(text):
+            return None, False
+        if percent := _PERCENT.fullmatch(text):
+            return _number(percent[1])[0], True
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"{value[:40]!r} is no number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value == math.inf:
+        raise ValueError(f"{str(value)[:40]} is no finite number")
+    return (None, False) if value == -math.inf else (float(value), False)
+
+
+def _kind(numbers: Sequence[float]) -> Kind:
+    if not any(number > 0 for number in numbers):
+        return "log-probabilities"
+    return "probabilities" if math.fsum(numbers) < 2 else "percentages"
+
+
+def _complete(numbers: Sequence[float], percent: bool) -> bool:
+    total = math.fsum(numbers)
+    return abs(total - 100) <= 100 * NEARLY or (not percent and abs(total - 1) <= NEARLY)
+
+
+def _sums_to_one(logs: Sequence[float]) -> bool:
+    return abs(math.fsum(map(math.exp, logs)) - 1) <= NEARLY
+
+
+def _zeros_mean_none(logs: Sequence[float]) -> bool:
+    """Whether 0 stands for no probability among log-probabilities, and not for certainty.
+
+    It does when the others make 1 without it. Raises ValueError for several levels that are certain.
+    """
+    if 0 not in logs or _sums_to_one(logs):
+        return False
+    if _sums_to_one([number for number in logs if number < 0]):
+        return True
+    if logs.count(0) > 1:
+        raise ValueError("several levels have the log-probability 0, which means certain")
+    return False

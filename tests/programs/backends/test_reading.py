@@ -1,0 +1,136 @@
+"""The answer in what a model wrote: found where it is whole, in whatever form, and never put together of two."""
+
+import json
+import time
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenticiqa.programs.backends.loose_json import decoded_values
+from agenticiqa.programs.backends.reading import Unreadable, read_answer, read_fields
+from agenticiqa.signatures.replan import DecideReplan, Decision
+from agenticiqa.signatures.summarizer import Answer, Assessment
+
+ANSWER = {"final_answer": "the {sky}", "quality_reasoning": 'A sign says "}" and <think>.'}
+TEXT = json.dumps(ANSWER)
+DRAFT = '{"final_answer": "the car", "quality_reasoning": "?"}'
+
+
+def read(text: str) -> dict[str, Any]:
+    return read_answer(text, "answer", Answer).model_dump()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        f"\n {TEXT}\n",
+        f"```json\n{TEXT}\n```",
+        f"Here it is:\n```\n{TEXT}\n```\nI hope that it helps {{you}}.",
+        f"<think>{DRAFT} or so</think>{TEXT}",
+        f"<think>\nif {{x}} then {{y\n</think>\n\n{TEXT}",
+        f"It may be {DRAFT}, I think.\n</think>\n{TEXT}",
+        f"<think>It may be {{so}}.\n{TEXT}",
+        f"{DRAFT}\nWait, that was the wrong object:\n{TEXT}",
+        f"{TEXT}\n{DRAFT[:12]}",
+        f'{TEXT}\n{{"note": "done"}}',
+        f'{{"json": {TEXT}}}',
+        f'{{ "the \\"answer\\"" :\n {TEXT} }}',
+        f'{{"a": {{"b": {TEXT}}}}}',
+        f"[{TEXT}]",
+        f"[{TEXT}, {TEXT}]",
+        json.dumps({"answer": TEXT}),
+        json.dumps(TEXT),
+        repr(ANSWER),
+        repr({"answer": ANSWER}),
+    ],
+)
+def test_the_answer_is_found_and_not_changed(text: str) -> None:
+    assert read(text) == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the answer was empty"),
+        ("I cannot say.", "the answer was not a JSON object"),
+        ("[1, 2]", "the answer was not a JSON object"),
+        ('{"note": "none"}', "the JSON object has no field 'answer'"),
+        ('{"answer": {"final_answer": "x"}}', "quality_reasoning: Field required"),
+        (f'{{"one": {TEXT}, "two": {DRAFT}}}', "there are two different answers"),
+        (f"{DRAFT}\n{TEXT}", "there are two different answers"),
+        (f"[{TEXT}, {DRAFT}]", "there are two different answers"),
+        ('{"final_answer": "a", "final_answer": "b", "quality_reasoning": "c"}', "is there twice"),
+        ('{"Final Answer": "a", "final_answer": "b", "quality_reasoning": "c"}', "is there twice"),
+        (f'{{"answer": {TEXT[:-10]}', "the JSON object is not complete"),
+        (f"<think>It may be {DRAFT}, but then", "ends inside its reasoning"),
+        ('{"answer": ', "the JSON object is not complete"),
+    ],
+)
+def test_what_is_not_clear_is_no_answer(text: str, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(text)
+
+
+def test_the_inside_of_an_answer_that_is_not_closed_is_not_taken_for_it() -> None:
+    with pytest.raises(Unreadable, match="not complete"):
+        read(f'{{"draft": {DRAFT}, "answer": {{"final_answer": "the')
+
+
+@pytest.mark.parametrize("bracket", ["{", "[{", '{"a":', "["])
+def test_brackets_without_end_are_refused_at_once(bracket: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(Unreadable):
+        read(bracket * 5000)
+    assert time.perf_counter() - started < 5
+
+
+def test_digits_without_end_are_refused() -> None:
+    with pytest.raises(Unreadable):
+        read_answer(
+            '{"quality_level": ' + "9" * 5000 + ', "quality_probs": {}, "quality_reasoning": "x"}',
+            "assessment",
+            Assessment,
+        )
+
+
+def test_a_text_beside_the_typed_answer_is_kept_or_empty() -> None:
+    signature = DecideReplan.prepend("reasoning", dspy.OutputField(), str)
+    decision = '{"need_replan": false, "replan_reason": ""}'
+    both = read_fields(f'{{"reasoning": "because", "decision": {decision}}}', signature)
+    alone = read_fields(decision, signature)
+    plain = Decision(need_replan=False, replan_reason="")
+    assert both is not None
+    assert alone is not None
+    assert (both["reasoning"], both["decision"].model_dump()) == ("because", plain.model_dump())
+    assert (alone["reasoning"], alone["decision"].model_dump()) == ("", plain.model_dump())
+
+
+def test_a_signature_without_one_typed_answer_is_not_ours_to_read() -> None:
+    assert read_fields("{}", dspy.Signature("question -> answer")) is None
+
+
+WORDS = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"]), min_size=1).filter(
+    lambda text: bool(text.strip())
+)
+
+
+@given(WORDS, WORDS, st.booleans())
+def test_whatever_is_in_it_comes_out_again(answer: str, why: str, fenced: bool) -> None:
+    text = json.dumps({"final_answer": answer, "quality_reasoning": why})
+    fence = "```" if fenced else ""
+    wanted = {"final_answer": answer.strip(), "quality_reasoning": why.strip()}
+    assert read(f"<think>{DRAFT}</think>{fence}{text}{fence}") == wanted
+    assert read(f'{DRAFT}\nFinal: {{"answer": {text}}}') == wanted
+    assert [value.value for value in decoded_values(f"{DRAFT} {text}")] == [json.loads(DRAFT), json.loads(text)]
+
+
+@given(st.text())
+def test_any_text_is_taken(text: str) -> None:
+    try:
+        read(text)
+    except Unreadable:
+        return

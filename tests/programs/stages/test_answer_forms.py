@@ -1,0 +1,189 @@
+"""Answers as models write them: what is read without a second call, what goes back, and that nothing is misread.
+
+The texts of ``answers_corpus`` are written for these tests; their forms are those that users of the models report. The
+second half of each file was not looked at while the reader was written.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.stages.analyst import Analyst
+from agenticiqa.programs.stages.answerer import Answerer
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.detector import Detector
+from agenticiqa.programs.stages.locator import Locator
+from agenticiqa.programs.stages.planner import Planner
+from agenticiqa.programs.stages.replan import replan_judge
+from agenticiqa.programs.stages.scorer import Scorer
+from agenticiqa.programs.stages.selector import Selector
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.types import ExecutorOutput
+from agenticiqa.signatures.vocabulary import LEVELS
+from support.distortion_levels import scene
+from support.engine import scripted_backend
+
+CORPUS = Path(__file__).parent / "answers_corpus"
+REGIONS = ["vehicle", "sky"]
+DISTORTIONS: Any = {"vehicle": ["Blurs"], "sky": ["Noise"]}
+OPTIONS = {"A": "Noise", "B": "Blur", "C": "Compression"}
+QUESTION = "Is the vehicle blurry?"
+LEAST_READ = 0.95
+
+
+def corpus() -> list[dict[str, Any]]:
+    """Every entry; of those in turn every other one is the half that was set aside."""
+    entries = []
+    for file, stage in (("scoring.yaml", "assessment"), ("others.yaml", "")):
+        for number, entry in enumerate(yaml.safe_load((CORPUS / file).read_text())):
+            kept_aside = bool(number % 2)
+            entries.append({"stage": stage, **entry, "aside": kept_aside, "name": f"{file[:-5]}-{number}"})
+    return entries
+
+
+ENTRIES = corpus()
+
+
+@cache
+def image() -> LoadedImage:
+    return load(Image.fromarray(scene()))
+
+
+def asked(entry: dict[str, Any]) -> tuple[Any, int]:
+    """What the entry's stage makes of its text, ``None`` for nothing, and the number of calls."""
+    backend, engine = scripted_backend([entry["text"]])
+    stage: dict[str, Callable[[], Any]] = {
+        "planner_output": lambda: _plan(backend),
+        "location": lambda: Locator(backend=backend, attempts=2)(image=image(), regions=REGIONS).boxes,
+        "detection": lambda: (
+            Detector(backend=backend, attempts=2)(
+                image=image(), query=QUESTION, regions=REGIONS, boxes={}, reference=None
+            ).distortion_set
+        ),
+        "analysis": lambda: (
+            Analyst(backend=backend, attempts=2)(
+                image=image(), query=QUESTION, distortion_set=DISTORTIONS, boxes={}, reference=None
+            ).distortion_analysis
+        ),
+        "selection": lambda: (
+            Selector(backend=backend, attempts=2)(
+                distortion_set=DISTORTIONS, tools=[toolbox()[name] for name in ("NIQE", "BRISQUE")]
+            ).selected_tools
+        ),
+        "assessment": lambda: Scorer(backend=backend, attempts=2)(
+            image=image(), query=QUESTION, evidence=ExecutorOutput(), reference=None
+        ),
+        "answer": lambda: (
+            Answerer(backend=backend, attempts=2)(
+                image=image(), query=QUESTION, evidence=ExecutorOutput(), options=OPTIONS, reference=None
+            ).final_answer
+        ),
+        "decision": lambda: _decision(replan_judge(backend=backend, attempts=2)),
+    }
+    try:
+        return stage[entry["stage"]](), len(engine.requests)
+    except Unanswered:
+        return None, len(engine.requests)
+
+
+def _plan(backend: Any) -> dict[str, Any]:
+    planner = Planner(toolbox(), backend=backend, attempts=2, sees_images=False)
+    return planner(image=image(), query=QUESTION, reference=None, feedback="").plan.model_dump()
+
+
+def _decision(judge: CheckedPredict[Any]) -> dict[str, Any]:
+    given = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
+    return judge(given).answer.model_dump()
+
+
+def means(entry: dict[str, Any], read: Any) -> bool:
+    """Whether what was read is what the entry says."""
+    meant, stage = entry["means"], entry["stage"]
+    if stage == "assessment":
+        total = sum(meant["p"])
+        wanted = {level: p / total for level, p in enumerate(meant["p"], 1)}
+        best = max(read.probabilities, key=read.probabilities.get)
+        return best == LEVELS[meant["level"]] and read.probabilities == pytest.approx(wanted, abs=2e-3)
+    if stage == "analysis":
+        return meant == {region: [[row.type, row.severity] for row in rows] for region, rows in read.items()}
+    if stage == "location":
+        width, height = image().size
+        return set(meant) == set(read) and all(
+            (box is None) == (read[region] is None)
+            and (box is None or read[region][:2] == (box[0] * width // 1000, box[1] * height // 1000))
+            for region, box in meant.items()
+        )
+    if stage in ("planner_output", "decision"):
+        return all(read[key] == value for key, value in meant.items())
+    return bool(read == meant)
+
+
+@cache
+def outcomes() -> list[tuple[dict[str, Any], str]]:
+    """Each entry with "read", "asked again" or "misread"."""
+    judged = []
+    for entry in ENTRIES:
+        read, calls = asked(entry)
+        if calls > 1:
+            outcome = "asked again"
+        else:
+            outcome = "read" if entry["means"] is not None and means(entry, read) else "misread"
+        judged.append((entry, outcome))
+    return judged
+
+
+def test_the_corpus_is_large_and_has_every_family() -> None:
+    assert len(ENTRIES) >= 90
+    families = {entry["family"] for entry in ENTRIES}
+    assert {"GPT", "Claude", "Gemini", "Qwen-VL", "LLaVA", "InternVL", "SmolVLM", "reasoning"} <= families
+    assert {entry["stage"] for entry in ENTRIES} == {
+        "planner_output", "location", "detection", "analysis", "selection", "assessment", "answer", "decision"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["worked with", "kept aside"])
+def test_nearly_all_answers_are_read_without_a_second_call(aside: bool) -> None:
+    readable = [(entry, outcome) for entry, outcome in outcomes() if entry["means"] and entry["aside"] is aside]
+    missed = [entry["name"] for entry, outcome in readable if outcome != "read"]
+    assert len(missed) <= (1 - LEAST_READ) * len(readable), missed
+
+
+def test_no_answer_is_misread() -> None:
+    assert [entry["name"] for entry, outcome in outcomes() if outcome == "misread"] == []
+
+
+def test_what_means_nothing_or_two_things_goes_back() -> None:
+    for entry, outcome in outcomes():
+        if entry["means"] is None:
+            assert outcome == "asked again", (entry["name"], entry["form"])
+
+
+def test_the_table_of_forms() -> None:
+    """With ``-s`` it prints, per form, how many of the readable answers were read and how many others sent back."""
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    for entry, outcome in outcomes():
+        rows[entry["form"]][f"{'readable' if entry['means'] is not None else 'not'} {outcome}"] += 1
+        rows[entry["form"]][str(entry["family"])] += 0
+    print(f"\n{'form':34}{'read':>6}{'of':>4}{'sent back':>11}{'of':>4}{'misread':>9}  families")
+    total: Counter[str] = Counter()
+    for form, counts in sorted(rows.items()):
+        total += counts
+        print(_row(form, counts) + "  " + ", ".join(sorted(k for k, n in counts.items() if n == 0)))
+    print(_row("all", total))
+    assert sum(total.values()) == len(ENTRIES)
+
+
+def _row(form: str, counts: Counter[str]) -> str:
+    readable = sum(n for key, n in counts.items() if key.startswith("readable"))
+    others = sum(n for key, n in counts.items() if key.startswith("not"))
+    misread = counts["readable misread"] + counts["not misread"]
+    read, back = counts["readable read"], counts["not asked again"]
+    return f"{form:34}{read:>6}{readable:>4}{back:>11}{others:>4}{misread:>9}"
