@@ -21,8 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
+from agenticiqa.programs.batch.file_lock import locked_by
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.files import one_line, printable_path
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +68,8 @@ class ResultsFile:
     not finished), and what is appended starts on a line of its own. ``rows`` are those that were there on opening,
     ``length`` is the number of rows now, and ``replaced`` how many of them have a later row of the same job.
 
-    Raises UserError, in one line, for a path that cannot be written and for a file that holds anything but JSON
-    objects, which is left as it is.
+    The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
+    that another process has open in this way, and for one that holds anything but JSON objects, which is left as it is.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -86,6 +87,8 @@ class ResultsFile:
                 f"{shown}: results cannot be written there ({error.strerror}); name another file"
             ) from error
         try:
+            if holder := locked_by(self._file):
+                raise UserError(f"{shown}: {one_line(holder)} is writing to it; wait for its end, or name another file")
             self.rows = self._read(shown)
         except BaseException:
             self._file.close()

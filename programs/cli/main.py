@@ -1,6 +1,7 @@
 """Run one command of the command line; errors of ours become one line on stderr and an exit status."""
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,9 @@ from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.images.files import printable_path
+
+logger = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | None = None) -> int:
@@ -28,9 +32,15 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has gone, as in "| head"
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_stdout()
         return OK
+    except OSError as error:
+        if isinstance(error, UserError):  # a file that is not there
+            return _fail(str(error), USAGE)
+        logger.info("an error of the system", exc_info=True)
+        _close_stdout()
+        named = f"{printable_path(error.filename)}: " if error.filename else "output: "
+        return _fail(f"{named}{error.strerror or error}", SOME_FAILED)
     except Exception as error:
         if (failed := _status_of(error)) is None:
             raise
@@ -46,6 +56,12 @@ def _status_of(error: Exception) -> int | None:
     if isinstance(error, UserError | ConfigError):
         return USAGE
     return SOME_FAILED if isinstance(error, AgenticIQAError | dspy.LMError) else None
+
+
+def _close_stdout() -> None:
+    """Drop what is not yet written, which Python would otherwise try once more at its end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, status: int) -> int:

@@ -212,6 +212,16 @@ def test_a_closed_pipe_is_no_error(album):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no device that is always full")
+@pytest.mark.parametrize("options", ["--json", "--jsonl -", ""])
+def test_a_full_disk_under_the_output_is_one_line(album, options):
+    command = f"{sys.executable} -m agenticiqa assess {album} {options} > /dev/full"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == "agenticiqa: output: No space left on device"
+    assert "Traceback" not in ended.stderr
+
+
 def test_importing_the_program_is_quick_and_light():
     code = (
         "import sys, agenticiqa.programs, agenticiqa.programs.assess as a\n"
