@@ -37,6 +37,7 @@ KEYS = [
     "rejected_answers",
     "usage",
     "usage_by_stage",
+    "answered_by",
     "timings_ms",
     "version",
 ]
