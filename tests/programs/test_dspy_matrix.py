@@ -11,36 +11,58 @@ import csv
 import hashlib
 import io
 import json
+import os
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dspy
 import numpy as np
 import pytest
+from dspy.clients.base_lm import GLOBAL_HISTORY
+from dspy.streaming import StatusMessageProvider
 from dspy.utils.callback import BaseCallback
 from PIL import Image
 
+from agenticiqa import ImageExample
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
-from support.dspy_matrix import ASSESSMENT, COLUMNS, GIVEN, OTHER, PLAN, Cell, Expected, Row, cell, check, tiny_photos
+from support.dspy_matrix import (
+    ASSESSMENT,
+    BASE64,
+    COLUMNS,
+    CONFIGURED_COLUMNS,
+    GIVEN,
+    OF_A_CUP,
+    OTHER,
+    PLACEHOLDER,
+    PLAN,
+    Cell,
+    Expected,
+    Row,
+    cell,
+    check,
+    digests_in,
+    tiny_photos,
+)
 from support.judging import RATE
 
 ROWS: list[Row] = []
 PAGE = Path(__file__).parents[2] / "docs" / "dspy.md"
-BASE64 = re.compile(r"[A-Za-z0-9+/]{200,}")  # much longer than any word or digest
 PROMPTS = "prompts"  # the model that an optimizer asks for new instructions
 INSTRUCTIONS = frozenset({PROMPTS})
 
 
-def row(code: str, remark: str = "", *, slow: bool = False) -> Callable[[Callable[[Cell], Expected]], None]:
+def row(
+    code: str, remark: str = "", *, given: bool = False, slow: bool = False
+) -> Callable[[Callable[[Cell], Expected]], None]:
     """Add a row to the matrix."""
 
     def add(run: Callable[[Cell], Expected]) -> None:
-        ROWS.append(Row(code, run, remark, slow))
+        ROWS.append(Row(code, run, remark, given, slow))
 
     return add
 
@@ -75,15 +97,16 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell), every_question=True)
 
 
-@row("`dspy.context(lm=lm)`")
+@row("`with dspy.context(lm=lm):`", given=True)
 def _(cell: Cell) -> Expected:
     with dspy.context(lm=cell.lm()):
         results = cell.ask_everything()
+        results.append(asyncio.run(cell.program.acall(cell.photos[0], "Is it noisy? A. Yes B. No")))
     assert all(set(result.usage) == {"openai/given"} for result in results)
     return Expected(GIVEN, images=one(cell), every_question=True)
 
 
-@row("`program.set_lm(lm)`", "goes before `dspy.context`")
+@row("`program.set_lm(lm)`", "goes before `dspy.context`", given=True)
 def _(cell: Cell) -> Expected:
     cell.program.set_lm(cell.lm())
     with dspy.context(lm=cell.lm(OTHER)):
@@ -92,7 +115,7 @@ def _(cell: Cell) -> Expected:
     return Expected(GIVEN, images=one(cell), every_question=True)
 
 
-@row("`predictor.lm = lm`", "that question only; goes before everything else")
+@row("`predictor.lm = lm`", "asked for that question; goes before everything else")
 def _(cell: Cell) -> Expected:
     predictors = dict(cell.program.named_predictors())
     predictors["summarizer.score.ask.predict"].lm = cell.lm(OTHER)
@@ -103,18 +126,18 @@ def _(cell: Cell) -> Expected:
 
 @row("`await program.acall(...)`")
 def _(cell: Cell) -> Expected:
-    with dspy.context(lm=cell.lm()):
+    with cell.model():
         result = asyncio.run(cell.program.acall(cell.photos[0]))
     assert result.quality_score is not None
-    return Expected(GIVEN, images=one(cell))
+    return Expected(cell.asked, images=one(cell))
 
 
 @row("`dspy.asyncify(program)`")
 def _(cell: Cell) -> Expected:
-    with dspy.context(lm=cell.lm()):
+    with cell.model():
         result = asyncio.run(dspy.asyncify(cell.program)(image=cell.photos[0]))
     assert result.quality_score is not None
-    return Expected(GIVEN, images=one(cell))
+    return Expected(cell.asked, images=one(cell))
 
 
 # --- How it is asked -------------------------------------------------------------------------------------------------
@@ -175,40 +198,50 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell) | {drawn.sent_sha256, load(Image.open(path)).sent_sha256})
 
 
+@row("`Example(image=..., reference=...)`", "both, the reference first")
+def _(cell: Cell) -> Expected:
+    example = dspy.Example(image=cell.photos[0], reference=cell.photos[1]).with_inputs("image", "reference")
+    with cell.model():
+        cell.program(**example.inputs())
+    pair = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in (cell.photos[1], cell.photos[0])]
+    assert all(digests_in(request) in ([], pair) for request in cell.server.requests)
+    return Expected(cell.asked, shown=2)
+
+
 @row("`lm.history`, `dspy.inspect_history()`", "with `keep_history`; images as hash and size")
 def _(cell: Cell) -> Expected:
     cell.program.keep_history = True
-    lm = cell.lm()
-    with dspy.context(lm=lm):
+    with cell.model():
         cell.program(cell.photos[0])
         shown = io.StringIO()
         dspy.inspect_history(n=1, file=shown)
-    (digest,) = one(cell)
-    assert len(lm.history) == len(cell.server.requests)
-    assert digest[:8] in repr(lm.history)
-    assert not BASE64.search(repr(lm.history))
-    assert PLAN in repr(lm.history)
-    assert shown.getvalue()
-    assert not BASE64.search(shown.getvalue())
-    cell.program.keep_history = False
-    with dspy.context(lm=lm):
+        models = {id(lm): lm for question in cell.program.questions for lm in question.models}.values()
+        kept = [entry for lm in models for entry in lm.history]
+        (digest,) = one(cell)
+        assert len(kept) == len(cell.server.requests)
+        for text in (repr(kept), repr(cell.program.history), repr(GLOBAL_HISTORY), shown.getvalue()):
+            assert PLAN in text or text == shown.getvalue() != ""
+            assert not BASE64.search(text.replace(digest, ""))
+            assert PLACEHOLDER not in text
+        assert digest in repr(kept)
+        cell.program.keep_history = False
         cell.program(cell.photos[0], "Is it noisy? A. Yes B. No")
-    assert len(lm.history) < len(cell.server.requests)
-    return Expected(GIVEN, images=one(cell))
+        assert sum(len(lm.history) for lm in models) == len(kept) < len(cell.server.requests)
+    return Expected(cell.asked, images=one(cell))
 
 
 @row("`result.usage`, `dspy.track_usage()`", "tokens of any model, also by stage")
 def _(cell: Cell) -> Expected:
-    with dspy.context(lm=cell.lm()), dspy.track_usage() as usage:
+    with cell.model(), dspy.track_usage() as usage:
         result = cell.program(cell.photos[0])
     asked = len(cell.server.requests)
     stages = result.usage_by_stage.values()
     assert sum(stage["calls"] for stage in stages) == asked
     assert sum(stage["input_tokens"] for stage in stages) == 10 * asked
     assert sum(stage["output_tokens"] for stage in stages) == 5 * asked
-    assert result.usage["openai/given"]["total_tokens"] == 15 * asked
-    assert usage.get_total_tokens()["openai/given"]["total_tokens"] == 15 * asked
-    return Expected(GIVEN, images=one(cell))
+    assert [tokens["total_tokens"] for tokens in result.usage.values()] == [15 * asked]
+    assert [tokens["total_tokens"] for tokens in usage.get_total_tokens().values()] == [15 * asked]
+    return Expected(cell.asked, images=one(cell))
 
 
 class Heard(BaseCallback):
@@ -228,30 +261,56 @@ class Heard(BaseCallback):
 @row("callbacks")
 def _(cell: Cell) -> Expected:
     heard = Heard()
-    with dspy.context(lm=cell.lm(), callbacks=[heard]):
+    with cell.model(), dspy.context(callbacks=[heard]):
         cell.program(cell.photos[0])
     assert {"AgenticIQA", "Planner", "Executor", "Scorer", "Predict"} <= set(heard.modules)
-    assert heard.models == ["openai/given"] * len(cell.server.requests)
-    return Expected(GIVEN, images=one(cell))
+    assert len(heard.models) == len(cell.server.requests)
+    assert all(name.endswith(f"/{cell.asked}") for name in heard.models)
+    return Expected(cell.asked, images=one(cell))
 
 
-@row("`dspy.streamify(program)`, async and sync", "the result at the end; single tokens of typed answers are not shown")
+class Started(StatusMessageProvider):
+    """Says which module begins."""
+
+    def module_start_status_message(self, instance: Any, inputs: dict[str, Any]) -> str:
+        return type(instance).__name__
+
+
+@row("`dspy.streamify(program)`, async and sync", "status messages and the result")
 def _(cell: Cell) -> Expected:
-    async def streamed() -> list[Any]:
-        stream = dspy.streamify(cell.program, is_async_program=True)
+    async def streamed(stream: Any) -> list[Any]:
         return [value async for value in stream(image=cell.photos[0])]
 
-    with dspy.context(lm=cell.lm()):
-        assert isinstance(asyncio.run(streamed())[-1], Assessment)
-        sync = dspy.streamify(cell.program, async_streaming=False)
-        assert isinstance(list(sync(image=cell.photos[0], query="Is it noisy? A. Yes B. No"))[-1], Assessment)
+    status = {"status_message_provider": Started()}
+    with cell.model():
+        awaited = asyncio.run(streamed(dspy.streamify(cell.program, is_async_program=True, **status)))
+        threaded = asyncio.run(streamed(dspy.streamify(cell.program, **status)))
+        sync = [*dspy.streamify(cell.program, async_streaming=False, **status)(image=cell.photos[0])]
+    for values in (awaited, threaded, sync):
+        assert isinstance(values[-1], Assessment)
+        messages = {value.message for value in values if isinstance(value, dspy.streaming.StatusMessage)}
+        assert {"AgenticIQA", "Planner", "Detector", "Analyst", "Scorer", "Replan"} <= messages
+    return Expected(cell.asked, images=one(cell))
+
+
+@row("`dspy.streaming.StreamListener`", "of a `ChainOfThought`'s `reasoning`, with `dspy.ChatAdapter()`", given=True)
+def _(cell: Cell) -> Expected:
+    score = cell.program.summarizer.score.ask
+    score.predict = dspy.ChainOfThought(score.predict.signature)
+    listener = dspy.streaming.StreamListener("reasoning", predict=score.predict.predict, predict_name="scoring")
+    with dspy.context(lm=cell.lm(), adapter=dspy.ChatAdapter()):
+        stream = dspy.streamify(cell.program, stream_listeners=[listener], async_streaming=False)
+        *pieces, result = stream(image=cell.photos[0])
+    assert isinstance(result, Assessment)
+    assert len(pieces) > 2
+    assert "".join(piece.chunk for piece in pieces) == "A careful text about reasoning."
     return Expected(GIVEN, images=one(cell))
 
 
 # --- Copies and files ------------------------------------------------------------------------------------------------
 
 
-@row("`deepcopy`, `reset_copy`, `named_predictors`")
+@row("`deepcopy`, `reset_copy`, `named_predictors`", "a copy keeps the model that was set", given=True)
 def _(cell: Cell) -> Expected:
     names = [name for name, _ in cell.program.named_predictors()]
     assert len(names) == len(set(names)) == 8
@@ -261,12 +320,8 @@ def _(cell: Cell) -> Expected:
         assert [name for name, _ in copied.named_predictors()] == names
         copied(cell.photos[0])
     reset = cell.program.reset_copy()
-    with cell.model():
-        reset(cell.photos[0], "Is it noisy? A. Yes B. No")
+    assert {predictor.lm for predictor in reset.predictors()} == {None}
     assert not {id(p) for p in reset.predictors()} & {id(p) for p in cell.program.predictors()}
-    asked_of = {request["model"] for request in cell.server.requests}
-    assert asked_of == {GIVEN, cell.asked}
-    cell.server.requests[:] = [request for request in cell.server.requests if request["model"] == GIVEN]
     return Expected(GIVEN, images=one(cell))
 
 
@@ -331,10 +386,14 @@ def _(cell: Cell) -> Expected:
 @row("`dspy.Evaluate(save_as_json=..., save_as_csv=...)`", "give paths, or an `ImageExample` (below)")
 def _(cell: Cell) -> Expected:
     files = {"save_as_json": str(cell.folder / "rows.json"), "save_as_csv": str(cell.folder / "rows.csv")}
+    first, *others = cell.examples()
+    in_memory = ImageExample({**dict(first.items()), "image": dspy.Image.from_path(first.image)}).with_inputs(
+        "image", "query"
+    )
     with cell.model():
-        found = dspy.Evaluate(devset=cell.examples(), metric=rated, num_threads=2, **files)(cell.program)
+        found = dspy.Evaluate(devset=[in_memory, *others], metric=rated, num_threads=2, **files)(cell.program)
     assert 0 < found.score <= 100
-    rows = json.loads(Path(files["save_as_json"]).read_text())
+    rows = json.loads(Path(files["save_as_json"]).read_text(), parse_constant=pytest.fail)
     assert len(rows) == len(cell.photos)
     assert all(isinstance(line["plan"], dict) for line in rows)
     with open(files["save_as_csv"], newline="") as file:
@@ -390,12 +449,17 @@ def with_images_in(demos: Any) -> int:
     return sum("CUSTOM-TYPE" in str(demo.get("image")) for demo in demos)
 
 
-@row("`dspy.LabeledFewShot`", "labels are no answers of a stage: the prompts stay as they are")
+@row("`dspy.LabeledFewShot`", "a label is shown where it has the name of an output, such as `answer`")
 def _(cell: Cell) -> Expected:
-    tuned = dspy.LabeledFewShot(k=2).compile(cell.program, trainset=cell.examples())
+    pixels = np.asarray(Image.open(cell.photos[1]))
+    labeled = [ImageExample(image=pixels, query="Is it sharp?", answer="Yes.").with_inputs("image", "query")]
+    tuned = dspy.LabeledFewShot(k=1).compile(cell.program, trainset=labeled)
     with cell.model():
-        tuned(cell.photos[0])
-    return Expected(cell.asked, images=one(cell))
+        tuned(cell.photos[0], OF_A_CUP)
+    drawn = load(pixels).sent_sha256
+    (answer,) = cell.asked_for("answer")
+    assert digests_in(answer) == [drawn, *one(cell)]
+    return Expected(cell.asked, images=one(cell) | {drawn})
 
 
 @row("`dspy.BootstrapFewShot`", "each example shown carries its image")
@@ -406,10 +470,15 @@ def _(cell: Cell) -> Expected:
         )
         scorer = dict(tuned.named_predictors())["summarizer.score.ask.predict"]
         assert with_images_in(scorer.demos) == 1
-        before = len(cell.server.requests)
+        tuned.save(cell.folder / "tuned.json")
+        loaded = COLUMNS[cell.column](cell.server)
+        loaded.load(cell.folder / "tuned.json")
         tuned(cell.photos[1])
-    (last,) = [request for request in cell.server.requests[before:] if request in cell.asked_for(ASSESSMENT)]
-    assert len(last["messages"]) > 2
+        loaded(cell.photos[2])
+    digests = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in cell.photos]
+    *_, by_tuned, by_loaded = cell.asked_for(ASSESSMENT)
+    assert digests_in(by_tuned) == digests[:2]
+    assert digests_in(by_loaded) == [digests[0], digests[2]]
     return Expected(cell.asked)
 
 
@@ -450,7 +519,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, others=INSTRUCTIONS)
 
 
-@row("`dspy.MIPROv2`", "its `task_model` is asked, by `dspy.context`; needs `optuna`", slow=True)
+@row("`dspy.MIPROv2`", "asks its `task_model`; needs `optuna`", given=True, slow=True)
 def _(cell: Cell) -> Expected:
     pytest.importorskip("optuna", reason="MIPROv2 needs optuna")
     optimizer = dspy.MIPROv2(
@@ -465,8 +534,7 @@ def _(cell: Cell) -> Expected:
     )
     examples = cell.examples()
     optimizer.compile(cell.program, trainset=examples[:2], valset=examples[:2], num_trials=2, minibatch=False)
-    by_context = Expected(GIVEN, others=INSTRUCTIONS)
-    return by_context
+    return Expected(GIVEN, others=INSTRUCTIONS)
 
 
 @row("`dspy.GEPA`", "`agenticiqa optimize` does this with a metric of ours", slow=True)
@@ -489,13 +557,39 @@ def _(cell: Cell) -> Expected:
 # --- The cells, and their table --------------------------------------------------------------------------------------
 
 
-def cells() -> Iterator[Any]:
+def cells() -> list[Any]:
     """Every row under every column."""
+    return [
+        pytest.param(
+            *(row, column),
+            id=f"{re.sub(r'[^a-zA-Z_]+', '-', row.code).strip('-')}-{column}",
+            marks=[pytest.mark.slow] if row.slow else [],
+        )
+        for row in ROWS
+        for column in COLUMNS
+    ]
+
+
+def table() -> str:
+    """The matrix as the page has it: the model that each cell is asked."""
+    lines = [f"| | {' | '.join(f'`{name}`' if '(' in name or '_' in name else name for name in COLUMNS)} | |"]
+    lines.append("| --- " * (len(COLUMNS) + 2) + "|")
     for row in ROWS:
-        name = re.sub(r"\W+", "-", row.code).strip("-")
-        for column in COLUMNS:
-            marks = [pytest.mark.slow] if row.slow else []
-            yield pytest.param(row, column, id=f"{name}-{column}", marks=marks)
+        models = ["its own" if name in CONFIGURED_COLUMNS and not row.given else "`lm`" for name in COLUMNS]
+        lines.append(f"| {row.code} | {' | '.join(models)} | {row.remark} |")
+    return "\n".join(lines)
+
+
+def test_the_page_has_this_matrix() -> None:
+    """``UPDATE_GOLDEN=1`` writes it."""
+    head, begin, rest = PAGE.read_text(encoding="utf-8").partition("<!-- the matrix -->\n")
+    _, end, tail = rest.partition("\n<!-- end of the matrix -->")
+    assert begin
+    assert end
+    page = f"{head}{begin}{table()}{end}{tail}"
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page
 
 
 @pytest.fixture(scope="module")
@@ -506,4 +600,6 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize(("row", "column"), cells())
 def test_dspy(row: Row, column: str, photos: list[Path], tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path), cell(column, photos, tmp_path) as given:
-        check(given, row.run(given))
+        expected = row.run(given)
+        assert (expected.model == GIVEN) == (row.given or not given.configured)
+        check(given, expected)

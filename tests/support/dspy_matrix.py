@@ -48,6 +48,7 @@ SEEING = {name for name, signature in OURS.items() if "image" in signature.input
 GIVEN, CONFIGURED, OTHER = "given", "configured", "other"  # models, by the name in the request
 OF_A_CUP = "Is the cup sharp?"  # with RATE it has every one of the eight questions asked
 PLACEHOLDER = "held.invalid"
+BASE64 = re.compile(r"[A-Za-z0-9+/]{100,}")  # longer than any word or digest
 LEVELS = ("Fair", "Good", "Poor", "Excellent", "Bad")
 
 
@@ -59,6 +60,7 @@ class Expected:
     by_question: Mapping[str, str] = field(default_factory=dict)
     others: frozenset[str] = frozenset()
     images: frozenset[str] | None = None  # sha256 of what may be sent; by default the cell's photos
+    shown: int = 1  # images in a question that shows the image
     every_question: bool = False  # all eight of them were to be asked
 
 
@@ -117,6 +119,7 @@ class Row:
     code: str
     run: Callable[[Cell], Expected]
     remark: str = ""
+    given: bool = False  # the model is given in a way that goes before the program's own
     slow: bool = False
 
 
@@ -169,6 +172,7 @@ def check(cell: Cell, expected: Expected) -> None:
     assert cell.server.requests, "nothing was asked"
     for request in cell.server.requests:
         assert PLACEHOLDER not in json.dumps(request)
+        assert not BASE64.search(text_of(request)), "an image was sent as text"
         _, fields = asked_for(request)
         ours = [name for name in fields if name in OURS]
         if not ours or set(fields) - {*ours, "reasoning"}:
@@ -179,13 +183,18 @@ def check(cell: Cell, expected: Expected) -> None:
             continue
         (name,) = ours
         assert request["model"] == expected.by_question.get(name, expected.model), f"{name}: {request['model']}"
-        shown = [hashlib.sha256(data).hexdigest() for _, data in images_of({"messages": request["messages"][-1:]})]
-        assert len(shown) == (name in SEEING), f"{name} was shown {len(shown)} images"
-        assert images.issuperset(shown), f"{name} was shown other bytes"
+        shown = digests_in({"messages": request["messages"][-1:]})
+        assert len(shown) == (expected.shown if name in SEEING else 0), f"{name} was shown {len(shown)} images"
+        assert images.issuperset(digests_in(request)), f"{name} was shown other bytes"
         seen.setdefault(name, set()).update(shown)
     if expected.every_question:
         assert seen.keys() == OURS.keys()
     assert set().union(*seen.values()), "no image was sent"
+
+
+def digests_in(request: Body) -> list[str]:
+    """The sha256 of each image in a request, in order."""
+    return [hashlib.sha256(data).hexdigest() for _, data in images_of(request)]
 
 
 class Model:
@@ -229,8 +238,10 @@ class Model:
         if signature is Plan:
             named = [{"region": region, "distortions": [distortion]}]
             flags = {**NONE, "distortion_analysis": True}
-            source = {"distortion_source": "Explicit", "distortions": named}
-            return plan(region, flags, **source) if cup else plan(region, ALL)
+            source: dict[str, Any] = {"distortion_source": "Explicit", "distortions": named}
+            if len(images_of({"messages": request["messages"][-1:]})) == 2:
+                source["reference_mode"] = "Full-Reference"
+            return plan(region, flags, **source) if cup else plan(region, ALL, **{**source, **INFERRED})
         if signature is LocateRegions:
             return {"regions": [{"region": region, "box": [250, 250, 750, 750]}]}
         if signature is DetectDistortions:
@@ -250,6 +261,7 @@ class Model:
         return {"need_replan": False, "replan_reason": ""}
 
 
+INFERRED: dict[str, Any] = {"distortion_source": "Inferred", "distortions": []}
 ADVISED = ("planner.ask.predict", "executor.detect.ask.predict", "summarizer.score.ask.predict")
 ADVICE = dict.fromkeys(ADVISED, "Compare the edges with those of a sharp photo.")
 _JSON = "Respond with a JSON object in the following order of fields:"
@@ -273,9 +285,8 @@ def asked_for(request: Body) -> tuple[str, list[str]]:
 
 
 def streamed(text: str, model: str) -> Reply:
-    """A reply as OpenAI's server streams it, in two pieces."""
-    half = len(text) // 2
-    pieces: list[Body] = [{"content": text[:half], "role": "assistant"}, {"content": text[half:]}, {}]
+    """A reply as OpenAI's server streams it, piece by piece."""
+    pieces: list[Body] = [*({"content": piece} for piece in re.findall(r"\s*\S{1,8}|\s+$", text)), {}]
     chunks: list[Body] = [
         {"choices": [{"index": 0, "delta": piece, "finish_reason": None if piece else "stop"}]} for piece in pieces
     ]
