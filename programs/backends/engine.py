@@ -16,7 +16,7 @@ from dspy import lm15
 from agenticiqa.configs import Price
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import log_request, log_response
-from agenticiqa.programs.backends.failures import classified
+from agenticiqa.programs.backends.failures import classified, costs_nothing
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.ledger import Spent, spend
 from agenticiqa.programs.backends.limits import Limits, current
@@ -109,11 +109,14 @@ class Model:
 
     @contextmanager
     def _accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
-        spent, began = Spent(calls=1, retries=int(number > 1)), time.perf_counter()
+        # Until the answer tells its price, the request may have cost all that was reserved for it.
+        spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
         try:
             yield spent
         except lm15.LM15Error as error:
             real = classified(error, self.timeout, self.secrets)
+            if spent.usd is not None and costs_nothing(real):
+                spent.usd = 0.0
             if real is error:
                 raise
             raise real from error
@@ -127,7 +130,7 @@ class Model:
         spent.output_tokens = response.usage.output_tokens or 0
         self.most_input = max(self.most_input, spent.input_tokens)
         spent.cut_off = response.finish_reason == "length"
-        if self.price is not None:
+        if self.price is not None and spent.input_tokens and spent.output_tokens:
             spent.usd = self.price.usd(spent.input_tokens, spent.output_tokens)
         log_response(self.name, response, self.secrets)
         refused = [part.text for part in response.message.parts if isinstance(part, lm15.RefusalPart)]

@@ -62,6 +62,13 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     return real
 
 
+def costs_nothing(error: lm15.LM15Error) -> bool:
+    """Whether no provider charges for a request that failed so: it was not sent, or refused before any work."""
+    if isinstance(error, lm15.TransportError):
+        return "connect to" in str(error.message)
+    return error.status is not None and 400 <= error.status < 500
+
+
 def redacted(text: str, secrets: tuple[str, ...]) -> str:
     """The text with ``***`` for each secret, and for each beginning of one of at least 6 characters."""
     for secret in filter(None, secrets):

@@ -19,7 +19,8 @@ class Spent:
     """The usage of one stage.
 
     ``calls`` counts requests sent, ``cached`` answers from the cache, ``retries`` requests sent again after a server or
-    network failure (also counted in ``calls``). ``usd`` is ``None`` where the configuration has no price.
+    network failure (also counted in ``calls``). ``usd`` is ``None`` where the configuration has no price; a request
+    whose price is not known, as its answer did not come or has no usage, counts with the most that it may have cost.
     ``seconds`` is the time of the requests. ``cut_off``: the last answer ended at the token limit.
     """
 

@@ -17,12 +17,13 @@ from PIL import Image
 from agenticiqa.configs import STAGES, Config, Price
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits, within
+from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.stages import flow
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools.calibration import Calibration
-from support.fake_server import Script, by_stage, fake_server, images_of, stage_of
+from support.fake_server import Script, by_stage, cut_connection, fake_server, hang, images_of, server_error, stage_of
 from support.judging import NONE, SCRIPT, analyse, config_for, plan, program_for
-from support.loopback import Body, Reply
+from support.loopback import Body, Reply, error_reply
 
 OTHER = "Is this picture cheerful?"
 PATIENCE = 20.0  # seconds until a test gives up on what should happen side by side
@@ -229,6 +230,48 @@ def test_a_limit_of_money_is_never_passed(photo: Path) -> None:
     assert 0 < limits.usd <= 1.5
     assert limits.usd == pytest.approx(len(server.requests) * 1000 * 100 / 1e6)
     assert len(server.requests) > 5
+
+
+UNKNOWN_PRICES = {
+    "no usage": Reply(usage=(0, 0)),
+    "only half of the usage": Reply(usage=(900, 0)),
+    "cut off in mid-body": cut_connection(),
+    "no answer in time": hang(),
+    "a fault of the server": server_error(),
+}
+
+
+@pytest.mark.parametrize("reply", UNKNOWN_PRICES.values(), ids=UNKNOWN_PRICES)
+def test_a_request_of_unknown_price_counts_as_the_most_that_it_may_have_cost(photo: Path, reply: Reply) -> None:
+    price, most_tokens = Price(input=0.0, output=1000.0), 100
+    stage = {"price": price, "max_tokens": most_tokens, "timeout": 0.3}
+    said = by_stage(SCRIPT)
+    with fake_server(lambda request: replace(reply, content=str(said(request)))) as server:
+        program = program_for(server, cache=False, **dict.fromkeys(STAGES, stage))
+        with within(Limits(max_usd=1.0)) as limits:
+            for _ in range(100):
+                try:
+                    program(photo)
+                except LimitReached:
+                    break
+                except (dspy.LMError, Unanswered):
+                    continue
+            else:
+                pytest.fail("the limit was never reached")
+    assert len(server.requests) == 1.0 / (most_tokens * 1000 / 1e6)
+    assert limits.usd == pytest.approx(1.0)
+
+
+def test_a_request_that_was_not_sent_or_was_refused_costs_nothing(photo: Path) -> None:
+    stages = {name: {"price": Price(input=100.0, output=100.0)} for name in STAGES}
+    with fake_server(error_reply(400, {"error": {"message": "no such parameter"}})) as server:
+        program = program_for(server, cache=False, **stages)
+        with within(Limits(max_usd=1.0)) as limits, pytest.raises(dspy.LMInvalidRequestError):
+            program(photo)
+    assert server.requests
+    with within(limits), pytest.raises(dspy.LMTransportError):
+        program(photo)
+    assert limits.usd == 0
 
 
 def test_images_are_sent_as_they_are_unless_a_largest_side_is_asked_for(photo: Path) -> None:
