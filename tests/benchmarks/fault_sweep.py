@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import threading
@@ -163,6 +164,8 @@ def main() -> int:
     parser.add_argument("--wall", type=float, default=WALL, help="seconds that a run may take")
     parser.add_argument("--json", type=Path, metavar="OUT")
     args = parser.parse_args()
+    # A shell's background job starts with Ctrl-C ignored, and so would the processes that are tried.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     wanted = [PROFILES[name] for name in args.fault] + [p for p in PROFILES.values() if p.family in args.family]
     wanted = wanted or [*PROFILES.values()]
     if args.sample:
