@@ -152,13 +152,14 @@ def _scored(fields: Event) -> list[Row]:
 
 
 def _concluded(fields: Event) -> list[Row]:
-    return [("answer", line((str(fields["answer"]), "bold"))), ("", line(fields["reasoning"]))]
+    return [("answer", line((str(fields["answer"]), "bold")))]  # the result has the reasoning
 
 
 def _replan(fields: Event) -> list[Row]:
     if fields["need_replan"]:
         return [("replan", line(("plan again: ", "bold magenta"), (fields["reason"], "magenta")))]
-    doubts = f", despite: {'; '.join(fields['doubts'])}" if fields["doubts"] else ""
+    # The result has what they are: contradictions in its reasoning, uncertainties in the analysis.
+    doubts = f", despite {_count(len(fields['doubts']), 'doubt')}" if fields["doubts"] else ""
     return [("replan", line((f"not needed, the evidence is sufficient{doubts}", "dim")))]
 
 

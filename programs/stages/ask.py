@@ -149,12 +149,13 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 rejected = {self.stage: reasons} if reasons else {}
                 return Reply(parsed, prediction.get("logprobs"), rejected)
             fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
-            logger.warning("%s: attempt %d of %d rejected: %s", *turn.values(), reasons[-1], extra=fields)
+            again = reasons[-2:] == [reasons[-1]] * 2
+            why = " for the same reason" if again else f": {reasons[-1]}"
+            logger.warning("%s: attempt %d of %d rejected%s", *turn.values(), why, extra=fields)
         logger.error(
-            "%s: no usable answer in %d attempts; the last one was: %s",
+            "%s: the last answer was: %s",  # whoever catches the error reports that none was usable
             self.stage,
-            self.attempts,
-            raw,
+            exchange.text or raw,
             extra=event("unanswered", stage=self.stage, attempts=self.attempts),
         )
         raise Unanswered(self.stage, reasons, raw, parsed)
