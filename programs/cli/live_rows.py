@@ -29,6 +29,10 @@ TO_DO = {
 SOURCES = {
     "logprobs": "the log-probabilities of the level's token",
     "quality_probs": "the log-probabilities that the model wrote",
+    "probabilities": "the probabilities that the model wrote",
+    "percentages": "the percentages that the model wrote",
+    "salvaged_probs": "the probabilities in an answer that was rejected",
+    "salvaged_level": "the level in an answer that was rejected",
     "reasoning": "the level that the reasoning names",
     "uniform": "no model: all levels equally likely",
     "measurements": "the measured severities",
