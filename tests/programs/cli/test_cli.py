@@ -38,6 +38,7 @@ KEYS = [
     "usage",
     "usage_by_stage",
     "answered_by",
+    "capabilities",
     "timings_ms",
     "version",
 ]
