@@ -335,7 +335,7 @@ def bookkeeping(program: AgenticIQA, image: ImageSource) -> Iterator[Callable[[A
 
         def finish(result: Assessment) -> Assessment:
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
-            result.answered_by, result.capabilities = ledger.answered_by, ledger.capabilities()
+            result.answered_by, result.answer_notes = ledger.answered_by, ledger.answer_notes
             progress.done(result, judged.seconds)
             return result
 

@@ -100,21 +100,28 @@ class Unanswered(AgenticIQAError):
     """A model was asked as often as allowed and never gave a usable answer.
 
     ``reasons`` has one line per attempt, ``last_output`` the raw text of the last one, and ``last_answer`` the last
-    one that could be read as a typed output and that only a rule of the stage rejected.
+    one that could be read as a typed output and that only a rule of the stage rejected. ``outputs`` has the raw text
+    of each.
     """
 
-    def __init__(self, stage: str, reasons: Sequence[str], last_output: str = "", last_answer: object = None) -> None:
+    def __init__(
+        self,
+        stage: str,
+        reasons: Sequence[str],
+        last_output: str = "",
+        last_answer: object = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
         self.stage = stage
         self.reasons = list(reasons)
         self.last_output = last_output
         self.last_answer = last_answer
+        self.outputs = [last_output] if outputs is None else list(outputs)
         tried = "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(reasons, 1))
-        if len(reasons) > 1 and len(set(reasons)) == 1:
-            tried = f"each time: {reasons[0]}"
         super().__init__(f"{stage}: no usable answer in {len(self.reasons)} attempts ({tried})")
 
     def __reduce__(self) -> tuple[type["Unanswered"], tuple[Any, ...]]:
-        return type(self), (self.stage, self.reasons, self.last_output, self.last_answer)
+        return type(self), (self.stage, self.reasons, self.last_output, self.last_answer, self.outputs)
 
     @property
     def account(self) -> list[str]:

@@ -73,8 +73,9 @@ class ScoreQuality(dspy.Signature):
 
     Give, in this order:
     - quality_level: the level that fits best.
-    - quality_probs: for EACH level your log-probability that an observer would choose it, under the keys "1" to "5".
-      They are natural logarithms, so none is above 0, and 0 means certain.
+    - quality_probs: for EACH level your log-probability that an observer would choose it, under the keys "1" to "5":
+      natural logarithms, so none is above 0. Or, if that is easier, your probability: five numbers from 0 to 1 that
+      sum to 1. All five are of the same kind, and quality_level is the most probable one.
     - quality_reasoning: a concise reason that refers to the distortions and the tool scores. Where evidence is missing
       say so; where the tools and the analysis contradict each other say which you believe and why.
     Rate the quality of the rendering only, not the beauty or the content of the picture.

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel
 
 from agenticiqa.programs.backends.loose_json import TwoValues
-from agenticiqa.signatures.answers import exact_keys, snake, wire_names
+from agenticiqa.signatures.answers import snake, wire_names
 
 _KEY_LINE = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*•>#]+[ \t]+)?[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_ -]{1,30}?)[*_`\"']{0,3}"
@@ -21,8 +21,8 @@ _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # an anchor or alias of YAML, wi
 LONGEST = 20_000  # characters
 
 
-def key_lines(text: str, model: type[BaseModel]) -> Mapping[str, Any] | None:
-    """The values that stand after the model's keys, where at least half of the keys have lines of their own.
+def key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Mapping[str, Any] | None:
+    """The values that stand after the model's keys, where ``least`` of them, more than half, have lines of their own.
 
     Raises TwoValues for a key that is there twice with different values.
     """
@@ -45,7 +45,7 @@ def key_lines(text: str, model: type[BaseModel]) -> Mapping[str, Any] | None:
         if name in found and found[name] != value:
             raise TwoValues(f"{name} is there twice, with different values")
         found[name] = value
-    return found if exact_keys(found, model) * 2 > len(names) else None
+    return found if len(found) >= (least or len(names) // 2 + 1) else None
 
 
 def _field(model: type[BaseModel], name: str) -> Any:

@@ -6,6 +6,7 @@ answers none is taken, unless the words between them say that the later one repl
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from agenticiqa.programs.backends.cleaning import IN_THOUGHTS, UNFINISHED, cut_short, ends_in_thoughts, without_thoughts
 from agenticiqa.programs.backends.key_lines import key_lines
 from agenticiqa.programs.backends.loose_json import Decoded, TwoValues, decoded_values, plain_characters
-from agenticiqa.signatures.answers import exact_keys, known_keys, snake
+from agenticiqa.signatures.answers import ModelAnswer, exact_keys, known_keys, snake, under_own_keys
 
 DEEPEST = 4  # wrappers around an answer, a string with JSON in it counted as one
 
@@ -92,6 +93,22 @@ def written_answer(text: str, field: str, model: type[BaseModel]) -> Mapping[Any
     if begun:
         return begun[-1]
     raise Unreadable(f"the JSON object has no field {field!r}")
+
+
+def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
+    """What an answer that was rejected has under the model's keys, as written; ``None`` where that is unclear."""
+    try:
+        fields = written_answer(text, field, model)
+    except (Unreadable, TwoValues, RecursionError):
+        try:
+            fields = None if cut_short(text) else key_lines(without_thoughts(text), model, least=1)
+        except TwoValues:
+            return None
+    if fields is None:
+        return None
+    with suppress(ValueError):
+        return under_own_keys(fields, model)[0]
+    return None
 
 
 def validated(fields: Mapping[Any, Any], model: type[BaseModel]) -> BaseModel:

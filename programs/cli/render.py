@@ -22,15 +22,12 @@ COLORS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red"
 WIDEST = 110
 
 
-def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
-    """Print one result (as its JSON) to stdout: a card on a terminal, one JSON line otherwise.
-
-    Without ``with_replans`` a card leaves out why it was planned again, which the steps of ``-v`` have.
-    """
+def print_result(row: dict[str, Any]) -> None:
+    """Print one result (as its JSON) to stdout: a card on a terminal, one JSON line otherwise."""
     console = stdout_console()
     if console.is_terminal:
         with console.capture() as captured:
-            console.print(card(row if with_replans else {**row, "replan_history": []}))
+            console.print(card(row))
         sys.stdout.write(captured.get())  # so that it appears above a progress bar
         sys.stdout.flush()
     else:
@@ -57,8 +54,7 @@ def card(row: dict[str, Any]) -> Panel:
             )
             table.add_row(call["tool"], escape(_subject(call)), *map(escape, values))
         parts.append(table)
-    explained = explanation(row)
-    parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"] if note not in explained]
+    parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"]]
     parts += [Text(f"replanned: {entry}", style="dim") for entry in row["replan_history"]]
     took = sum(row["timings_ms"].values()) / 1000
     return Panel(

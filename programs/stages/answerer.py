@@ -1,6 +1,9 @@
 """The Answerer: a model answers a question that asks for no score, by a letter or in words (paper, Sec. 3.3)."""
 
+from contextlib import suppress
+
 from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
@@ -8,8 +11,11 @@ from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.letters import letter_of
 from agenticiqa.programs.stages.options import numbers_options
 from agenticiqa.programs.stages.protocols import Answered
+from agenticiqa.programs.stages.salvage import salvaged_answers
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
+
+SALVAGED = "The letter is from an answer that was rejected."
 
 
 class Answerer(Stage[Answered]):
@@ -50,5 +56,12 @@ class Answerer(Stage[Answered]):
             "evidence": format_evidence(evidence),
             "options": listed or "none",
         }
-        reply = yield from call(self.ask, inputs=inputs, check=letter_or_words)
+        try:
+            reply = yield from call(self.ask, inputs=inputs, check=letter_or_words)
+        except Unanswered as gave_up:
+            for answer in salvaged_answers(gave_up) if options else ():
+                with suppress(Rejected):
+                    reason = f"{answer.quality_reasoning} ({SALVAGED})"
+                    return Answered(letter_or_words(answer), reason, {gave_up.stage: gave_up.account})
+            raise
         return Answered(letter_or_words(reply.answer), reply.answer.quality_reasoning, reply.rejected_answers)

@@ -23,7 +23,7 @@ from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import holding
 from agenticiqa.programs.backends.history import history_settings, images_left_out
-from agenticiqa.programs.backends.ledger import AskedFor, Spent, answered_by, asking, spending_of
+from agenticiqa.programs.backends.ledger import Spent, answered_by, asking, note_reading, spending_of
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields
 from agenticiqa.programs.errors import Unanswered
@@ -31,8 +31,9 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.examples import shown_examples
-from agenticiqa.programs.stages.flow import Flow, arun, call, call_under, run
+from agenticiqa.programs.stages.flow import Flow, arun, call_under, run
 from agenticiqa.programs.stages.protocols import RejectedAnswers
+from agenticiqa.signatures.answers import ModelAnswer
 from agenticiqa.signatures.types import well_formed
 
 logger = logging.getLogger(__name__)
@@ -91,17 +92,35 @@ class CheckedPredict(dspy.Module, Generic[A]):
 
     if TYPE_CHECKING:  # dspy.Module is called with, and returns, anything
 
-        def __call__(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None = None) -> Reply[A]:
+        def __call__(
+            self,
+            inputs: Mapping[str, Any],
+            check: Callable[[A], object] | None = None,
+            check_tokens: Callable[[A, Any], object] | None = None,
+        ) -> Reply[A]:
             """As ``forward``."""
             raise NotImplementedError
 
-    def forward(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None = None) -> Reply[A]:
-        """Ask, sync. ``check`` is given the parsed answer, and raises Rejected when it breaks a rule of the stage."""
-        return run(self._exchange(inputs, check))
+    def forward(
+        self,
+        inputs: Mapping[str, Any],
+        check: Callable[[A], object] | None = None,
+        check_tokens: Callable[[A, Any], object] | None = None,
+    ) -> Reply[A]:
+        """Ask, sync. ``check`` is given the parsed answer, and raises Rejected when it breaks a rule of the stage.
 
-    async def aforward(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None = None) -> Reply[A]:
+        ``check_tokens`` does the same, given the answer and the log-probabilities of its tokens (``None`` without).
+        """
+        return run(self._exchange(inputs, check, check_tokens))
+
+    async def aforward(
+        self,
+        inputs: Mapping[str, Any],
+        check: Callable[[A], object] | None = None,
+        check_tokens: Callable[[A, Any], object] | None = None,
+    ) -> Reply[A]:
         """Ask, async."""
-        return await arun(self._exchange(inputs, check))
+        return await arun(self._exchange(inputs, check, check_tokens))
 
     @property
     def predictor(self) -> dspy.Predict:
@@ -113,11 +132,17 @@ class CheckedPredict(dspy.Module, Generic[A]):
         """The models that are tried in turn for a question now. Raises BackendError when there is none."""
         return models_to_ask(self.predictor.lm, self.backend)
 
-    def _exchange(self, inputs: Mapping[str, Any], check: Callable[[A], object] | None) -> Flow[Reply[A]]:
+    def _exchange(
+        self,
+        inputs: Mapping[str, Any],
+        check: Callable[[A], object] | None,
+        check_tokens: Callable[[A, Any], object] | None,
+    ) -> Flow[Reply[A]]:
         """The conversation, attempt by attempt."""
         trace = opened_trace()
         fixed = {name: harmless(value) for name, value in inputs.items()}
         reasons: list[str] = []
+        outputs: list[str] = []
         raw, parsed = "", None
         for attempt in range(1, self.attempts + 1):
             request = {**fixed, **self._correction(reasons)}
@@ -131,6 +156,8 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 raw = _as_text(parsed)
                 if check:
                     check(parsed)
+                if check_tokens:
+                    check_tokens(parsed, prediction.get("logprobs"))
             except AdapterParseError as error:
                 raw = raw_text(error)
                 reasons.append(CUT_OFF if _at_limit(spent, exchange) else reason(error))
@@ -146,19 +173,20 @@ class CheckedPredict(dspy.Module, Generic[A]):
                     predictor = self.predictor
                     written = {name: prediction[name] for name in predictor.signature.output_fields}
                     trace.append((predictor, shown, dspy.Prediction(**written)))
+                note_reading(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                 rejected = {self.stage: reasons} if reasons else {}
                 return Reply(parsed, prediction.get("logprobs"), rejected)
+            outputs.append(raw)
             fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
-            again = reasons[-2:] == [reasons[-1]] * 2
-            why = " for the same reason" if again else f": {reasons[-1]}"
-            logger.warning("%s: attempt %d of %d rejected%s", *turn.values(), why, extra=fields)
+            logger.warning("%s: attempt %d of %d rejected: %s", *turn.values(), reasons[-1], extra=fields)
         logger.error(
-            "%s: the last answer was: %s",  # whoever catches the error reports that none was usable
+            "%s: no usable answer in %d attempts; the last one was: %s",
             self.stage,
-            exchange.text or raw,
+            self.attempts,
+            raw,
             extra=event("unanswered", stage=self.stage, attempts=self.attempts),
         )
-        raise Unanswered(self.stage, reasons, raw, parsed)
+        raise Unanswered(self.stage, reasons, raw, parsed, outputs)
 
     def _reach(self, request: dict[str, Any]) -> Flow[dspy.Prediction]:
         """One attempt: the primary model, and the fallback when the primary stays out of reach after its retries."""
@@ -192,16 +220,11 @@ class CheckedPredict(dspy.Module, Generic[A]):
             request = {**request, "demos": shown_examples(self.predictor)}
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
         engine = getattr(lm, "engine", None)
-        asked_for = AskedFor()
         settings |= logging_settings(engine if isinstance(engine, Model) else None)
         if isinstance(engine, Model):
-            if not engine.is_settled:
-                yield from call(engine.settle)
-            by_form = isinstance(adapter, SteadyAdapter)
-            asked_for = engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens)
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
-            if asked_for.logprobs:
-                request = {**request, "config": {"logprobs": True, "top_logprobs": asked_for.logprobs}}
+            if self.reads_tokens and engine.top_logprobs:
+                request = {**request, "config": {"logprobs": True, "top_logprobs": engine.top_logprobs}}
             settings["send_stream"] = None  # an engine of ours answers in one piece
             with holding(sent) as shown, images_left_out(lm):
                 prediction = yield from self._read(call_under(settings, self.predict, **{**request, **shown}, lm=lm))
@@ -209,7 +232,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             inline = {name: image.to_dspy() for name, image in images.items()}
             with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends
                 prediction = yield from self._read(call_under(settings, self.predict, **{**request, **inline}, lm=lm))
-        answered_by(without_place(lm.model), asked_for)
+        answered_by(without_place(lm.model))
         return prediction
 
     def _read(self, asked: Flow[dspy.Prediction]) -> Flow[dspy.Prediction]:

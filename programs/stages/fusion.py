@@ -70,10 +70,14 @@ class ScoreFusion:
         level = level_named(text)
         if level is not None:
             logger.warning("no quality_probs: level %d taken from the reasoning, so the fusion is approximate", level)
-            rest = (1 - SMOOTHED) / (len(self.quality_levels) - 1)
-            return {c: SMOOTHED if c == level else rest for c in self.quality_levels}, "reasoning"
+            return self.smoothed(level), "reasoning"
         logger.warning("no quality_probs and no level in the reasoning: the fusion relies on the tool scores only")
         return dict.fromkeys(self.quality_levels, 1 / len(self.quality_levels)), "uniform"
+
+    def smoothed(self, level: int) -> Probabilities:
+        """The probabilities for a level that is stated alone: 0.7 for it, the rest shared by the others."""
+        rest = (1 - SMOOTHED) / (len(self.quality_levels) - 1)
+        return {c: SMOOTHED if c == level else rest for c in self.quality_levels}
 
     def fuse_scores(self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float]) -> float:
         """The fused score in [1, 5]; it rises with every tool score and with the model's expectation.

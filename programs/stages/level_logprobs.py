@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenticiqa.programs.stages.fusion import Probabilities
+from agenticiqa.signatures.level_probs import stated_level
 from agenticiqa.signatures.vocabulary import LEVELS
 
 logger = logging.getLogger(__name__)
@@ -17,6 +18,7 @@ LEAST_MASS = 0.5
 MOST_MASS = 1.01  # more than rounding explains: these are no log-probabilities
 
 _BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
+_SPELLED = re.compile(r'\s*:\s*"?([^",}\n]+)["},\n]')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
 # Some servers return their tokenizer's own marks for a blank and a newline.
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
@@ -47,6 +49,9 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     if found is None:
         return None
     token, before = found
+    if not _get(token, "top_logprobs") and not _get(token, "logprob"):  # servers that know no other fill in 0
+        logger.warning("the server gives 0 and no alternatives as the log-probability of the level's token: not used")
+        return None
     shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
     for text, share in _alternatives(token):
         level = _level_begun(text.removeprefix(before))
@@ -60,6 +65,14 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
         logger.warning("only %.2f of the level token's probability falls on quality levels: not used", mass)
         return LevelReading(None, mass)
     return LevelReading({level: share / mass for level, share in shares.items()}, min(mass, 1.0))
+
+
+def level_in_tokens(logprobs: Any) -> int | None:
+    """The level that the tokens spell where the answer names its level; ``None`` where they spell no whole one."""
+    text = "".join(_text(token) for token in (_get(logprobs, "content") or ())) if logprobs else ""
+    field = text.rfind(FIELD)
+    spelled = _SPELLED.match(text, field + len(FIELD)) if field >= 0 else None
+    return stated_level(spelled[1]) if spelled else None
 
 
 def _value_token(tokens: list[Any]) -> tuple[Any, str] | None:

@@ -1,19 +1,21 @@
 """The Scorer: a model gives probabilities over the five quality levels (paper, Sec. 3.3)."""
 
-import json_repair
+from typing import Any
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.flow import Flow, Stage, call
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.level_logprobs import level_probabilities_from_tokens
+from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
+from agenticiqa.programs.stages.level_logprobs import level_in_tokens, level_probabilities_from_tokens
 from agenticiqa.programs.stages.protocols import ProbabilitySource, Scored
+from agenticiqa.programs.stages.salvage import salvaged_score
 from agenticiqa.signatures.level_probs import Kind
 from agenticiqa.signatures.summarizer import Assessment, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
+from agenticiqa.signatures.vocabulary import LEVELS
 
 SOURCES: dict[Kind, ProbabilitySource] = {
     "log-probabilities": "quality_probs",
@@ -25,8 +27,9 @@ SOURCES: dict[Kind, ProbabilitySource] = {
 class Scorer(Stage[Scored]):
     """Asks a model for its probabilities over the quality levels.
 
-    They come, in this order, from the log-probabilities of the token that names the level, from the ``quality_probs``
-    that the model writes, from the level that its reasoning names, or they are uniform; ``source`` says which.
+    They come from the log-probabilities of the token that names the level, else from the ``quality_probs`` that the
+    model writes (log-probabilities, probabilities or percentages), else from what is valid in the answers that were
+    rejected; ``source`` says which.
     """
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3, fusion: ScoreFusion | None = None) -> None:
@@ -42,9 +45,12 @@ class Scorer(Stage[Scored]):
         """See ``protocols.Scorer``."""
         inputs = {**prompt_inputs(image, reference), "query": query, "evidence": format_evidence(evidence)}
         try:
-            reply = yield from call(self.ask, inputs=inputs)
+            reply = yield from call(self.ask, inputs=inputs, check_tokens=refuse_other_level)
         except Unanswered as gave_up:
-            return self._from_reasoning(gave_up)
+            salvaged = salvaged_score(gave_up, self.fusion)
+            if salvaged is None:
+                raise
+            return salvaged
         assessment = reply.answer
         reading = level_probabilities_from_tokens(reply.logprobs)
         source: ProbabilitySource = "logprobs"
@@ -54,12 +60,12 @@ class Scorer(Stage[Scored]):
         mass = reading.mass if reading else None
         return Scored(probabilities, source, assessment.quality_reasoning, mass, reply.rejected_answers)
 
-    def _from_reasoning(self, gave_up: Unanswered) -> Scored:
-        """The level that the last answer's reasoning names; raises ``gave_up`` when that answer has no reasoning."""
-        answer = json_repair.loads(gave_up.last_output) if gave_up.last_output else None
-        assessment = answer.get("assessment", answer) if isinstance(answer, dict) else None
-        reasoning = assessment.get("quality_reasoning") if isinstance(assessment, dict) else None
-        if not isinstance(reasoning, str) or not reasoning.strip():
-            raise gave_up
-        probabilities, source = self.fusion.probabilities_and_source(reasoning)
-        return Scored(probabilities, source, reasoning, rejected_answers={gave_up.stage: gave_up.account})
+
+def refuse_other_level(assessment: Assessment, logprobs: Any) -> None:
+    """Raises Rejected where the tokens, whose log-probabilities are to be read, spell another level than the text."""
+    spelled = level_in_tokens(logprobs)
+    if spelled is not None and spelled != LEVELS[assessment.quality_level]:
+        raise Rejected(
+            f"the answer says {assessment.quality_level}, but the tokens that came with it spell "
+            f"{level_name(spelled)}: give the level again"
+        )

@@ -21,7 +21,13 @@ from agenticiqa.signatures.types import (
     SummarizerOutput,
 )
 
-SOURCES = {"learned": "the learned model"}  # a probability_source whose name is unclear in a sentence
+SOURCES = {  # each probability_source whose name is unclear in a sentence
+    "learned": "the learned model",
+    "probabilities": "the probabilities that the model wrote",
+    "percentages": "the percentages that the model wrote",
+    "salvaged_probs": "the probabilities in an answer that was rejected",
+    "salvaged_level": "the level alone, of an answer that was rejected",
+}
 
 
 class Summarizer(Stage[Summarized]):
@@ -100,12 +106,7 @@ def _caveats(evidence: ExecutorOutput) -> list[str]:
 
 
 def _sentences(*parts: str) -> str:
-    """The parts as sentences, without those that an earlier one has, as a model may repeat what its evidence says."""
-    text = ""
-    for part in filter(None, map(str.strip, parts)):
-        if part.rstrip(".") not in text:
-            text += f" {part}" if part.endswith((".", "!", "?")) else f" {part}."
-    return text.strip()
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in map(str.strip, parts) if part)
 
 
 def _used(evidence: ExecutorOutput) -> dict[str, Any] | None:

@@ -77,6 +77,10 @@ def asked_of(server: Server) -> list[str]:
     return stages
 
 
+SMOOTHED_POOR = {level: 0.7 if level == "2" else 0.075 for level in "12345"}
+UNIFORM = dict.fromkeys("12345", 0.2)
+
+
 def test_scoring_without_a_reference(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         result = program_for(server)(photo)
@@ -371,14 +375,43 @@ def test_a_summarizer_without_a_usable_answer_does_not_plan_again_for_a_gap_eith
     assert (len(server.of("plan")), result.iteration_count) == (1, 0)
 
 
-def test_without_probabilities_the_level_in_the_reasoning_counts(photo: Path) -> None:
-    said = {"quality_level": "Poor", "quality_reasoning": "Poor quality: soft edges."}
+@pytest.mark.parametrize(
+    ("said", "source", "probs"),
+    [
+        ({"quality_reasoning": "Poor quality: soft edges."}, "reasoning", SMOOTHED_POOR),
+        ({"quality_level": "Poor", "quality_reasoning": "Soft edges."}, "salvaged_level", SMOOTHED_POOR),
+        ({"quality_level": "Poor", "quality_probs": {"1": 3, "2": 2}}, "salvaged_level", SMOOTHED_POOR),
+        ('{"quality_level": "Poor", "quality_probs": {"1": -4.0, "2": -0', "salvaged_level", SMOOTHED_POOR),
+        ("quality_level: Poor", "salvaged_level", SMOOTHED_POOR),
+        ({"quality_probs": {"1": 0.1, "2": 0.9}}, "salvaged_probs", {"1": 0.1, "2": 0.9, "3": 0, "4": 0, "5": 0}),
+        ({"quality_level": "Bad", "quality_probs": {"5": 1}, "quality_reasoning": "Soft."}, "uniform", UNIFORM),
+        ({"quality_level": "Bad or Poor", "quality_reasoning": "Soft."}, "uniform", UNIFORM),
+        ("<think>quality_level: Bad, or", None, None),
+        ("I am sorry, I cannot see an image of poor quality.", None, None),
+    ],
+)
+def test_what_is_valid_in_answers_that_were_rejected_is_used_and_marked(
+    photo: Path, said: Any, source: str | None, probs: dict[str, float] | None
+) -> None:
     with fake_server(by_stage({**SCRIPT, "assessment": said})) as server:
         result = program_for(server)(photo)
     assert len(server.of("assessment")) == 3
-    assert result.summarizer_result.probability_source == "reasoning"
-    assert result.summarizer_result.quality_probs["2"] == pytest.approx(0.7)
     assert len(result.rejected_answers["scoring"]) == 3
+    summary = result.summarizer_result
+    assert summary.probability_source == source
+    assert summary.quality_probs == (probs and pytest.approx(probs))
+    assert (summary.final_answer == UNABLE) == (source is None)
+    if source and source.startswith("salvaged"):
+        assert "an answer that was rejected" in summary.quality_reasoning
+
+
+def test_a_letter_without_its_reason_is_used_in_the_end_and_said_to_be_so(photo: Path) -> None:
+    for said in ({"final_answer": "B"}, "B", "**B**"):
+        with fake_server(by_stage({**SCRIPT, "plan": NAMED, "answer": said})) as server:
+            result = program_for(server)(photo, OPTIONS)
+        assert len(server.of("answer")) == 3
+        assert result.final_answer == "B"
+        assert "rejected" in result.quality_reasoning
 
 
 @pytest.mark.parametrize(("scale", "source"), [(1, "probabilities"), (100, "percentages")])

@@ -21,7 +21,7 @@ P = {int(level): math.exp(log) / TOTAL for level, log in LOG_PROBS.items()}
 
 
 def without_probs(reasoning: str) -> dict[str, str]:
-    return {"quality_level": "Fair", "quality_reasoning": reasoning}
+    return {"quality_reasoning": reasoning}
 
 
 def test_use_probability_distribution_prompt_for_scoring_queries(photo: Path) -> None:

@@ -38,9 +38,7 @@ STANDS = by_stage({"decision": STAND})
 
 
 def to(server: Server, backend: str = "vllm.test", **changes: Any) -> StageConfig:
-    """Without a probe."""
-    known = {"structured_outputs": "json_schema", "logprobs": False}
-    settings: dict[str, Any] = {"max_retries": 0, "timeout": 5.0, **known, **changes}
+    settings: dict[str, Any] = {"max_retries": 0, "timeout": 5.0, **changes}
     return StageConfig(backend=backend, api_base=server.url, **settings)
 
 

@@ -38,7 +38,7 @@ KEYS = [
     "usage",
     "usage_by_stage",
     "answered_by",
-    "capabilities",
+    "answer_notes",
     "timings_ms",
     "version",
 ]

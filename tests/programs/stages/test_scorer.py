@@ -112,6 +112,26 @@ def test_a_level_that_is_none_is_refused(level: Any) -> None:
         Assessment.model_validate(said)
 
 
+def test_tokens_that_spell_another_level_than_the_text_are_refused(photo: Path) -> None:
+    stale = reply({"Bad": 0.9, "Poor": 0.1}, "Bad").logprobs
+    mixed = Reply(reply(None).content, logprobs=stale)
+    with fake_server(mixed) as server:
+        told = score(server, photo)
+    assert (told.source, told.mass) == ("salvaged_probs", None)
+    assert told.probabilities == pytest.approx(WRITTEN)
+    assert "the tokens that came with it spell Bad" in told.rejected_answers["scoring"][0]
+
+
+def test_a_log_probability_of_0_without_alternatives_is_no_opinion(photo: Path) -> None:
+    text = json.dumps({"assessment": {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft."}})
+    before, _, after = text.partition("Fair")
+    tokens = [{"token": part, "logprob": 0.0, "bytes": None, "top_logprobs": []} for part in (before, "Fair", after)]
+    with fake_server(Reply(text, logprobs=tokens)) as server:
+        told = score(server, photo)
+    assert told.source == "quality_probs"
+    assert told.probabilities == pytest.approx(WRITTEN)
+
+
 def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> None:
     script: dict[str, Any] = {
         "plan": plan(flags=NONE),
