@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.backends.resolve import backend_name
 from agenticiqa.programs.errors import explains_arguments
 from agenticiqa.programs.events import judging, next_round
-from agenticiqa.programs.images import ImageSource, LoadedImage, load_pair, name_of
+from agenticiqa.programs.images import ImageSource, load_pair, name_of
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
@@ -39,13 +39,13 @@ from agenticiqa.programs.stages.flow import Flow, arun, call, run, together
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.inputs import SYNONYMS, checked
 from agenticiqa.programs.stages.locator import Locator
+from agenticiqa.programs.stages.options import OptionsArgument, as_asked, read_options
 from agenticiqa.programs.stages.planner import Planner, feedback_on
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 
 
 class AgenticIQA(SavedProgram):
@@ -140,15 +140,18 @@ class AgenticIQA(SavedProgram):
         query: str | None = None,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
+        *,
+        options: OptionsArgument | None = None,
     ) -> Assessment:
         """Judge one image, given in any way that ``images.sources`` lists.
 
-        Without a ``query`` the perceptual quality is rated. ``reference`` is the pristine image, if there is one;
-        ``resize_reference`` allows one of another size, which is scaled to the image's. Raises as the class says, and
-        WrongArgument (a TypeError) for arguments that are not these.
+        Without a ``query`` the perceptual quality is rated. With ``options`` (2 to 26 texts, or a mapping of letter to
+        text) the answer is the letter of one of them, and none is read from the query. ``reference`` is the pristine
+        image, if there is one; ``resize_reference`` allows one of another size, which is scaled to the image's. Raises
+        as the class says, and WrongArgument (a TypeError) for arguments that are not these.
         """
         result: Assessment = super().__call__(
-            image=image, query=query, reference=reference, resize_reference=resize_reference
+            image=image, query=query, reference=reference, resize_reference=resize_reference, options=options
         )
         return result
 
@@ -159,10 +162,12 @@ class AgenticIQA(SavedProgram):
         query: str | None = None,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
+        *,
+        options: OptionsArgument | None = None,
     ) -> Assessment:
         """As calling the program, async."""
         result: Assessment = await super().acall(
-            image=image, query=query, reference=reference, resize_reference=resize_reference
+            image=image, query=query, reference=reference, resize_reference=resize_reference, options=options
         )
         return result
 
@@ -172,10 +177,12 @@ class AgenticIQA(SavedProgram):
         query: str | None = None,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
+        *,
+        options: OptionsArgument | None = None,
     ) -> Assessment:
         """What DSPy runs when the program is called."""
         with bookkeeping(self, image) as finish:
-            return finish(run(self._steps(image, query, reference, resize_reference)))
+            return finish(run(self._steps(image, query, reference, resize_reference, options)))
 
     async def aforward(
         self,
@@ -183,15 +190,23 @@ class AgenticIQA(SavedProgram):
         query: str | None = None,
         reference: ImageSource | None = None,
         resize_reference: bool = False,
+        *,
+        options: OptionsArgument | None = None,
     ) -> Assessment:
         """As ``forward``, async."""
         with bookkeeping(self, image) as finish:
-            return finish(await arun(self._steps(image, query, reference, resize_reference)))
+            return finish(await arun(self._steps(image, query, reference, resize_reference, options)))
 
     def _steps(
-        self, source: ImageSource, question: str | None, reference_source: ImageSource | None, resize_reference: bool
+        self,
+        source: ImageSource,
+        question: str | None,
+        reference_source: ImageSource | None,
+        resize_reference: bool,
+        options: OptionsArgument | None,
     ) -> Flow[Assessment]:
-        query, limit = checked(question), self.max_replan_iterations
+        query, offered, limit = checked(question), read_options(options), self.max_replan_iterations
+        asked = as_asked(query, offered)
         backend = asked_backend(self)  # raises when there is no model, before anything is loaded
         image, reference = yield from call(
             load_pair, source, reference_source, resize_reference=resize_reference, max_side=self.max_side
@@ -199,7 +214,7 @@ class AgenticIQA(SavedProgram):
         progress.begun(image, query, reference, backend)
         record, history, feedback, plan = RunRecord(), list[str](), "", None
         while True:
-            planning = call(self.planner, image=image, query=query, reference=reference, feedback=feedback)
+            planning = call(self.planner, image=image, query=asked, reference=reference, feedback=feedback)
             planned = yield from record.timed("planner", planning)
             if planned.plan == plan:
                 progress.unchanged_plan()
@@ -207,14 +222,20 @@ class AgenticIQA(SavedProgram):
             plan, iteration = planned.plan, len(history)
             progress.planned(plan, record.seconds["planner"])
 
-            executing = call(self.executor, image=image, query=query, plan=plan, reference=reference)
+            executing = call(self.executor, image=image, query=asked, plan=plan, reference=reference)
             evidence = (yield from record.timed("executor", executing)).evidence
 
             answering = call(
-                self.summarizer, image=image, query=query, plan=plan, evidence=evidence, reference=reference
+                self.summarizer,
+                image=image,
+                query=query,
+                plan=plan,
+                evidence=evidence,
+                reference=reference,
+                options=offered,
             )
             summarized, verdict = yield from together(  # the judge of the evidence needs no answer
-                record.timed("summarizer", answering), self.replan.verdict(query, plan, evidence, iteration, limit)
+                record.timed("summarizer", answering), self.replan.verdict(asked, plan, evidence, iteration, limit)
             )
 
             deciding = call(
@@ -232,32 +253,15 @@ class AgenticIQA(SavedProgram):
             reason = str(result.replan_reason)
             history, feedback = remember(history, iteration + 1, reason), feedback_on(plan, reason)
             next_round()
-        return self._prediction(
-            image, query, reference, planned.plan, evidence, result, summarized.query_type, history, record, backend
-        )
-
-    def _prediction(
-        self,
-        image: LoadedImage,
-        query: str,
-        reference: LoadedImage | None,
-        plan: PlannerOutput,
-        evidence: ExecutorOutput,
-        result: SummarizerOutput,
-        query_type: QueryType,
-        history: list[str],
-        record: RunRecord,
-        backend: str,
-    ) -> Assessment:
-        """The result without its usage."""
         if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
             result = as_final(result)
         return Assessment(
             final_answer=result.final_answer,
             quality_score=result.quality_score,
             quality_reasoning=result.quality_reasoning,
-            query_type=query_type,
-            plan=plan,
+            query_type=summarized.query_type,
+            options=dict(summarized.options),
+            plan=planned.plan,
             executor_evidence=evidence,
             summarizer_result=result,
             iteration_count=len(history),

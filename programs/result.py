@@ -69,7 +69,8 @@ class RunRecord:
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
-    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, else text. ``quality_score`` is that
+    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, else text; ``options`` are those
+    that were offered, by letter, ``{}`` for none. ``quality_score`` is that
     float or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected. ``timings_ms`` has the
     wall time of each stage in milliseconds, ``usage`` the tokens by model and ``usage_by_stage`` the calls, tokens and
     USD by stage (see ``backends.ledger``). ``answered_by`` names the models that answered, by stage, also from the
@@ -80,6 +81,7 @@ class Assessment(dspy.Prediction):
     quality_score: float | None
     quality_reasoning: str
     query_type: QueryType
+    options: dict[str, str]
     plan: PlannerOutput
     executor_evidence: ExecutorOutput
     summarizer_result: SummarizerOutput
@@ -107,6 +109,7 @@ class Assessment(dspy.Prediction):
             "reference_sha256": self.reference.sha256 if self.reference else None,
             "query": self.query,
             "query_type": self.query_type.value,
+            "options": self.options,
             "final_answer": summary.final_answer,
             "quality_score": summary.quality_score,
             "quality_level": level_name(summary.quality_score) if summary.quality_score is not None else None,

@@ -26,6 +26,7 @@ from agenticiqa.programs.batch.typical_calls import ToolTexts, TypicalCall, typi
 from agenticiqa.programs.errors import ImageError, ToolError
 from agenticiqa.programs.images import ImageSource, load, path_of
 from agenticiqa.programs.offline.language.planner import plan_question
+from agenticiqa.programs.stages.options import as_asked, read_options
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.planner import plan_signature
 from agenticiqa.signatures.types import PlannerOutput
@@ -108,13 +109,13 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
     """
     config = config.in_profile()
     tools = ToolTexts.of(toolbox(config.calibration, config.pyiqa))
-    by_question: dict[tuple[str, bool], dict[str, StageCost] | ToolError] = {}
+    by_question: dict[tuple[str, str, bool], dict[str, StageCost] | ToolError] = {}
     sums = {stage: StageEstimate(stage, section_of(config, stage).backend) for stage in SECTIONS}
     found, images = Estimate(), set()
     for job in jobs:
-        key = job.query, job.reference is not None
+        key = job.query, job.asked, job.reference is not None
         if key not in by_question:
-            by_question[key] = _costs_or_error(config, tools, *key)
+            by_question[key] = _costs_or_error(config, tools, job)
         costs = by_question[key]
         try:
             sizes = _sizes(job, config)
@@ -149,22 +150,24 @@ def _add(row: StageEstimate, cost: StageCost, image_tokens: int) -> None:
     row.output_tokens += cost.answer
 
 
-def _costs_or_error(config: Config, tools: ToolTexts, query: str, reference: bool) -> dict[str, StageCost] | ToolError:
+def _costs_or_error(config: Config, tools: ToolTexts, job: Job) -> dict[str, StageCost] | ToolError:
     try:
-        return _costs(config, tools, query.strip(), reference)
+        return _costs(config, tools, job)
     except ToolError as error:
         return error
 
 
-def _costs(config: Config, tools: ToolTexts, query: str, reference: bool) -> dict[str, StageCost]:
+def _costs(config: Config, tools: ToolTexts, job: Job) -> dict[str, StageCost]:
     """The stages that ask a model for one question, and those that may."""
+    query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
+    asked = as_asked(query, options)
 
     def planned(feedback: str = "") -> PlannerOutput:
-        return plan_question(query, reference_given=reference, known_tools=tools.names, feedback=feedback)
+        return plan_question(asked, reference_given=reference, known_tools=tools.names, feedback=feedback)
 
     def calls_for(plan: PlannerOutput) -> dict[str, TypicalCall]:
         planner = _planner(config.planner.sees_images)
-        return typical_calls(plan, query, tools, reference=reference, planner=planner)
+        return typical_calls(plan, query, tools, reference=reference, options=options, planner=planner)
 
     plan, replans = planned(), config.max_replan_iterations
     calls = calls_for(plan)

@@ -1,10 +1,12 @@
 """One question about one image: what a run is a list of."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agenticiqa.programs.images import ImageSource, name_of, picklable
 from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.stages.options import OptionsArgument, read_options, with_options
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
+from agenticiqa.signatures.types import well_formed
 
 
 @dataclass(frozen=True, repr=False)
@@ -14,17 +16,29 @@ class Job:
     Images may be given in every way that ``images.sources`` lists. Jobs are equal if their images are; those with an
     array cannot be compared or hashed.
 
-    ``resize_reference`` allows a reference of another size, which is scaled to the image's.
+    ``resize_reference`` allows a reference of another size, which is scaled to the image's. ``options`` are the answers
+    to choose from, as texts or by letter, kept by letter. Raises UserError as ``read_options`` does.
     """
 
     image: ImageSource
     query: str = DEFAULT_QUERY
     reference: ImageSource | None = None
     resize_reference: bool = False
+    options: OptionsArgument | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", read_options(self.options))
 
     def __repr__(self) -> str:
         against = "" if self.reference is None else f", reference={name_of(self.reference)!r}"
-        return f"Job({self.name!r}, {self.query!r}{against})"
+        offered = "" if self.options is None else f", options={self.options!r}"
+        return f"Job({self.name!r}, {self.query!r}{against}{offered})"
+
+    @property
+    def asked(self) -> str:
+        """The question with its options: what distinguishes it from other questions."""
+        query, options = well_formed(self.query).strip(), read_options(self.options)
+        return query if options is None else with_options(query, options)
 
     @property
     def name(self) -> str:

@@ -180,7 +180,11 @@ def _judge(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job
         # DSPy would otherwise keep every image of the run in its history and trace.
         with dspy.context(disable_history=True, trace=None):
             result = program(
-                image=job.image, query=job.query, reference=job.reference, resize_reference=job.resize_reference
+                image=job.image,
+                query=job.query,
+                reference=job.reference,
+                resize_reference=job.resize_reference,
+                options=job.options,
             )
             return postprocess(result)
     except (AgenticIQAError, dspy.LMError) as error:

@@ -24,6 +24,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 from agenticiqa.programs.batch.file_lock import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.stages.options import with_options
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,8 @@ class Identity(NamedTuple):
     """What a result belongs to; a field that the caller does not compare by is the same in all of its identities.
 
     ``image`` and ``reference`` are names as the caller compares them (absolute paths, or names in a labels file), the
-    hashes are SHA-256 in hex (``None`` where the file cannot be read), ``run_fingerprint`` is that of the settings
+    hashes are SHA-256 in hex (``None`` where the file cannot be read), ``query`` is the question with its options (see
+    ``question_of``), ``run_fingerprint`` is that of the settings
     (``batch.fingerprint``), ``None`` in rows of versions that did not write it.
     """
 
@@ -185,12 +187,18 @@ def latest_rows(rows: Sequence[Row], keys: Sequence[str] = JOB_KEYS) -> list[Row
     return [rows[number] for number in sorted(latest.values())]
 
 
+def question_of(row: Row) -> str:
+    """The question of a row, with its options where the question's own words do not list them (as ``Job.asked``)."""
+    query, options = str(row.get("query")), row.get("options")
+    return with_options(query, options) if options and isinstance(options, dict) else query
+
+
 def _job(identity: Identity) -> tuple[str, str | None, str]:
     return identity.image, identity.reference, identity.query
 
 
 def _values(row: Row, keys: Sequence[str] = JOB_KEYS) -> tuple[Any, ...]:
-    return tuple(row.get(key) for key in keys)
+    return tuple(question_of(row) if key == "query" else row.get(key) for key in keys)
 
 
 def _reason(kept: Identity, wanted: Identity) -> str:

@@ -15,7 +15,7 @@ import dspy
 
 from agenticiqa.programs.images.regions import account, boxes_for_prompt, place_in_frame
 from agenticiqa.programs.stages.evidence import format_evidence
-from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.stages.options import as_asked, beside_options, parse_options
 from agenticiqa.programs.stages.planner import nameable
 from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.programs.tools.tool import Tool, best_for
@@ -75,14 +75,15 @@ def typical_calls(
     tools: ToolTexts,
     *,
     reference: bool,
+    options: Mapping[str, str] | None = None,
     planner: type[dspy.Signature] = Plan,
 ) -> dict[str, TypicalCall]:
     """A call for each stage that the plan runs, as if all of them asked a model; by stage, in the order of a run.
 
-    ``planner`` is the signature of the Planner, with or without images. A replan is not among them: it is asked only in
-    case of doubt.
+    ``options`` are those given beside the query. ``planner`` is the signature of the Planner, with or without images. A
+    replan is not among them: it is asked only in case of doubt.
     """
-    flags = plan.plan
+    asked, offered, flags = as_asked(query, options), options or parse_options(query), plan.plan
     named = [region for region in plan.regions if region != GLOBAL] if flags.any() else []
     placed = {region: place_in_frame(region, SIZE) for region in named}
     unplaced = [region for region, box in placed.items() if box is None]
@@ -100,7 +101,7 @@ def typical_calls(
             {
                 "available_tools": tools.lines,
                 "reference_given": str(reference),
-                "query": query,
+                "query": asked,
                 "feedback": "none",
             },
             _json({"plan": _as_answer(plan)}),
@@ -115,14 +116,14 @@ def typical_calls(
         found = [{"region": region, "distortions": names} for region, names in wanted.items()]
         calls["distortion_detection"] = TypicalCall(
             DetectDistortions,
-            {"query": query, "query_scope": _json(plan.regions), "boxes": where},
+            {"query": asked, "query_scope": _json(plan.regions), "boxes": where},
             _json({"detection": {"distortion_set": found}}),
         )
     if flags.distortion_analysis and pairs:
         rows = [{"region": r, "type": name, **_severity()} for r, name in pairs]
         calls["distortion_analysis"] = TypicalCall(
             AnalyzeDistortions,
-            {"query": query, "distortion_set": distortion_set, "boxes": where},
+            {"query": asked, "distortion_set": distortion_set, "boxes": where},
             _json({"analysis": {"distortion_analysis": rows}}),
         )
     if flags.tool_selection and pairs and not (plan.tools and flags.tool_execution):
@@ -133,18 +134,17 @@ def typical_calls(
             _json({"selection": {"selected_tools": chosen}}),
         )
     evidence = _evidence(plan, wanted, boxes, candidates)
-    if detect_query_type(query, plan.query_type) is QueryType.SCORING:
+    if not offered and detect_query_type(query, plan.query_type) is QueryType.SCORING:
         assessment = {"quality_level": "Fair", "quality_probs": LOG_PROBS, "quality_reasoning": REASON}
         calls["scoring"] = TypicalCall(
             ScoreQuality, {"query": query, "evidence": evidence}, _json({"assessment": assessment})
         )
     else:
-        options = parse_options(query)
-        listed = "\n".join(f"{letter}. {text}" for letter, text in options.items())
-        answer = {"final_answer": "A" if options else EXPLANATION, "quality_reasoning": REASON}
+        listed = "\n".join(f"{letter}. {text}" for letter, text in offered.items())
+        answer = {"final_answer": "A" if offered else EXPLANATION, "quality_reasoning": REASON}
         calls["answering"] = TypicalCall(
             AnswerQuestion,
-            {"query": query, "options": listed or "none", "evidence": evidence},
+            {"query": beside_options(query, options), "options": listed or "none", "evidence": evidence},
             _json({"answer": answer}),
         )
     return calls

@@ -10,10 +10,9 @@ from typing import Any
 
 from agenticiqa.programs.batch.fingerprint import digest
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, resume
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.signatures.types import well_formed
 
 
 def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:
@@ -49,7 +48,7 @@ def identity_of(job: Job, run_fingerprint: str) -> Identity:
         image_sha256=_sha256(job.image),
         reference=None if reference is None else absolute(name_of(reference), os.getcwd()),
         reference_sha256=None if reference is None else _sha256(reference),
-        query=well_formed(job.query).strip(),
+        query=job.asked,
         run_fingerprint=run_fingerprint,
     )
 
@@ -74,7 +73,7 @@ def _identity_of_row(row: Row, folder: str) -> Identity:
         image_sha256=row.get("image_sha256"),
         reference=None if reference is None else absolute(str(reference), folder),
         reference_sha256=row.get("reference_sha256"),
-        query=str(row.get("query")),
+        query=question_of(row),
         run_fingerprint=row.get("run_fingerprint"),
     )
 

@@ -20,6 +20,7 @@ SYNONYMS = {
     **dict.fromkeys(("question", "prompt", "text", "q"), "query"),
     **dict.fromkeys(("ref", "original", "pristine", "reference_image"), "reference"),
     **dict.fromkeys(("img", "path", "file", "photo", "picture", "image_path"), "image"),
+    **dict.fromkeys(("choices", "candidates"), "options"),
     "resize": "resize_reference",
 }
 

@@ -10,9 +10,11 @@ from typing import TypeAlias
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.stages.instructions import without_instructions, without_leading, without_trailing
+from agenticiqa.signatures.types import well_formed
 
 OptionsArgument: TypeAlias = Sequence[str] | Mapping[str, str]
 
+LONGEST = 4000  # characters of all options that a caller gives
 FEWEST, MOST = 2, len(ascii_uppercase)
 LONGEST_NUMBERED = 12  # words of a numbered option
 
@@ -114,7 +116,8 @@ def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
     """The options that a caller gives, by letter: texts get A, B, ...; a mapping has its own letters.
 
     A list that carries its letters in order ("A. Blur", "B. Noise") is read without them. ``None`` stays ``None``.
-    Raises UserError, in one line, unless they are 2 to 26 distinct texts, not empty, by distinct single letters.
+    Raises UserError, in one line, unless they are 2 to 26 distinct texts, not empty, by distinct single letters, of
+    at most 4000 characters.
     """
     if options is None:
         return None
@@ -129,9 +132,11 @@ def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
         if not isinstance(text, str) or not text.strip():
             what = "is empty" if isinstance(text, str) else f"is a {type(text).__name__}"
             raise UserError(f"option {letter.upper()} {what}: give each as text")
-    texts = [" ".join(text.split()) for _, text in given]
+    texts = [" ".join(well_formed(text).split()) for _, text in given]
     if not isinstance(options, Mapping):
         texts = _without_letters(texts)
+    if sum(map(len, texts)) > LONGEST:
+        raise UserError(f"options have {sum(map(len, texts))} characters: shorten them to {LONGEST}")
     read = {letter.upper(): text for (letter, _), text in zip(given, texts, strict=True)}
     if len(read) < len(given) or len({text.casefold() for text in texts}) < len(texts):
         raise UserError("two options are the same: give each once")
@@ -166,6 +171,16 @@ def as_asked(query: str, options: Mapping[str, str] | None) -> str:
     if options is not None:
         return with_options(without_instructions(query), options)
     return without_instructions(query) if parse_options(query) else query
+
+
+def beside_options(query: str, options: Mapping[str, str] | None) -> str:
+    """The question as the Answerer is given it, beside the options; ``options`` as for ``as_asked``.
+
+    Options that the caller gave are not shown twice where the query lists the same.
+    """
+    if options is not None:
+        return question_part(query) if lists_options(query, options) else without_instructions(query)
+    return as_asked(query, None)
 
 
 def _offer(query: str) -> _Offer | None:

@@ -131,11 +131,12 @@ class Answered:
 
 @dataclass(frozen=True)
 class Summarized:
-    """The answer, and the form in which the question asked for it."""
+    """The answer, the form in which the question asked for it, and the options that it offered, by letter."""
 
     result: SummarizerOutput
     query_type: QueryType
     rejected_answers: RejectedAnswers = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -210,8 +211,11 @@ class Summarizer(Protocol):
         plan: PlannerOutput,
         evidence: ExecutorOutput,
         reference: LoadedImage | None,
+        options: Mapping[str, str] | None = None,
     ) -> Summarized:
-        """Raises NoScore when a score is asked for, and neither a tool nor a model gave anything to make it of."""
+        """``options`` are those that the caller gave, by letter; without them the query's own words may list some.
+
+        Raises NoScore when a score is asked for, and neither a tool nor a model gave anything to make it of."""
 
 
 class Scorer(Protocol):

@@ -1,5 +1,6 @@
 """The Summarizer: a score fused from tools and a model, or an answer with its reason (paper, Sec. 3.3)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from agenticiqa.programs.errors import NoScore, Unanswered
@@ -8,7 +9,7 @@ from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
-from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.stages.options import beside_options, parse_options
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
 from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import (
@@ -50,22 +51,28 @@ class Summarizer(Stage[Summarized]):
         plan: PlannerOutput,
         evidence: ExecutorOutput,
         reference: LoadedImage | None,
+        options: Mapping[str, str] | None = None,
     ) -> Flow[Summarized]:
         """See ``protocols.Summarizer``."""
-        query_type = detect_query_type(query, plan.query_type)
+        offered = parse_options(query) if options is None else dict(options)
+        query_type = QueryType.MCQ if offered else detect_query_type(query, plan.query_type)
         progress.summarizing(plan, query_type, evidence, image, reference)
         try:
             if query_type is QueryType.SCORING:
                 scored = yield from call(self.score, image=image, query=query, evidence=evidence, reference=reference)
                 return Summarized(self._scored(scored, evidence), query_type, scored.rejected_answers)
-            options = parse_options(query)
             answered = yield from call(
-                self.answer, image=image, query=query, evidence=evidence, options=options, reference=reference
+                self.answer,
+                image=image,
+                query=beside_options(query, options),
+                evidence=evidence,
+                options=offered,
+                reference=reference,
             )
-            return Summarized(self._answered(answered, evidence), query_type, answered.rejected_answers)
+            return Summarized(self._answered(answered, evidence), query_type, answered.rejected_answers, offered)
         except Unanswered as gave_up:
             result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED)
-            return Summarized(result, query_type, {gave_up.stage: gave_up.account})
+            return Summarized(result, query_type, {gave_up.stage: gave_up.account}, offered)
 
     def _scored(self, scored: Scored, evidence: ExecutorOutput) -> SummarizerOutput:
         tool_scores, p = evidence.overall_scores, scored.probabilities

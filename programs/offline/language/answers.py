@@ -10,7 +10,8 @@ from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.offline.language.open_answers import answer_in_words, tool_scores
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.verdicts import Verdict
-from agenticiqa.programs.stages.options import parse_options, question_part
+from agenticiqa.programs.stages.instructions import without_instructions
+from agenticiqa.programs.stages.options import lists_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput, unique
@@ -42,13 +43,13 @@ def answer_from_evidence(
 ) -> Answered:
     """Answer a question from the measurements.
 
-    ``options`` are the query's options by letter; without options the answer is in words. ``findings`` are the measured
-    distortions by category, severities 0..4; ``expected_level`` is the estimated quality, 1..5; ``has_reference`` is
-    true if the findings are against a reference. The final answer is a letter, or words, or ``UNABLE`` if no rule gives
-    a single answer: nothing is guessed. The reasoning says in sentences which rule and which measurements gave the
-    answer, or what is missing.
+    ``options`` are the answers offered, by letter; without options the answer is in words. ``findings`` are the
+    measured distortions by category, severities 0..4; ``expected_level`` is the estimated quality, 1..5;
+    ``has_reference`` is true if the findings are against a reference. The final answer is a letter, or words, or
+    ``UNABLE`` if no rule gives a single answer: nothing is guessed. The reasoning says in sentences which rule and
+    which measurements gave the answer, or what is missing.
     """
-    question = _plain(query)
+    question = _plain(query, options)
     excluded = [
         name for match in _EXCLUDED.findall(question) for term in terms_in(match) for name in term.meaning.categories
     ]
@@ -72,11 +73,13 @@ def answer_from_evidence(
     return Answered(verdict.answer or UNABLE, _reasoning(verdict, measured, regions))
 
 
-def _plain(query: str) -> str:
-    """The question without options, quoted results, and phrases in which a term means something else."""
-    question = question_part(query)
-    if parse_options(query) and question == query.strip():  # "Choose from: A) ... B) ..." asks no question
-        return ""
+def _plain(query: str, options: Mapping[str, str]) -> str:
+    """The question without its options, quoted results, and phrases in which a term means something else."""
+    question = without_instructions(query)
+    if options and lists_options(query, options):
+        listing, question = question, question_part(query)
+        if question == listing:  # "Choose from: A) ... B) ..." asks no question
+            return ""
     return without_idioms(_HAVING.sub(r"\1 \2", _CITED.sub(" ", question)))
 
 

@@ -23,9 +23,16 @@ class Pretend(dspy.Module):
         super().__init__()
         self.judge = judge
 
-    def forward(self, image: Path, query: str, reference: Path | None, resize_reference: bool) -> dspy.Prediction:
-        said = self.judge(image)
-        return dspy.Prediction(said=said, query=query, reference=reference, resize_reference=resize_reference)
+    def forward(
+        self,
+        image: Path,
+        query: str,
+        reference: Path | None,
+        resize_reference: bool,
+        options: dict[str, str] | None,
+    ) -> dspy.Prediction:
+        said, given = self.judge(image), (query, reference, resize_reference, options)
+        return dspy.Prediction(said=said, given=given)
 
 
 def jobs(count: int) -> list[Job]:
@@ -46,15 +53,10 @@ def test_every_job_comes_back_once_with_its_own_result(count: int, workers: int)
 
 
 def test_a_job_is_passed_on_whole() -> None:
-    job = Job(Path("a.png"), "Sharp?", Path("r.png"), resize_reference=True)
+    job = Job(Path("a.png"), "Sharp?", Path("r.png"), resize_reference=True, options=["Yes", "No"])
     (result,) = judged(Pretend(str), [job]).values()
     assert isinstance(result, dspy.Prediction)
-    assert (result.said, result.query, result.reference, result.resize_reference) == (
-        "a.png",
-        "Sharp?",
-        Path("r.png"),
-        True,
-    )
+    assert (result.said, *result.given) == ("a.png", "Sharp?", Path("r.png"), True, {"A": "Yes", "B": "No"})
 
 
 @pytest.mark.parametrize(

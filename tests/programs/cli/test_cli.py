@@ -21,6 +21,7 @@ KEYS = [
     "reference_sha256",
     "query",
     "query_type",
+    "options",
     "final_answer",
     "quality_score",
     "quality_level",

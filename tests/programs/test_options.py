@@ -1,0 +1,219 @@
+"""Options that the caller gives beside the question: what is accepted, what stages and models are shown, what comes."""
+
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from agenticiqa.configs import Config
+from agenticiqa.programs import AgenticIQA, Job, judge_many
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.options import (
+    lists_options,
+    parse_options,
+    question_part,
+    read_options,
+    with_options,
+)
+from agenticiqa.signatures.types import UNABLE, QueryType
+from support.distortion_levels import scene
+from support.fake_server import field_of, stage_of
+from support.judging import ANSWER, SCRIPT
+from support.nodes import scripted
+
+NOISY = "examples/chelsea_noise.png"
+SUFFIX = "Answer with the option's letter from the given choices directly."
+BLUR = {"A": "Blur", "B": "Noise"}
+
+
+@pytest.fixture(scope="module")
+def offline() -> AgenticIQA:
+    return AgenticIQA.offline()
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("images") / "photo.png"
+    Image.fromarray(scene(60, 80)).save(path)
+    return path
+
+
+# --- what is accepted ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [
+        (None, None),
+        (["Blur", "Noise"], BLUR),
+        (("Blur", " Noise\n"), BLUR),
+        (["A. Blur", "B. Noise"], BLUR),
+        (["(a) Blur", "(b) Noise"], BLUR),
+        (["A. Smith", "C. Jones"], {"A": "A. Smith", "B": "C. Jones"}),
+        ({"A": "Blur", "B": "Noise"}, BLUR),
+        ({"b": "Noise", "a": "Blur"}, {"B": "Noise", "A": "Blur"}),
+        ({"Y": "Yes", "N": "No"}, {"Y": "Yes", "N": "No"}),
+        ([f"x{n}" for n in range(26)], {letter: f"x{n}" for n, letter in enumerate(ascii_uppercase)}),
+    ],
+)
+def test_options_are_kept_by_letter(options: Any, read: dict[str, str] | None) -> None:
+    assert read_options(options) == read
+    assert list(read_options(options) or {}) == list(read or {})
+    assert read_options(read_options(options)) == read
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("Blur or noise", "options are a str: give a list of texts, or a mapping of letter to text"),
+        (5, "options are a int"),
+        ([], "options are 0: give 2 to 26"),
+        (["Blur"], "options are 1: give 2 to 26"),
+        ([f"x{n}" for n in range(27)], "options are 27: give 2 to 26"),
+        (["Blur", " "], "option B is empty"),
+        (["Blur", 2], "option B is a int"),
+        (["Blur", None], "option B is a NoneType"),
+        (["Blur", "blur"], "two options are the same"),
+        ({"A": "Blur", "a": "Noise"}, "two options are the same"),
+        ({"A": "Blur", "1": "Noise"}, "options have the key '1': give letters from A to Z"),
+        ({"A": "Blur", "": "Noise"}, "options have the key ''"),
+        ({0: "Blur", 1: "Noise"}, "options have the key 0"),
+        (["x" * 2000, "y" * 2001], "options have 4001 characters: shorten them to 4000"),
+    ],
+)
+def test_other_options_are_an_error_in_one_line(offline: AgenticIQA, options: Any, words: str) -> None:
+    with pytest.raises(UserError, match="option") as caught:
+        offline("nowhere.png", "Which?", options=options)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match="option"):
+        Job("nowhere.png", options=options)
+
+
+any_text = st.text(min_size=1, max_size=30).filter(lambda text: bool(text.strip()))
+
+
+@given(
+    query=any_text, texts=st.lists(st.from_regex(r"[a-z]{3,9}( [a-z]{3,9})?", fullmatch=True), min_size=2, unique=True)
+)
+def test_a_question_with_its_options_is_read_as_that(query: str, texts: list[str]) -> None:
+    options = dict(zip(ascii_uppercase, texts, strict=False))
+    asked = with_options(query.strip(), options)
+    assert parse_options(asked) == options
+    assert lists_options(asked, options)
+
+
+def test_a_list_in_the_question_does_not_count_beside_given_options() -> None:
+    query = "Which is better?\nA) Sky\nB) Sea"
+    assert parse_options(with_options(query, BLUR)) == BLUR
+    assert question_part(with_options(query, BLUR)) == query
+    assert with_options("Which?\n(a) blur\n(b) noise.", BLUR) == "Which?\n(a) blur\n(b) noise."
+
+
+# --- what comes of them ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "letter"),
+    [
+        ("What is the main distortion?", ["Noise", "Blur", "Overexposure"], "A"),
+        ("Which is it?", {"A": "Blur", "B": "Noise"}, "B"),
+        ("Which is it?", {"X": "Blur", "N": "Noise"}, "N"),
+        ("Is it noisy? A. No B. Yes", ["Yes", "No"], "A"),
+        ("Is it noisy?\n1) Yes\n2) No", None, "A"),
+        (f"What is it?\n{SUFFIX}", ["Blur", "Noise"], "B"),
+        (None, ["Excellent", "Good", "Fair", "Poor", "Bad"], "C"),
+        ("What is the man holding?", ["Umbrella", "Camera"], UNABLE),
+    ],
+)
+def test_offline_answers_by_a_letter_that_is_given(
+    offline: AgenticIQA, query: str | None, options: Any, letter: str
+) -> None:
+    result = offline(NOISY, query, options=options)
+    assert (result.final_answer, result.quality_score) == (letter, None)
+    assert result.query_type is QueryType.MCQ
+    assert result.to_dict()["options"] == result.options == (read_options(options) or {"A": "Yes", "B": "No"})
+    assert result.toDict()["options"] == result.options
+
+
+def test_without_options_there_are_none(offline: AgenticIQA) -> None:
+    result = offline(NOISY)
+    assert result.to_dict()["options"] == {}
+    assert isinstance(result.final_answer, float)
+
+
+def asked_of_model(photo: Path, query: str, **arguments: Any) -> tuple[Any, dict[str, Any]]:
+    """The result, and the request of each stage, with a model that answers "2. Noise" or "B"."""
+    config, engine = scripted({**SCRIPT, "answer": {**ANSWER, "final_answer": "**B. Noise**"}})
+    result = config["configurable"]["program"](photo, query, **arguments)
+    return result, {stage_of(body): body for body in engine.bodies}
+
+
+def test_a_model_is_shown_given_options_once(photo: Path) -> None:
+    result, asked = asked_of_model(photo, f"Which is it?\nA. Blur\nB. Noise\n{SUFFIX}", options=["Blur", "Noise"])
+    assert field_of(asked["answer"], "query") == "Which is it?"
+    assert field_of(asked["answer"], "options") == "A. Blur\nB. Noise"
+    assert field_of(asked["plan"], "query") == "Which is it?\nA. Blur\nB. Noise"
+    assert (result.final_answer, result.options) == ("B", BLUR)
+    assert result.query == f"Which is it?\nA. Blur\nB. Noise\n{SUFFIX}", "as it was asked"
+
+
+def test_the_planner_is_shown_options_that_the_question_does_not_list(photo: Path) -> None:
+    result, asked = asked_of_model(photo, "Which side? (A) left (B) right", options=BLUR)
+    assert field_of(asked["plan"], "query") == "Which side? (A) left (B) right\n\nOptions:\nA. Blur\nB. Noise"
+    assert field_of(asked["answer"], "query") == "Which side? (A) left (B) right"
+    assert result.final_answer == "B"
+
+
+def test_a_model_is_not_told_to_answer_in_another_form(photo: Path) -> None:
+    """Where a letter is asked for; "a single word" is a wish about an open answer, and is kept."""
+    _, asked = asked_of_model(photo, f"Which is it?\nA. Blur\nB. Noise\n{SUFFIX}")
+    assert {field_of(body, "query") for stage, body in asked.items() if stage in ("plan", "answer", "detection")} == {
+        "Which is it?\nA. Blur\nB. Noise"
+    }
+    open_question = "What is wrong?\nAnswer the question using a single word or phrase."
+    _, asked = asked_of_model(photo, open_question)
+    assert field_of(asked["answer"], "query") == open_question
+
+
+def test_a_number_is_an_answer_where_options_are_numbered(photo: Path) -> None:
+    for query, answer, letter in (("Which?\n1) Blur\n2) Noise", "2", "B"), ("Which?\nA) Blur\nB) Noise", "2", UNABLE)):
+        config, _ = scripted({**SCRIPT, "answer": {**ANSWER, "final_answer": answer}})
+        assert config["configurable"]["program"](photo, query).final_answer == letter
+
+
+# --- in runs ---------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_carry_their_options(offline: AgenticIQA) -> None:
+    jobs = [
+        Job(NOISY, "Which is it?", options=["Blur", "Noise"]),
+        Job(NOISY, "Which is it?", options=["Noise", "Blur"]),
+    ]
+    assert len(set(jobs)) == 2
+    assert jobs[0] == Job(NOISY, "Which is it?", options=BLUR) == jobs[0].picklable()
+    assert repr(jobs[0]) == f"Job({NOISY!r}, 'Which is it?', options={BLUR!r})"
+    answers = {repr(job): outcome.final_answer for job, outcome in judge_many(offline, jobs, workers=1)}
+    assert list(answers.values()) == ["B", "A"]
+
+
+def test_batch_takes_options(offline: AgenticIQA) -> None:
+    (result,) = offline.batch([{"image": NOISY, "query": "Which is it?", "options": ["Blur", "Noise"]}])
+    assert result.final_answer == "B"
+
+
+def test_the_cost_of_a_choice_is_that_of_an_answer(photo: Path) -> None:
+    config = Config().with_backend("vllm.test", "http://127.0.0.1:9/v1")
+    stages = {row.stage for row in estimate(config, [Job(photo, options=["Good", "Bad"])]).stages}
+    assert "answering" in stages
+    assert "scoring" not in stages
+    listed, given_apart = (
+        estimate(config, [job]).total.input_tokens
+        for job in (Job(photo, "Which?\nA. Blur\nB. Noise"), Job(photo, "Which?", options=BLUR))
+    )
+    assert abs(listed - given_apart) < 40
