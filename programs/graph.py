@@ -77,6 +77,12 @@ class AgenticIQAState(TypedDict):
     error: NotRequired[str]
 
 
+class AgenticIQAContext(TypedDict, total=False):
+    """What a run of ``build_graph``'s graph may be given as LangGraph's ``context``, in place of ``configurable``."""
+
+    program: AgenticIQA
+
+
 def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
     """Plan; when the summarizer asked for it, plan again with its reason. Returns ``plan``.
 
@@ -163,22 +169,23 @@ def build_graph(
     *,
     max_replan_iterations: int | None = None,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
-) -> "CompiledStateGraph[AgenticIQAState, None, AgenticIQAState, AgenticIQAState]":
+) -> "CompiledStateGraph[AgenticIQAState, AgenticIQAContext, AgenticIQAState, AgenticIQAState]":
     """The compiled LangGraph graph: plan, execute, summarize, and back to the planner where the evidence asks for it.
 
     Invoke it with ``{"query": ..., "image_path": ...}``; its state is an ``AgenticIQAState``. Each question begins with
     an empty plan and count, also on a thread of which a checkpoint holds an earlier one. A new plan that is the old one
     ends the graph, as it ends ``AgenticIQA``.
 
-    A run with a program or configuration of its own (``config={"configurable": {"program": ...}}``) uses that, not this
-    one; without any the default configuration is used. The limit of iterations is the ``max_replan_iterations`` of the
-    state, else the one given here, else the program's. Of a ``checkpointer`` with LangGraph's default serializer a copy
-    (of the same store) is used that is allowed to read this state's models.
+    A run with a program of its own (``context={"program": ...}``, or ``program`` or ``config`` in ``configurable``)
+    uses that, not this one; without any the default configuration is used. The limit of iterations is the state's
+    ``max_replan_iterations``, else the one given here, else the program's. Of a ``checkpointer`` with LangGraph's
+    default serializer a copy (of the same store) is used that is allowed to read this state's models.
 
     Raises UserError without LangGraph (``pip install "agenticiqa[langgraph]"``) and for wrong arguments.
     """
     try:
         from langgraph.graph import END, START, StateGraph
+        from langgraph.runtime import get_runtime
     except ImportError as error:
         raise UserError(f"build_graph needs LangGraph ({error}): {INSTALL}") from error
     if program is not None:
@@ -187,10 +194,12 @@ def build_graph(
 
     def of_run(config: RunnableConfig) -> RunnableConfig:
         """The run's configuration, with this graph's program unless the run has its own."""
-        settings = config.get("configurable", {})
-        if program is None or not {"program", "config"}.isdisjoint(settings):
-            return config
-        return {**config, "configurable": {**settings, "program": program}}
+        context, settings = get_runtime().context, dict(config.get("configurable", {}))
+        if isinstance(context, Mapping):  # of a larger graph it may be anything
+            settings.update({k: v for k, v in context.items() if k == "program" or isinstance(v, AgenticIQA)})
+        if program is not None and {"program", "config"}.isdisjoint(settings):
+            settings["program"] = program
+        return {**config, "configurable": settings}
 
     def limited(state: AgenticIQAState, config: RunnableConfig) -> AgenticIQAState:
         """The state with a limit of iterations."""
@@ -234,7 +243,7 @@ def build_graph(
     def after_summary(state: AgenticIQAState, config: RunnableConfig) -> Literal["planner", "__end__"]:
         return decide_next_node(limited(state, config))
 
-    graph = StateGraph(AgenticIQAState)
+    graph = StateGraph(AgenticIQAState, context_schema=AgenticIQAContext)
     graph.add_node("check_input", check_input)
     graph.add_node("planner", plan)
     graph.add_node("executor", execute)

@@ -28,7 +28,9 @@ from support.engine import scripted_lm
 from support.fake_server import Server, by_stage, fake_server, field_of, images_of, stage_of
 from support.judging import ALL, RATE, SCRIPT, plan, program_for
 from support.nodes import scripted
+from support.snippets import snippets
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROUND = ["planner", "executor", "summarizer"]
 GAP = {**SCRIPT, "analysis": "no idea"}  # the analysis is never usable, so that the evidence never suffices
 
@@ -236,17 +238,29 @@ def test_graphs_side_by_side_ask_each_their_own_model(photo: Path, server: Serve
 
 
 def test_the_program_of_a_run_is_used_in_place_of_the_graphs(photo: Path, server: Server, tmp_path: Path) -> None:
-    """A program or a configuration in ``configurable`` wins; its limit of iterations holds."""
+    """One in ``configurable``, as a program or a configuration, or in the context; its limit of iterations holds."""
     graph = build_graph(AgenticIQA.offline())
     graph.invoke(given(photo), {"configurable": {"program": program_for(server)}})
     assert len(server.of("plan")) == 1
-    graph.invoke(
-        given(photo, "Is it noisy?"), {"configurable": {"config": full_run.configuration(tmp_path, server.url)}}
-    )
+    asyncio.run(graph.ainvoke(given(photo, "Is it sharp?"), context={"program": program_for(server)}))
     assert len(server.of("plan")) == 2
+    configured = {"configurable": {"config": full_run.configuration(tmp_path, server.url)}}
+    graph.invoke(given(photo, "Is it noisy?"), configured)
+    assert len(server.of("plan")) == 3
     config, _ = scripted({**GAP, "plan": [naming("NIQE"), naming("PIQE")]})
     config["configurable"]["program"].max_replan_iterations = 1
     assert ran(graph, given(photo), config) == ["check_input", *ROUND]
+
+
+def test_a_context_with_another_program_than_an_agenticiqa_is_refused(photo: Path) -> None:
+    """What a larger graph keeps there beside it is not looked at."""
+    offline = AgenticIQA.offline()
+    with pytest.raises(UserError, match="the program is a str: give an AgenticIQA"):
+        build_graph(offline).invoke(given(photo), context={"program": "mine"})
+    with pytest.raises(UserError, match="'judge' is not known: a program is called 'program'"):
+        build_graph().invoke(given(photo), context={"judge": offline})  # type: ignore[typeddict-unknown-key]
+    for context in ({"user": 7}, object()):
+        assert build_graph(offline).invoke(given(photo), context=context)["summarizer_result"]
 
 
 def test_without_a_program_the_default_configuration_is_used(photo: Path) -> None:
@@ -297,7 +311,8 @@ def test_the_graph_is_drawn_with_its_edge_back_to_the_planner() -> None:
     assert set(drawn.nodes) == {START, "check_input", *ROUND, END}
     edges = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
     assert ("summarizer", "planner", True) in edges
-    assert "summarizer -.-> planner" in drawn.draw_mermaid()
+    (shown,) = [block.text for block in snippets(DOCS / "langgraph.md") if block.kind == "mermaid"]
+    assert drawn.draw_mermaid(with_styles=False) == shown
 
 
 def test_it_is_a_node_of_a_larger_graph(photo: Path) -> None:

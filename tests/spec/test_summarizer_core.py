@@ -4,11 +4,13 @@ import inspect
 import logging
 import math
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import yaml
 
 from agenticiqa.configs import load_config
+from agenticiqa.programs import graph
 from agenticiqa.programs.graph import planner_node, summarizer_node
 from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
 from agenticiqa.signatures.summarizer import AnswerQuestion
@@ -246,6 +248,7 @@ def test_accept_state_and_config(photo: Path) -> None:
     accepted = inspect.signature(summarizer_node).parameters
     assert list(accepted) == ["state", "config"]
     assert accepted["config"].default is None
+    assert get_type_hints(summarizer_node)["config"] == graph.RunnableConfig | None
     given = state(photo, RATE, planner_node({"query": RATE, "image_path": str(photo)})["plan"])
     config, _ = scripted(SAID)
     for update in (summarizer_node(given), summarizer_node(given, config)):

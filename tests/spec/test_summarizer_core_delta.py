@@ -196,3 +196,4 @@ def test_fallback_to_uniform_distribution(photo: Path, caplog: pytest.LogCapture
     assert result.probability_source == "uniform"
     assert math.isclose(result.final_answer, ScoreFusion().fuse([2.6], dict.fromkeys(range(1, 6), 0.2)))
     assert any("tool scores only" in r.getMessage() for r in caplog.records if r.levelno == logging.WARNING)
+    assert list(summarizer_node(state(photo), config)) == ["error"]
