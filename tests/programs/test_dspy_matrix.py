@@ -31,23 +31,27 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
 from support.dspy_matrix import (
+    ADVICE,
     ASSESSMENT,
     BASE64,
     COLUMNS,
     CONFIGURED_COLUMNS,
     GIVEN,
     OF_A_CUP,
+    OF_ITS_EDGES,
     OTHER,
     PLACEHOLDER,
     PLAN,
     Cell,
     Expected,
     Row,
+    asked_for,
     cell,
     check,
     digests_in,
     tiny_photos,
 )
+from support.fake_server import text_of
 from support.judging import RATE
 
 ROWS: list[Row] = []
@@ -101,7 +105,7 @@ def _(cell: Cell) -> Expected:
 def _(cell: Cell) -> Expected:
     with dspy.context(lm=cell.lm()):
         results = cell.ask_everything()
-        results.append(asyncio.run(cell.program.acall(cell.photos[0], "Is it noisy? A. Yes B. No")))
+        results.append(asyncio.run(cell.program.acall(cell.photos[0], OF_ITS_EDGES)))
     assert all(set(result.usage) == {"openai/given"} for result in results)
     return Expected(GIVEN, images=one(cell), every_question=True)
 
@@ -143,11 +147,23 @@ def _(cell: Cell) -> Expected:
 # --- How it is asked -------------------------------------------------------------------------------------------------
 
 
+def no_image_in(text: str, digests: frozenset[str]) -> bool:
+    """Whether a text, such as a history, has the images by their digests only."""
+    for digest in digests:
+        assert digest in text
+        text = text.replace(digest, "")
+    return not BASE64.search(text) and PLACEHOLDER not in text
+
+
 def adapted(cell: Cell, adapter: dspy.Adapter, form: str, **expected: Any) -> Expected:
+    """Ask everything through an adapter, sync and async, with a history."""
+    cell.program.keep_history = True
     with dspy.context(adapter=adapter), cell.model():
         results = cell.ask_everything()
+        results.append(asyncio.run(cell.program.acall(cell.photos[0], OF_ITS_EDGES)))
     assert all(result.rejected_answers == {} for result in results)
     assert all(form in json.dumps(request) for request in cell.server.requests)
+    assert no_image_in(repr(cell.program.history), one(cell))
     return Expected(cell.asked, images=one(cell), every_question=True, **expected)
 
 
@@ -171,16 +187,42 @@ def _(cell: Cell) -> Expected:
     return adapted(cell, dspy.TwoStepAdapter(cell.lm(OTHER)), "", others=frozenset({OTHER}))
 
 
-@row("a stage's `Predict` replaced by `ChainOfThought`")
+@row("`ChainOfThought` in place of each stage's `Predict`")
 def _(cell: Cell) -> Expected:
-    score = cell.program.summarizer.score.ask
-    score.predict = dspy.ChainOfThought(score.predict.signature)
+    for question in cell.program.questions:
+        question.predict = dspy.ChainOfThought(question.predict.signature)
+    names = [name for name, _ in cell.program.named_predictors()]
+    assert len(names) == 8
+    assert all(name.endswith(".predict.predict") for name in names)
     with cell.model():
-        (result, _) = cell.ask_everything()
+        result, _ = cell.ask_everything()
     assert result.quality_score is not None
-    reasoned = [request for request in cell.server.requests if "`reasoning`" in json.dumps(request)]
-    assert len(reasoned) == 1
+    for request in cell.server.requests:
+        assert "reasoning" in asked_for(request)[1]
+        if cell.configured:
+            assert "reasoning" in request["response_format"]["json_schema"]["schema"]["required"]
     return Expected(cell.asked, images=one(cell), every_question=True)
+
+
+class Captioned(dspy.Module):
+    """A user's module with the program in it."""
+
+    def __init__(self, judge: AgenticIQA) -> None:
+        super().__init__()
+        self.judge = judge
+        self.caption = dspy.Predict("score -> caption")
+
+    def forward(self, image: Any) -> dspy.Prediction:
+        return self.caption(score=f"{self.judge(image).quality_score:.2f}")
+
+
+@row("the program in a `dspy.Module` of your own", given=True)
+def _(cell: Cell) -> Expected:
+    module = Captioned(cell.program)
+    module.set_lm(cell.lm())
+    assert "caption" in module(image=cell.photos[0]).caption
+    assert {name for name, _ in module.named_predictors()} > {"caption", "judge.summarizer.score.ask.predict"}
+    return Expected(GIVEN, images=one(cell), others=frozenset({GIVEN}))
 
 
 # --- What is given and what is kept ----------------------------------------------------------------------------------
@@ -219,13 +261,13 @@ def _(cell: Cell) -> Expected:
         kept = [entry for lm in models for entry in lm.history]
         (digest,) = one(cell)
         assert len(kept) == len(cell.server.requests)
-        for text in (repr(kept), repr(cell.program.history), repr(GLOBAL_HISTORY), shown.getvalue()):
-            assert PLAN in text or text == shown.getvalue() != ""
-            assert not BASE64.search(text.replace(digest, ""))
-            assert PLACEHOLDER not in text
-        assert digest in repr(kept)
+        for text in (repr(kept), repr(cell.program.history), repr(GLOBAL_HISTORY)):
+            assert PLAN in text
+            assert no_image_in(text, one(cell))
+        assert "Respond with" in shown.getvalue()
+        assert no_image_in(shown.getvalue() + digest, one(cell))
         cell.program.keep_history = False
-        cell.program(cell.photos[0], "Is it noisy? A. Yes B. No")
+        cell.program(cell.photos[0], OF_ITS_EDGES)
         assert sum(len(lm.history) for lm in models) == len(kept) < len(cell.server.requests)
     return Expected(cell.asked, images=one(cell))
 
@@ -438,7 +480,10 @@ def _(cell: Cell) -> Expected:
         dspy.configure(lm=None)
     assert isinstance(result, Assessment)
     assert len(cell.asked_for(ASSESSMENT)) == 2
-    assert any("hint_" in json.dumps(request) for request in cell.server.requests)
+    advised = [
+        request for request in cell.server.requests if ADVICE["summarizer.score.ask.predict"] in text_of(request)
+    ]
+    assert [asked_for(request)[1] for request in advised] == [[PLAN], ["detection"], [ASSESSMENT]]
     return Expected(cell.asked, images=one(cell), others=frozenset({PROMPTS if cell.configured else GIVEN}))
 
 
@@ -479,6 +524,21 @@ def _(cell: Cell) -> Expected:
     *_, by_tuned, by_loaded = cell.asked_for(ASSESSMENT)
     assert digests_in(by_tuned) == digests[:2]
     assert digests_in(by_loaded) == [digests[0], digests[2]]
+    return Expected(cell.asked)
+
+
+@row("`dspy.BootstrapFewShot(teacher_settings={'lm': lm})`", "the teacher asks `lm`")
+def _(cell: Cell) -> Expected:
+    optimizer = dspy.BootstrapFewShot(
+        rated, teacher_settings={"lm": cell.lm(OTHER)}, max_bootstrapped_demos=1, max_labeled_demos=1
+    )
+    tuned = optimizer.compile(cell.program, trainset=cell.examples()[:1])
+    by_teacher = cell.server.requests.copy()
+    assert {request["model"] for request in by_teacher} == {OTHER}
+    check(cell, Expected(OTHER, images=one(cell)))
+    cell.server.requests.clear()
+    with cell.model():
+        tuned(cell.photos[1])
     return Expected(cell.asked)
 
 

@@ -47,6 +47,7 @@ PLAN, ASSESSMENT = next(iter(Plan.output_fields)), next(iter(ScoreQuality.output
 SEEING = {name for name, signature in OURS.items() if "image" in signature.input_fields}
 GIVEN, CONFIGURED, OTHER = "given", "configured", "other"  # models, by the name in the request
 OF_A_CUP = "Is the cup sharp?"  # with RATE it has every one of the eight questions asked
+OF_ITS_EDGES = "How sharp are the edges of the cup?"  # another one of that kind
 PLACEHOLDER = "held.invalid"
 BASE64 = re.compile(r"[A-Za-z0-9+/]{100,}")  # longer than any word or digest
 LEVELS = ("Fair", "Good", "Poor", "Excellent", "Bad")
