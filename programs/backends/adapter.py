@@ -67,6 +67,8 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
     """A copy of an adapter whose prompts have each image as an image.
 
     An adapter that formats the prompt by itself, such as ``dspy.TwoStepAdapter``, leaves images as base64 in the text.
+    The copy asks no second time, as JSON, where an answer could not be parsed: it is read first (see ``reading``), and
+    what cannot be read goes back with the reason.
     """
 
     def format(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
@@ -77,6 +79,8 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
 
     shown = copy.copy(adapter)
     shown.format = format
+    if isinstance(shown, dspy.ChatAdapter):
+        shown.use_json_adapter_fallback = False
     return shown
 
 

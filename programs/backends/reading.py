@@ -215,8 +215,8 @@ def _records(items: list[Any], model: type[BaseModel]) -> Mapping[Any, Any] | No
     if rows is None or not items or not all(isinstance(item, Mapping) for item in items):
         return None
     name, row = rows
-    enough = min(2, len(row.model_fields))
-    fits = all(known_keys(item, row) >= enough for item in items)
+    about = next(iter(row.model_fields))  # what a row is about stands in its first field
+    fits = all(about in map(snake, item) and known_keys(item, row) > 1 for item in items)
     return {name: items} if fits else None
 
 
