@@ -33,6 +33,7 @@ from agenticiqa.programs.images import LoadedImage, load_pair, name_of
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.flow import call, run, together
 from agenticiqa.programs.stages.inputs import checked
+from agenticiqa.programs.stages.options import as_asked, read_options
 from agenticiqa.programs.stages.planner import feedback_on
 from agenticiqa.programs.stages.replan import as_final, remember
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
@@ -61,13 +62,15 @@ CONFIG_SYNONYMS = {
 class AgenticIQAState(TypedDict):
     """The state of the graph. Only ``query`` and ``image_path`` have to be there at the start.
 
-    ``resize_reference`` allows a reference of another size. A result that is ``None`` counts as one that is not there.
+    ``resize_reference`` allows a reference of another size. ``options`` are 2 to 26 texts, or letters with texts, of
+    which the answer is to be one. A result that is ``None`` counts as one that is not there.
     """
 
     query: str
     image_path: str
     reference_path: NotRequired[str | None]
     resize_reference: NotRequired[bool]
+    options: NotRequired[list[str] | dict[str, str] | None]
     plan: NotRequired[PlannerOutput]
     executor_evidence: NotRequired[ExecutorOutput | None]
     summarizer_result: NotRequired[SummarizerOutput]
@@ -93,7 +96,7 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
     feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
     with _running(state, config) as program:
         image, reference = _images(state, program)
-        planned = program.planner(image=image, query=state["query"], reference=reference, feedback=feedback)
+        planned = program.planner(image=image, query=_asked(state), reference=reference, feedback=feedback)
     return {"plan": planned.plan}
 
 
@@ -104,7 +107,7 @@ def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) 
         return {"error": "executor: the state has no plan; run the planner first"}
     with _running(state, config) as program:
         image, reference = _images(state, program)
-        executed = program.executor(image=image, query=state["query"], plan=plan, reference=reference)
+        executed = program.executor(image=image, query=_asked(state), plan=plan, reference=reference)
     return {"executor_evidence": executed.evidence}
 
 
@@ -137,10 +140,19 @@ def _summarized(
 ) -> SummarizerOutput:
     """The answer, with the decision whether to plan again."""
     image, reference = _images(state, program)
-    query, iteration = state["query"], state.get("iteration_count", 0)
+    iteration = state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
-    summarizing = call(program.summarizer, image=image, query=query, plan=plan, evidence=evidence, reference=reference)
-    summarized, verdict = run(together(summarizing, program.replan.verdict(query, plan, evidence, iteration, limit)))
+    summarizing = call(
+        program.summarizer,
+        image=image,
+        query=state["query"],
+        plan=plan,
+        evidence=evidence,
+        reference=reference,
+        options=read_options(state.get("options")),
+    )
+    judging_evidence = program.replan.verdict(_asked(state), plan, evidence, iteration, limit)
+    summarized, verdict = run(together(summarizing, judging_evidence))
     decided = program.replan(
         plan=plan,
         evidence=evidence,
@@ -215,6 +227,7 @@ def build_graph(
         """Refuse what no node can use before anything is asked, and clear what an earlier question left."""
         asked_backend(_program(of_run(config)))
         query, _ = query_and_path(state)
+        read_options(state.get("options"))
         _refuse_other_limits(state.get("max_replan_iterations"))
         left = {key: None for key in RESULTS if state.get(key) is not None}
         return {"query": checked(query), **left, "iteration_count": 0, "replan_history": []}
@@ -310,6 +323,11 @@ def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[
     with judging(name_of(path)) as judged, keeping_history(program.keep_history):
         judged.iteration = state.get("iteration_count", 0)
         yield program
+
+
+def _asked(state: AgenticIQAState) -> str:
+    """The question with its options, as all stages but the summarizer are given it."""
+    return as_asked(state["query"], read_options(state.get("options")))
 
 
 def _images(state: AgenticIQAState, program: AgenticIQA) -> tuple[LoadedImage, LoadedImage | None]:

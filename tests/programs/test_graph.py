@@ -22,11 +22,12 @@ from agenticiqa.programs.graph import (
     planner_node,
     summarizer_node,
 )
+from agenticiqa.programs.stages.options import read_options
 from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.engine import scripted_lm
 from support.fake_server import Server, by_stage, fake_server, field_of, images_of, stage_of
-from support.judging import ALL, RATE, SCRIPT, plan, program_for
+from support.judging import ALL, ANSWER, RATE, SCRIPT, plan, program_for
 from support.nodes import scripted
 from support.snippets import snippets
 
@@ -114,6 +115,26 @@ def test_with_a_model_it_asks_and_answers_as_the_program(examples: Path, tmp_pat
     assert taken[0] == taken[1]
     assert_same(state, result)
     assert (state["iteration_count"], state["replan_history"]) == (1, result.replan_history)
+
+
+@pytest.mark.parametrize("options", [["Noise", "Blur", "Compression"], {"X": "Sharp", "Y": "Soft"}])
+def test_options_beside_the_question_are_asked_as_the_program_asks_them(photo: Path, options: Any) -> None:
+    taken = []
+    for through_graph in (True, False):
+        config, engine = scripted({**SCRIPT, "answer": {**ANSWER, "final_answer": [*as_letters(options)][-1]}})
+        program = config["configurable"]["program"]
+        query = "Which is it?"
+        if through_graph:
+            state = build_graph(program).invoke(given(photo, query, options=options))
+        else:
+            assert_same(state, program(photo, query, options=options))
+        taken.append(sorted(str(body["messages"]) for body in engine.bodies))
+    assert taken[0] == taken[1]
+    assert state["summarizer_result"].final_answer == [*as_letters(options)][-1]
+
+
+def as_letters(options: Any) -> dict[str, str]:
+    return read_options(options) or {}
 
 
 def test_updates_and_values_are_streamed(photo: Path) -> None:
@@ -292,6 +313,7 @@ def test_wrong_arguments_are_refused_when_the_graph_is_built(arguments: Any, mes
         ({"query": "x" * 5000, "image_path": "x.png"}, "the question has 5000 characters"),
         ({"query": "Is it sharp?", "image_path": b"\xff\xd8"}, "image_path is a bytes"),
         ({"query": "Is it sharp?", "image_path": "x.png", "max_replan_iterations": "2"}, "iterations is '2'"),
+        ({"query": "Which?", "image_path": "x.png", "options": "A. Blur"}, "options are a str"),
     ],
 )
 def test_a_wrong_input_is_refused_before_anything_is_asked(state: Any, message: str) -> None:
