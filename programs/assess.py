@@ -340,6 +340,7 @@ def bookkeeping(program: AgenticIQA, image: ImageSource) -> Iterator[Callable[[A
         def finish(result: Assessment) -> Assessment:
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
             result.answered_by, result.answer_notes = ledger.answered_by, ledger.answer_notes
+            result.capabilities = ledger.capabilities()
             progress.done(result, judged.seconds)
             return result
 

@@ -118,6 +118,8 @@ class Unanswered(AgenticIQAError):
         self.last_answer = last_answer
         self.outputs = [last_output] if outputs is None else list(outputs)
         tried = "; ".join(f"attempt {number}: {reason}" for number, reason in enumerate(reasons, 1))
+        if len(reasons) > 1 and len(set(reasons)) == 1:
+            tried = f"each time: {reasons[0]}"
         super().__init__(f"{stage}: no usable answer in {len(self.reasons)} attempts ({tried})")
 
     def __reduce__(self) -> tuple[type["Unanswered"], tuple[Any, ...]]:

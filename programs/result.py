@@ -74,7 +74,8 @@ class Assessment(dspy.Prediction):
     float or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected. ``timings_ms`` has the
     wall time of each stage in milliseconds, ``usage`` the tokens by model and ``usage_by_stage`` the calls, tokens and
     USD by stage (see ``backends.ledger``). ``answered_by`` names the models that answered, by stage, also from the
-    cache. ``image`` and ``reference`` are the loaded images themselves, not copies.
+    cache, ``capabilities`` what was used of each (see ``ledger.AskedFor``). ``image`` and ``reference`` are the loaded
+    images themselves, not copies.
     """
 
     final_answer: float | str
@@ -92,6 +93,7 @@ class Assessment(dspy.Prediction):
     usage_by_stage: dict[str, dict[str, Any]]
     answered_by: dict[str, list[str]]
     answer_notes: dict[str, list[str]]
+    capabilities: dict[str, dict[str, Any]]
     timings_ms: dict[str, float]
     image: LoadedImage
     reference: LoadedImage | None
@@ -128,6 +130,7 @@ class Assessment(dspy.Prediction):
             "usage_by_stage": self.usage_by_stage,
             "answered_by": self.answered_by,
             "answer_notes": self.answer_notes,
+            "capabilities": self.capabilities,
             "timings_ms": {stage: round(ms, 1) for stage, ms in self.timings_ms.items()},
             "version": self.version,
         }

@@ -17,6 +17,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="agenticiqa-test-cache-")
 for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:
     del os.environ[name]
+os.environ["AGENTICIQA_CACHE"] = tempfile.mkdtemp(prefix="agenticiqa-test-findings-")
 
 # A shell's background job starts with Ctrl-C ignored, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,9 +13,11 @@ import dspy
 from agenticiqa.configs import StageConfig
 from agenticiqa.eval.bootstrap import Interval
 from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, mos_scale, read_labels
-from agenticiqa.eval.optimize.comparison import compare, scores
-from agenticiqa.eval.optimize.reflection import MINIBATCH, tune
+from agenticiqa.eval.optimize.comparison import FUSED, MODEL, compare
+from agenticiqa.eval.optimize.judging import judge, model_rates, rating
+from agenticiqa.eval.optimize.reached import unreached
 from agenticiqa.eval.optimize.splits import Splits, split_by_content
+from agenticiqa.eval.optimize.tuning import GIVE_UP, MINIBATCH, Search, tune
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
@@ -24,12 +26,17 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.options import WORKERS, add_backend_arguments, config_from, limits_from
 from agenticiqa.programs.cli.probing import prepare
-from agenticiqa.programs.cli.status import OK
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 MIN_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
 OTHER_MODE = ("summarizer.answer", "executor.locate")  # predictors that rating a whole image never uses
+SCORED = {
+    MODEL: "the model's own expectation over the levels, by how it ranks the images of a batch",
+    FUSED: "the fused score (no model rates), by how it ranks the images of a batch",
+}
+TITLES = {MODEL: "the model's own expectation", FUSED: "the fused score"}
+FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, of 1 to 5"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -59,7 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Tune, compare before and after on held-out images, save."""
+    """Tune, compare before and after on held-out images, save. The status is 1 when no new instruction was tried."""
     if not args.verbose:
         logging.getLogger("dspy").setLevel(logging.WARNING)
     config = config_from(args)
@@ -73,43 +80,54 @@ def run(args: Namespace) -> int:
     max_val = max(MIN_VAL, args.budget // VAL_SHARE)
     splits = split_by_content(labels, held_out=args.held_out, max_val=max_val, seed=args.seed)
     scale = mos_scale([label.mos for label in labels], args.mos_range)
-    least = len(splits.val) + 2 * MINIBATCH
+    train, val, held_out = ([rating(label, scale) for label in rows] for rows in vars(splits).values())
+    least = len(val) + 2 * MINIBATCH
     if args.budget < least or args.workers < 1:
         raise UserError(f"--budget is at least {least} here (one validation and one step), and --workers at least 1")
     prepare(config, limits)
     program = AgenticIQA.from_config(config)  # again, with what the probes found out about its models
-    steps = (args.budget - len(splits.val)) // (2 * MINIBATCH)
-    print("\n".join(cost_lines(predictors, splits, scale, args.budget, steps)), flush=True)
+    by_model = model_rates(program)
+    scored = SCORED[MODEL if by_model else FUSED]
+    steps = (args.budget - len(val)) // (2 * MINIBATCH)
+    print("\n".join(cost_lines(predictors, scored, splits, scale, args.budget, steps)), flush=True)
     asked = {key: getattr(args, key) for key in ("split", "mode", "seed", "budget", "reflection_backend")}
-    options = {**asked, "held_out": args.held_out, "mos_range": asdict(scale)}
+    options = {**asked, "held_out": args.held_out, "mos_range": asdict(scale), "scored": scored}
     made = made_with(program, config, args.labels, options)
     log_dir = args.log_dir or args.out.with_name(f"{args.out.name}.gepa")
     pin(log_dir, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with within(limits):
-            before = scores(program, splits.held_out, args.workers, render.progress)
+            before = judge(program, held_out, args.workers, render.progress)
+            skipped = unreached(program, predictors, before)
+            print("\n".join(skipped_lines(skipped)), end="\n" if skipped else "", flush=True)
             tuned, search = tune(
                 program,
-                DEFAULT_QUERY,
-                splits,
-                scale,
+                train,
+                val,
                 reflection,
                 budget=args.budget,
+                predictors=[name for name in predictors if name not in skipped],
                 seed=args.seed,
                 log_dir=log_dir,
                 workers=args.workers,
             )
-            after = scores(tuned, splits.held_out, args.workers, render.progress)
+            after = judge(tuned, held_out, args.workers, render.progress) if search.tuned else before
     except (KeyboardInterrupt, dspy.LMError):
         print(f"agenticiqa: the same command continues from what is kept in {log_dir}", file=sys.stderr)
         raise
-    figures = compare(splits.held_out, scale, before, after)
+    figures = compare(held_out, before, after, by_model=by_model)
+    kept = search.tuned and figures["kept"]
     provenance = {"data": args.labels.resolve().parent.name, "labels_sha256": made["labels"]}
-    provenance |= {"backend": program.backend, "images": splits.counts(), "mos_range": asdict(scale)}
-    tuned.save(args.out, created_with=asked | provenance | {"search": search, "held_out": figures})
-    print("\n".join([*outcome_lines(figures, search), f"Kept in {args.out}"]))
-    return OK
+    provenance |= {"backend": program.backend, "images": splits.counts(), "mos_range": asdict(scale), "scored": scored}
+    search_json = {**search.to_json(), "skipped": skipped, "kept": kept}
+    (tuned if kept else program).save(
+        args.out, created_with=asked | provenance | {"search": search_json, "held_out": figures}
+    )
+    print("\n".join([*outcome_lines(figures, search, log_dir), f"Saved in {args.out}"]))
+    if search.warning:
+        print(f"agenticiqa: the prompts were not tuned: {search.warning}", file=sys.stderr)
+    return SOME_FAILED if search.warning else OK
 
 
 def reflection_model(backend: str, api_base: str | None = None, api_key_env: str | None = None) -> dspy.LM:
@@ -123,27 +141,57 @@ def reflection_model(backend: str, api_base: str | None = None, api_key_env: str
     return connection.lms[0]
 
 
-def cost_lines(predictors: Sequence[str], splits: Splits, scale: MosScale, budget: int, steps: int) -> Iterator[str]:
-    """What is tuned, on which images, and at most how many calls it takes."""
+def cost_lines(
+    predictors: Sequence[str], scored: str, splits: Splits, scale: MosScale, budget: int, steps: int
+) -> Iterator[str]:
+    """What is tuned by what, on which images, and at most how many calls it takes."""
     sizes = ", ".join(f"{name} {n['images']} images of {n['contents']} contents" for name, n in splits.counts().items())
     n_compared = 2 * len(splits.held_out)
     yield f"To be tuned ({len(predictors)}): {', '.join(predictors)}"
+    yield f"Scored by {scored}"
     yield f"Split by content: {sizes}; opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
     yield (
         f"Cost: {budget} judgments to tune and {n_compared} to compare, in up to about "
         f"{(budget + n_compared) * len(predictors)} model calls ({len(predictors)} for each judgment, more when one is "
-        f"rejected), and up to about {steps} calls of the reflection model"
+        f"rejected), and about {steps} calls of the reflection model (more when one is refused)"
     )
 
 
-def outcome_lines(figures: Mapping[str, Any], search: Mapping[str, Any]) -> Iterator[str]:
-    """The held-out figures (of ``compare``) before and after."""
-    if search["candidates"] == 1:
+def skipped_lines(skipped: Mapping[str, str]) -> Iterator[str]:
+    """The predictors that are not tuned, with the reason."""
+    for name, why in skipped.items():
+        yield f"Not tuned: {name}, {why}"
+
+
+def outcome_lines(figures: Mapping[str, Any], search: Search, log_dir: Path) -> Iterator[str]:
+    """What the search did, the held-out figures (of ``compare``) before and after, and what is saved."""
+    yield (
+        f"Search: {search.metric_calls} judgments in {search.iterations} iterations, {search.instructions} new "
+        f"instructions, {search.accepted} better on their batch"
+    )
+    for reason, count in search.refused.items():
+        yield f"Refused ({count}): {reason}"
+    if search.gave_up:
+        yield f"The search ended early, after {GIVE_UP} reflections in a row without an instruction that can be used"
+    held_out = f"{figures['images']} held-out images of {figures['contents']} contents"
+    yield f"On {held_out}, before and after (95 % intervals):"
+    for name in (MODEL, FUSED):
+        if name in figures:
+            one = figures[name]
+            missing = "{before} and {after} without".format(**one["missing"])
+            yield f"  {TITLES[name]} (n={one['n']}; {missing}):"
+            for measure, title in FIGURES.items():
+                old, new, change = (Interval(**one[measure][key]) for key in ("before", "after", "change"))
+                note = f" ({change.note})" if change.note else ""
+                yield f"    {title}: {old:.3f} -> {new:.3f}, change {change:+.3f}{note}"
+    if search.warning:
+        yield f"NOT TUNED: {search.warning}"
+    elif not search.tuned:
         yield "No better instructions were found; the original ones are saved"
-    yield f"On {figures['scored_both_times']} of {figures['images']} held-out images, before and after:"
-    for name, title in (("srcc", "SRCC"), ("mean_absolute_error", "mean absolute error, of 1 to 5")):
-        old, new = (figures[name][key] for key in ("before", "after"))
-        change = Interval(**figures[name]["change"])
-        shown = " -> ".join("undefined" if value is None else f"{value:.3f}" for value in (old, new))
-        yield f"  {title}: {shown}, change {change:+.3f}" + (f" ({change.note})" if change.note else "")
-    yield f"Unscored: {figures['unscored']['before']} before, {figures['unscored']['after']} after"
+    elif figures["kept"]:
+        yield f"The tuned instructions are kept: by {TITLES[figures['decided_by']]} {figures['why']}"
+    else:
+        yield (
+            f"The tuned instructions are not kept: by {TITLES[figures['decided_by']]} {figures['why']}. The original "
+            f"ones are saved; all that were found are in {log_dir / 'candidates.json'}"
+        )

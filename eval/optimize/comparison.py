@@ -1,61 +1,72 @@
-"""The held-out comparison: the program's scores before and after tuning, against the opinion scores."""
+"""The held-out comparison before and after tuning, and whether the tuned instructions are kept."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agenticiqa.eval.bootstrap import difference_interval
-from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.bootstrap import Measure, difference_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import judge_many
-from agenticiqa.programs.errors import NoScore, Unanswered
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
+from agenticiqa.eval.optimize.judged import Judged, Question
 
-Progress = Callable[[Iterator[Any], int], Iterator[Any]]
-
-
-def scores(
-    program: AgenticIQA,
-    labels: Sequence[LabeledImage],
-    workers: int,
-    progress: Progress = lambda outcomes, total: outcomes,
-) -> list[float | None]:
-    """The score of each image, ``None`` without a usable answer. ``progress`` wraps the outcomes, e.g. to show a bar.
-
-    Raises every error but an unusable answer, outages included.
-    """
-    jobs = {Job(label.image, DEFAULT_QUERY, label.reference): index for index, label in enumerate(labels)}
-    found: list[float | None] = [None] * len(labels)
-    for job, outcome in progress(judge_many(program, jobs, workers), len(jobs)):
-        if not isinstance(outcome, Exception):
-            found[jobs[job]] = outcome.quality_score
-        elif not isinstance(outcome, (Unanswered, NoScore)):
-            raise outcome
-    return found
+MODEL, FUSED = "model", "fused"
+VALUES: dict[str, Callable[[Judged], float | None]] = {
+    MODEL: lambda judged: judged.expectation,
+    FUSED: lambda judged: judged.fused,
+}
+MEASURES: dict[str, Measure] = {"srcc": srcc, "mean_absolute_error": mean_absolute_error}
 
 
 def compare(
-    labels: Sequence[LabeledImage], scale: MosScale, before: Sequence[float | None], after: Sequence[float | None]
+    questions: Sequence[Question], before: Sequence[Judged], after: Sequence[Judged], *, by_model: bool = True
 ) -> dict[str, Any]:
-    """SRCC and mean absolute error (on 1 to 5) before and after, on the images that have a score both times.
+    """Before and after, of the model's own expectation (``model``, left out where no model rates) and ``fused``.
 
-    Each change is after minus before, with its paired bootstrap interval by content. Plain JSON types.
+    Each on the images that have the value both times: SRCC and mean absolute error (on 1 to 5), and the change, after
+    minus before, with 95 % bootstrap intervals by content, paired for the change. ``decided_by`` names the one that
+    decides, ``kept`` says whether the tuned instructions are to be kept, and ``why``. Plain JSON types.
     """
-    both = [(x, y, label) for x, y, label in zip(before, after, labels, strict=True) if x is not None and y is not None]
-    old, new = [x for x, _, _ in both], [y for _, y, _ in both]
-    target, contents = [scale.to_1_5(label.mos) for *_, label in both], [label.content for *_, label in both]
+    decisive = MODEL if by_model else FUSED
+    figures: dict[str, Any] = {"images": len(questions), "contents": len({q.content for q in questions})}
+    for name in (MODEL, FUSED) if by_model else (FUSED,):
+        figures[name] = _compared(questions, list(map(VALUES[name], before)), list(map(VALUES[name], after)))
+    kept, why = _verdict(figures[decisive])
+    return {**figures, "decided_by": decisive, "kept": kept, "why": why}
+
+
+def _compared(
+    questions: Sequence[Question], before: Sequence[float | None], after: Sequence[float | None]
+) -> dict[str, Any]:
+    rows = [(x, y, q) for x, y, q in zip(before, after, questions, strict=True) if x is not None and y is not None]
+    old, new = [x for x, _, _ in rows], [y for _, y, _ in rows]
+    target, contents = [q.target or 0.0 for *_, q in rows], [q.content for *_, q in rows]
     return {
-        "images": len(labels),
-        "scored_both_times": len(both),
-        "unscored": {"before": sum(x is None for x in before), "after": sum(y is None for y in after)},
+        "n": len(rows),
+        "missing": {"before": sum(x is None for x in before), "after": sum(y is None for y in after)},
         **{
             name: {
-                "before": measure(old, target),
-                "after": measure(new, target),
+                "before": asdict(interval(measure, old, target, contents)),
+                "after": asdict(interval(measure, new, target, contents)),
                 "change": asdict(difference_interval(measure, new, old, target, contents)),
             }
-            for name, measure in (("srcc", srcc), ("mean_absolute_error", mean_absolute_error))
+            for name, measure in MEASURES.items()
         },
     }
+
+
+def _verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether to keep what was tuned: unless the SRCC fell, or more images than before have no value."""
+    old, new, change = (figures["srcc"][key]["value"] for key in ("before", "after", "change"))
+    missing = figures["missing"]
+    if missing["after"] > missing["before"]:
+        return False, f"{missing['after']} images have no value, {missing['before']} before"
+    if old is not None and new is None:
+        return False, f"the SRCC is undefined: {figures['srcc']['after']['note']}"
+    if change is None:
+        return True, "the held-out images do not decide: the SRCC is undefined"
+    if change < 0:
+        return False, f"the SRCC fell by {-change:.3f}"
+    low = figures["srcc"]["change"]["low"]
+    return (
+        True,
+        "the SRCC rose" if low is not None and low > 0 else "the SRCC did not fall, though it may not have risen",
+    )

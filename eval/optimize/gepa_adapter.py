@@ -1,97 +1,139 @@
-"""The program as GEPA needs it: examples with a target, a score for each answer, and feedback in words."""
+"""The program as GEPA runs it: batches of questions scored by how they are ranked, and examples for a reflection."""
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import dspy
+from gepa import EvaluationBatch, GEPAAdapter
 
-from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.optimize.judged import Judged, Question
+from agenticiqa.eval.optimize.reflection import Examples
+from agenticiqa.eval.optimize.scoring import feedback, rank_scores
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.errors import NoScore, Unanswered
-from agenticiqa.programs.stages.ask import harmless
-from agenticiqa.signatures.types import ExecutorOutput
 
-CLOSE = 0.25  # on the scale of 1 to 5: a smaller error is not criticized
+Candidate = dict[str, str]
+JudgeBatch = Callable[[AgenticIQA, Sequence[Question], bool], list[Judged]]
+Propose = Callable[[str, str, Examples], tuple[str | None, list[str]]]
 
 
-class Stopped(BaseException):
-    """Ends the whole run: a model outage, or an error of ours; ``__cause__`` is what happened.
+@dataclass(frozen=True)
+class Trajectory:
+    """One judged question of a batch, with the feedback on it."""
 
-    DSPy and GEPA count any Exception as a bad answer, log it and go on, so that an outage would lower the score of a
-    prompt. This is no Exception, so it reaches the caller of GEPA.
+    judged: Judged
+    feedback: str
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """What a reflection came to: the predictor, whether there is a new instruction, and why proposals were refused."""
+
+    predictor: str
+    proposed: bool
+    refused: list[str]
+
+
+class GepaAdapter(GEPAAdapter[Question, Trajectory, Judged]):
+    """GEPA's view of the program. A candidate is the instructions by the names of their predictors.
+
+    ``judge`` is given a program, a batch and whether to keep the calls. ``propose`` is given a predictor's name, its
+    instruction and examples with feedback; it returns a new instruction or ``None``, and why it refused proposals. With
+    ``by_model`` the model's own expectation is ranked, otherwise the fused score. ``reflections`` is kept in GEPA's
+    state, so that a resumed run goes on with it.
     """
 
+    def __init__(self, program: AgenticIQA, judge: JudgeBatch, propose: Propose, *, by_model: bool = True) -> None:
+        self.program, self.judge, self.propose, self.by_model = program, judge, propose, by_model
+        self.reflections: list[Reflected] = []
+        self.in_vain = 0  # reflections in a row without an instruction, in this process
 
-class GepaAdapter(dspy.Module):
-    """The program as GEPA runs it: an unusable answer becomes a prediction without a score, not an exception.
-
-    Returns a ``dspy.Prediction`` of ``quality_score`` (``None`` without a usable answer), ``evidence``, ``expectation``
-    (the expected level), ``rejected_answers`` by stage and ``failure``. Raises Stopped for every other error. Images
-    are not in it, because an optimizer keeps what it gets.
-    """
-
-    def __init__(self, program: AgenticIQA) -> None:
-        super().__init__()
-        self.program = program
-
-    def forward(self, image: str, query: str, reference: str | None = None) -> dspy.Prediction:
-        """Judge one image."""
-        try:
-            result = self.program(image=image, query=query, reference=reference)
-        except (Unanswered, NoScore) as error:
-            return dspy.Prediction(
-                quality_score=None, evidence=None, expectation=None, rejected_answers={}, failure=str(error)
-            )
-        except Exception as error:
-            raise Stopped from error
-        probabilities = result.summarizer_result.quality_probs or {}
-        return dspy.Prediction(
-            quality_score=result.quality_score,
-            evidence=result.executor_evidence,
-            expectation=sum(int(level) * p for level, p in probabilities.items()) or None,
-            rejected_answers=result.rejected_answers,
-            failure=None if result.quality_score is not None else result.quality_reasoning,
+    def evaluate(
+        self, batch: list[Question], candidate: Candidate, capture_traces: bool = False
+    ) -> EvaluationBatch[Trajectory, Judged]:
+        """Judge a batch. Raises every error but an unusable answer, which ends the run."""
+        judged = self.judge(with_instructions(self.program, candidate), batch, capture_traces)
+        found = [ranked(one, self.by_model) for one in judged]
+        return EvaluationBatch(
+            outputs=[replace(one, calls=()) for one in judged],
+            scores=rank_scores(found, [question.target or 0.0 for question in batch]),
+            trajectories=[Trajectory(one, feedback(judged, found, batch, index)) for index, one in enumerate(judged)]
+            if capture_traces
+            else None,
         )
 
+    def choose(
+        self,
+        state: Any,
+        trajectories: Sequence[Trajectory],
+        scores: Sequence[float],
+        index: int,
+        candidate: Candidate,
+    ) -> list[str]:
+        """GEPA's component selector: of the predictors that answered in this batch the one reflected on least often.
 
-def example(label: LabeledImage, query: str, scale: MosScale) -> dspy.Example:
-    """One label as a DSPy example; ``target`` is the opinion score on 1 to 5."""
-    reference = str(label.reference) if label.reference else None
-    target = scale.to_1_5(label.mos)
-    return dspy.Example(image=str(label.image), query=query, reference=reference, target=target).with_inputs(
-        "image", "query", "reference"
-    )
+        GEPA's own round robin includes predictors that the questions never reach, and spends budget on them without a
+        proposal.
+        """
+        answered = frozenset[str]().union(*(trajectory.judged.answered for trajectory in trajectories))
+        turns = Counter(reflected.predictor for reflected in self.reflections)
+        names = [name for name in candidate if name in answered]
+        return [min(names, key=lambda name: turns[name])] if names else []
+
+    def make_reflective_dataset(
+        self,
+        candidate: Candidate,
+        eval_batch: EvaluationBatch[Trajectory, Judged],
+        components_to_update: list[str],
+    ) -> dict[str, list[dict[str, Any]]]:
+        """For each predictor its last call about each image, with the feedback; images as ``dspy.Image``."""
+        return {
+            name: [
+                {
+                    "Inputs": dict(calls[-1].inputs),
+                    "Generated Outputs": dict(calls[-1].outputs),
+                    "Feedback": one.feedback,
+                }
+                for one in eval_batch.trajectories or ()
+                if (calls := [call for call in one.judged.calls if call.predictor == name])
+            ]
+            for name in components_to_update
+        }
+
+    def propose_new_texts(
+        self,
+        candidate: Candidate,
+        reflective_dataset: Mapping[str, Examples],
+        components_to_update: list[str],
+    ) -> Candidate:
+        """New instructions; none where every proposal was refused, and GEPA then judges nothing in this step."""
+        proposed = {}
+        for name in components_to_update:
+            text, refused = self.propose(name, candidate[name], reflective_dataset[name])
+            self.reflections.append(Reflected(name, text is not None, refused))
+            self.in_vain = 0 if text is not None else self.in_vain + 1
+            if text is not None:
+                proposed[name] = text
+        return proposed
+
+    def get_adapter_state(self) -> dict[str, Any]:
+        """What GEPA keeps beside its own state."""
+        return {"reflections": [asdict(reflected) for reflected in self.reflections]}
+
+    def set_adapter_state(self, state: dict[str, Any]) -> None:
+        """What GEPA kept, in a resumed run."""
+        self.reflections = [Reflected(**reflected) for reflected in state.get("reflections", ())]
 
 
-def score_with_feedback(
-    gold: dspy.Example, pred: dspy.Prediction, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
-) -> dspy.Prediction:
-    """GEPA's metric: ``score``, 1 - |answer - target| / 4 or 0 without an answer, and ``feedback`` in words."""
-    if pred.quality_score is None:
-        return dspy.Prediction(score=0.0, feedback=harmless(f"There was no usable answer: {pred.failure}"))
-    score = 1 - abs(pred.quality_score - gold.target) / 4
-    return dspy.Prediction(score=score, feedback=harmless(" ".join(_feedback(gold.target, pred))))
+def ranked(judged: Judged, by_model: bool) -> float | None:
+    """What is ranked of a result: the model's own expectation, or the fused score where no model rates."""
+    return judged.expectation if by_model else judged.fused
 
 
-def _feedback(target: float, pred: dspy.Prediction) -> list[str]:
-    error = pred.quality_score - target
-    verdict = "close" if abs(error) < CLOSE else f"{abs(error):.1f} too {'kind' if error > 0 else 'harsh'}"
-    sentences = [
-        f"On the scale of 1 to 5 observers rate it {target:.1f} and the answer was {pred.quality_score:.1f}: {verdict}."
-    ]
-    evidence: ExecutorOutput = pred.evidence
-    if evidence.overall_mean is not None:
-        sentences.append(f"The tools' mean was {evidence.overall_mean:.1f}.")
-    if pred.expectation is not None:
-        sentences.append(f"The level probabilities had a mean of {pred.expectation:.1f}.")
-    analyzed = [
-        f"{row.type} in {region} ({row.severity})"
-        for region, rows in (evidence.distortion_analysis or {}).items()
-        for row in rows
-    ]
-    if analyzed:
-        sentences.append(f"The analysis said: {', '.join(analyzed)}.")
-    sentences += [f"{stage} gave no result: {why}." for stage, why in evidence.failures.items()]
-    rejected = [f"{stage}: {reason}" for stage, reasons in pred.rejected_answers.items() for reason in reasons]
-    if rejected:
-        sentences.append(f"Rejected attempts: {'; '.join(rejected)}.")
-    return sentences
+def with_instructions(program: AgenticIQA, candidate: Mapping[str, str]) -> AgenticIQA:
+    """A copy of the program with these instructions, by the names of their predictors."""
+    copy: AgenticIQA = program.deepcopy()
+    for name, predictor in copy.named_predictors():
+        if name in candidate:
+            predictor.signature = predictor.signature.with_instructions(candidate[name])
+    return copy

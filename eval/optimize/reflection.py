@@ -1,107 +1,75 @@
-"""Run GEPA: which predictor is improved next, what the reflection model has to keep, and what ends a run.
+"""Ask a model for a better instruction, and refuse one that is none.
 
-Agrawal et al., "GEPA: Reflective Prompt Evolution Can Outperform Reinforcement Learning", 2025 (arXiv 2507.19457).
+The prompt and the parsing are DSPy's (``dspy.teleprompt.gepa.InstructionProposer``).
 """
 
-import contextlib
-import inspect
-import os
+import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
+from dspy.utils.exceptions import AdapterParseError
+from pydantic import ValidationError
 
-from agenticiqa.eval.datasets import MosScale
-from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, Stopped, example, score_with_feedback
-from agenticiqa.eval.optimize.splits import Splits
-from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.eval.optimize.contract import broken
 
-MINIBATCH = 3  # images in one reflection
+logger = logging.getLogger(__name__)
+
+Examples = Sequence[Mapping[str, Any]]
+
+ATTEMPTS = 2
 KEEP = """Keep what the current instruction says about the form of the answer: its fields, its words to choose from,
 its scales. Write rules that hold for any image; never mention the content, the file or the opinion score of an example.
-Say what to look for, how much it should weigh, and where the earlier answers were too kind or too harsh."""
+Say what to look for, how much it should weigh, and where the earlier answers were too kind or too harsh. What counts
+most is the order of the images: a better image has to be expected a higher level than a worse one."""
 
 
-class Reflection(InstructionProposer):
-    """DSPy's proposer, but an outage of the reflection model ends the run instead of counting as no proposal."""
+class Stopped(BaseException):
+    """Ends the whole run: the reflection model cannot be reached; ``__cause__`` is what happened.
 
-    def __init__(self) -> None:
-        super().__init__(additional_instructions=" ".join(KEEP.split()))
+    GEPA counts any Exception of a reflection as no proposal, logs it and goes on, so that an outage would pass for a
+    search that found nothing. This is no Exception, so it reaches the caller of GEPA.
+    """
 
-    def __call__(
-        self,
-        candidate: dict[str, str],
-        reflective_dataset: Mapping[str, Sequence[Mapping[str, Any]]],
-        components_to_update: list[str],
-    ) -> dict[str, str]:
-        """A new instruction for each of ``components_to_update``. Raises Stopped for an outage."""
+
+class Reflection:
+    """Proposes an instruction for one predictor, in at most ``ATTEMPTS`` calls; a refusal is in the next prompt.
+
+    Refused are an answer without an instruction, the current one again, and one that breaks the form of the answer
+    (``contract.broken``). ``originals`` are the signatures of the program before tuning, by predictor.
+    """
+
+    def __init__(self, model: dspy.LM, originals: Mapping[str, type[dspy.Signature]]) -> None:
+        self.model, self.originals = model, originals
+
+    def __call__(self, name: str, current: str, examples: Examples) -> tuple[str | None, list[str]]:
+        """A new instruction or ``None``, and why proposals were refused. Raises Stopped for an outage."""
+        refused: list[str] = []
+        for _ in range(ATTEMPTS):
+            proposed, fault = self._ask(name, current, examples, refused)
+            if fault is None:
+                return proposed, refused
+            logger.warning("the new instruction for %s was refused: %s", name, fault)
+            refused.append(fault)
+        return None, refused
+
+    def _ask(
+        self, name: str, current: str, examples: Examples, refused: list[str]
+    ) -> tuple[str, None] | tuple[None, str]:
+        further = f" Your last proposal was refused: {refused[-1]}. Fix exactly this." if refused else ""
+        proposer = InstructionProposer(additional_instructions=" ".join(KEEP.split()) + further)
         try:
-            return super().__call__(candidate, reflective_dataset, components_to_update)
+            with dspy.context(lm=self.model, trace=None, disable_history=True):
+                proposed = proposer({name: current}, {name: examples}, [name])[name]
         except dspy.LMError as error:
             raise Stopped from error
-
-
-def next_used(
-    state: Any,
-    trajectories: Sequence[Mapping[str, Any]],
-    scores: Sequence[float],
-    index: int,
-    candidate: dict[str, str],
-) -> list[str]:
-    """GEPA's component selector: round robin over the predictors that the minibatch used.
-
-    GEPA's own round robin includes predictors that these questions never reach (answering while scoring, the replan
-    decision where none was needed), and spends budget on them without a proposal.
-    """
-    used = {entry[0].signature.instructions for trajectory in trajectories for entry in trajectory["trace"]}
-    names = [name for name, text in candidate.items() if inspect.cleandoc(text) in used] or list(candidate)
-    return [names[state.i % len(names)]]
-
-
-def tune(
-    program: AgenticIQA,
-    query: str,
-    splits: Splits,
-    scale: MosScale,
-    reflection: dspy.LM,
-    *,
-    budget: int,
-    seed: int = 0,
-    log_dir: Path | None = None,
-    workers: int = 1,
-) -> tuple[AgenticIQA, dict[str, Any]]:
-    """A copy of the program with the instructions that scored best in validation, and figures of the search.
-
-    ``budget`` is the number of judgments; GEPA checks it between steps, so the last step may exceed it. Raises what
-    ended the search: ``dspy.LMError`` for an outage of either model, UserError for an image that cannot be judged.
-    """
-    optimizer = dspy.GEPA(
-        metric=score_with_feedback,
-        max_metric_calls=budget,
-        reflection_lm=reflection,
-        reflection_minibatch_size=MINIBATCH,
-        instruction_proposer=Reflection(),
-        component_selector=next_used,
-        num_threads=workers,
-        log_dir=str(log_dir) if log_dir else None,
-        track_stats=True,
-        seed=seed,
-    )
-    train, val = ([example(label, query, scale) for label in rows] for rows in (splits.train, splits.val))
-    try:
-        with (
-            dspy.context(disable_history=True, trace=None),  # both would keep every image of the run in memory
-            open(os.devnull, "w") as devnull,
-            contextlib.redirect_stdout(devnull),  # DSPy draws a bar for each minibatch on stdout
-        ):
-            best = optimizer.compile(GepaAdapter(program), trainset=train, valset=val)
-    except Stopped as stopped:
-        raise stopped.__cause__ or stopped from None
-    found = best.detailed_results
-    return best.program, {
-        "metric_calls": found.total_metric_calls,
-        "candidates": len(found.candidates),
-        "validation_score": {"before": found.val_aggregate_scores[0], "after": max(found.val_aggregate_scores)},
-    }
+        except AdapterParseError:
+            return None, "the answer held no instruction that could be read"
+        except (ValueError, ValidationError, AttributeError):  # blank, or not text
+            return None, "the instruction was empty"
+        if proposed.split() == current.split():
+            return None, "the instruction was the same as the current one"
+        original = self.originals[name]
+        fault = broken(proposed, original.instructions, original)
+        return (None, fault) if fault else (proposed, None)

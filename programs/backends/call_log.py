@@ -30,6 +30,7 @@ PARAMETERS = (
     "top_logprobs", "frequency_penalty", "presence_penalty", "reasoning_effort", "rollout_id",
 )  # fmt: skip
 
+LONGEST = 2000  # characters of a reply in the message of its record; a field has it whole
 Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
 
 
@@ -175,7 +176,8 @@ def _log_reply(model: str, text: str, thoughts: str, more: Mapping[str, Any], se
         "reply", **(turn.place if turn else {}), model=model, text=text, thoughts=thoughts, length=len(text), **more
     )
     which = f"{turn.stage}: " if turn else ""
-    logger.debug("%sreplied: %s", which, text, extra=fields)
+    shown = text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text)} characters)"
+    logger.debug("%sreplied: %s", which, shown, extra=fields)
 
 
 def _part(part: Any) -> Any:

@@ -10,7 +10,9 @@ import json
 import logging
 import os
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -25,13 +27,15 @@ logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "AGENTICIQA_CACHE"
 LONGEST_NAME = 80
+DAYS_KEPT = 30
 
 
 @dataclass(frozen=True)
 class Capabilities:
     """What a backend supports.
 
-    ``logprobs`` is the number of alternatives per token in an answer about an image, 0 for no log-probabilities.
+    ``logprobs`` is the number of alternatives per token, 0 for no log-probabilities: in an answer about an image where
+    the backend takes images.
     ``schema`` is what happens to a strict JSON schema: answers obey it (``enforced``), it is taken and ignored
     (``accepted``), or the request is refused (``refused``). ``json_object`` is only probed where the schema is refused.
     ``seed``: a seed is taken, which does not prove that it has an effect. ``model`` is the server's own name for its
@@ -46,6 +50,27 @@ class Capabilities:
     seed: bool
     model: str
     when: str
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this was found in the last 30 days."""
+        try:
+            age = datetime.now(UTC).date() - date.fromisoformat(self.when)
+        except ValueError:
+            return False
+        return timedelta(-1) <= age <= timedelta(DAYS_KEPT)  # -1: a computer with its clock ahead
+
+    @property
+    def is_of_today(self) -> bool:
+        """Whether this was found today (UTC)."""
+        return self.when == datetime.now(UTC).date().isoformat()
+
+    @property
+    def form(self) -> Literal["json_schema", "json_object", "off"]:
+        """The best way to ask for JSON."""
+        if self.schema != "refused":
+            return "json_schema"
+        return "json_object" if self.json_object else "off"
 
     @property
     def structure(self) -> str:
@@ -79,23 +104,30 @@ def name_of(stage: StageConfig) -> str:
     return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
 
 
-def saved_capabilities(stage: StageConfig) -> Capabilities | None:
-    """What is saved of a stage's own backend; ``None`` where nothing is, or the file cannot be read."""
+def saved_capabilities(backend: str) -> Capabilities | None:
+    """What is saved of a backend by its ``name_of``, however old; ``None`` where nothing is, or it cannot be read."""
     try:
-        saved = json.loads(_file(stage).read_bytes())
-        return _SAVED.validate_python(saved["capabilities"]) if saved["backend"] == name_of(stage) else None
+        saved = json.loads(_file(backend).read_bytes())
+        found = _SAVED.validate_python(saved["capabilities"]) if saved["backend"] == backend else None
     except (OSError, ValueError, TypeError, KeyError, ValidationError):
         return None
+    # Version 0.1 also saved that every image was refused, which may have been a fault of the server.
+    return found if found and found.images else None
 
 
-def save_capabilities(stage: StageConfig, found: Capabilities) -> None:
+def save_capabilities(backend: str, found: Capabilities) -> None:
     """Save what a probe found; logs a warning when the cache cannot be written."""
-    file = _file(stage)
-    text = json.dumps({"backend": name_of(stage), "capabilities": asdict(found)}, indent=2)
+    text = json.dumps({"backend": backend, "capabilities": asdict(found)}, indent=2)
     try:
-        write_atomically(file, text, private=True)
+        write_atomically(_file(backend), text, private=True)
     except OSError as error:
-        logger.warning("what %s supports is not saved, so it is probed again next time: %s", name_of(stage), error)
+        logger.warning("what %s supports is not saved, so it is probed again next time: %s", backend, error)
+
+
+def forget_saved(backend: str) -> None:
+    """Remove what is saved of a backend, where it can be."""
+    with suppress(OSError):
+        _file(backend).unlink(missing_ok=True)
 
 
 def cache_folder() -> Path:
@@ -105,7 +137,6 @@ def cache_folder() -> Path:
     return shared / "capabilities"
 
 
-def _file(stage: StageConfig) -> Path:
-    name = name_of(stage)
-    readable = re.sub(r"[^\w.]+", "-", name)[-LONGEST_NAME:].strip("-")
-    return cache_folder() / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.json"
+def _file(backend: str) -> Path:
+    readable = re.sub(r"[^\w.]+", "-", backend)[-LONGEST_NAME:].strip("-")
+    return cache_folder() / f"{readable}-{hashlib.sha256(backend.encode()).hexdigest()[:12]}.json"

@@ -11,15 +11,17 @@ import dspy
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.addresses import checked_address, secrets_in
-from agenticiqa.programs.backends.capabilities import name_of, saved_capabilities
+from agenticiqa.programs.backends.capabilities import name_of
 from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.discovery import Discovery
 from agenticiqa.programs.backends.engine import AsyncEngine, Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.backends.probe import MOST_TOKENS_IN_PROCESS, probe
 from agenticiqa.programs.backends.resolve import NO_KEY, key_from, key_variable, provider_of, stage_models
 from agenticiqa.programs.backends.wire import Server
 from agenticiqa.programs.errors import BackendError
 
-MOST_LOGPROBS = 20  # of a model in this process
+MOST_LOGPROBS = 20  # alternatives per token, of a model in this process
 GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000, and a photo up to as many again
 
 
@@ -76,12 +78,15 @@ def _lm(stage: StageConfig) -> dspy.LM:
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=stage.max_retries,
         timeout=stage.timeout,
-        form=_form(stage),
-        top_logprobs=_top_logprobs(stage, provider.most_logprobs if provider.logprobs else 0),
+        structured_outputs=stage.structured_outputs,
+        logprobs=stage.logprobs,
+        most_logprobs=provider.most_logprobs if provider.logprobs else 0,
         formats=provider.formats,
         price=stage.price,
         secrets=(*(() if key == NO_KEY else (key,)), *secrets_in(stage.api_base)),
     )
+    tried = partial(probe, engine, seed=provider.seed, json_object=provider.json_object)
+    engine.discovery = Discovery(name_of(stage), tried)
     options: dict[str, Any] = {
         "top_p": stage.top_p if provider.takes_top_p else None,
         "seed": stage.seed if provider.seed else None,
@@ -101,10 +106,12 @@ def _in_process(stage: StageConfig, model: str) -> dspy.LM:
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=0,
         timeout=stage.timeout,
-        form=_form(stage),
-        top_logprobs=_top_logprobs(stage, MOST_LOGPROBS),
+        structured_outputs=stage.structured_outputs,
+        logprobs=stage.logprobs,
+        most_logprobs=MOST_LOGPROBS,
         price=stage.price,
     )
+    engine.discovery = Discovery(name_of(stage), partial(probe, engine, max_tokens=MOST_TOKENS_IN_PROCESS))
     options: dict[str, Any] = {"top_p": stage.top_p, "seed": stage.seed}
     return _lm_through(engine, stage, options)
 
@@ -129,19 +136,3 @@ def _lm_through(engine: Model, stage: StageConfig, options: dict[str, Any]) -> d
         )
     except dspy.LMError as error:  # a reasoning model with a temperature, for instance
         raise BackendError(f"backend {engine.name!r} does not take this configuration: {error}") from error
-
-
-def _form(stage: StageConfig) -> str:
-    if stage.structured_outputs != "auto":
-        return stage.structured_outputs
-    found = saved_capabilities(stage)
-    if found is None or found.schema != "refused":
-        return "json_schema"
-    return "json_object" if found.json_object else "off"
-
-
-def _top_logprobs(stage: StageConfig, most: int) -> int:
-    found = saved_capabilities(stage) if stage.logprobs else None
-    if found and found.logprobs:
-        return min(found.logprobs, most)
-    return most if stage.logprobs is True else 0

@@ -58,13 +58,33 @@ class Spent:
         }
 
 
+@dataclass(frozen=True)
+class AskedFor:
+    """What a question uses of a model's capabilities.
+
+    ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
+    token (0: none), ``image_formats`` the formats that are sent as they are. ``found`` is the day (ISO, UTC) of the
+    probe that decided this, ``None`` where the configuration did. Of a model with settings of its own, given to DSPy by
+    the caller, nothing is known; ``form`` is ``None`` with an adapter of the caller's, too.
+    """
+
+    form: str | None = None
+    logprobs: int | None = None
+    image_formats: tuple[str, ...] | None = None
+    found: str | None = None
+
+
 @dataclass
 class Ledger:
-    """The usage of one assessment, by stage, and the models that answered each stage. Thread-safe."""
+    """The usage of one assessment, by stage, and which models answered and how they were asked. Thread-safe.
+
+    ``answered_by`` has the models by stage, ``asked_for`` what was used of each model, without repetition.
+    """
 
     stages: dict[str, Spent] = field(default_factory=dict)
     answered_by: dict[str, list[str]] = field(default_factory=dict)
     answer_notes: dict[str, list[str]] = field(default_factory=dict)
+    asked_for: dict[str, list[AskedFor]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, stage: str, spent: Spent) -> None:
@@ -72,12 +92,19 @@ class Ledger:
         with self._lock:
             self.stages.setdefault(stage, Spent()).add(spent)
 
-    def note_answer(self, stage: str, model: str) -> None:
-        """Note that this model answered a question of the stage."""
+    def note_answer(self, stage: str, model: str, asked_for: AskedFor) -> None:
+        """Note that this model answered a question of the stage, and how it was asked."""
         with self._lock:
-            models = self.answered_by.setdefault(stage, [])
-            if model not in models:
-                models.append(model)
+            for noted, new in (
+                (self.answered_by.setdefault(stage, []), model),
+                (self.asked_for.setdefault(model, []), asked_for),
+            ):
+                if new not in noted:
+                    noted.append(new)
+
+    def capabilities(self) -> dict[str, dict[str, Any]]:
+        """What was used of each model, as in a result's JSON; stages may ask one model in several forms."""
+        return {model: _capabilities(asked_for) for model, asked_for in self.asked_for.items()}
 
     def note_reading(self, stage: str, notes: Iterable[str]) -> None:
         """Note what was left out of an answer of the stage, or read as something else."""
@@ -88,6 +115,16 @@ class Ledger:
     def to_json(self) -> dict[str, dict[str, Any]]:
         """As in a result's JSON."""
         return {stage: spent.to_json() for stage, spent in self.stages.items()}
+
+
+def _capabilities(asked_for: Sequence[AskedFor]) -> dict[str, Any]:
+    first = asked_for[0]
+    return {
+        "structured_outputs": list(dict.fromkeys(each.form for each in asked_for if each.form)),
+        "logprobs": max((each.logprobs for each in asked_for if each.logprobs is not None), default=None),
+        "image_formats": None if first.image_formats is None else list(first.image_formats),
+        "found": max((each.found for each in asked_for if each.found), default=None),
+    }
 
 
 def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -136,10 +173,10 @@ def spend(more: Spent) -> None:
         asked[1].add(more)
 
 
-def answered_by(model: str) -> None:
-    """Note that this model answered the question that is being asked, now or earlier (from the cache)."""
+def answered_by(model: str, asked_for: AskedFor) -> None:
+    """Note that this model, so asked, answered the question that is being asked, now or earlier (from the cache)."""
     if (asked := _asking.get()) and (ledger := _ledger.get()):
-        ledger.note_answer(asked[0], model)
+        ledger.note_answer(asked[0], model, asked_for)
 
 
 def note_reading(stage: str, notes: Sequence[str]) -> None:

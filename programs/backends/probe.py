@@ -1,7 +1,8 @@
 """Probe what a backend supports with a few small requests over its usual wire.
 
 The first request is sent alone: an unreachable server, a refused key or an unknown model fails there, once. The others
-are sent in parallel. Only a request that the server rejects for its content means that something is not supported.
+are sent in parallel. A refusal alone says nothing about the model, since servers and proxies refuse requests for other
+reasons, too: a feature is not supported where the server takes the same request without it, and then refuses it again.
 """
 
 import base64
@@ -11,6 +12,7 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -18,18 +20,17 @@ import dspy
 from dspy import lm15
 from PIL import Image
 
-from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.call_log import attempting
 from agenticiqa.programs.backends.capabilities import Capabilities
-from agenticiqa.programs.backends.connect import connect, provider_of
+from agenticiqa.programs.backends.discovery import STAGE
+from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.ledger import asking
 
-STAGE = "probe"  # in the ledger
 THREADS = 3
 SIDE = 32  # pixels
 MOST_TOKENS = 256  # a reasoning model needs some before its answer, which is one word
 MOST_TOKENS_IN_PROCESS = 32
-MOST_LOGPROBS, FEWER_LOGPROBS = 20, 5  # some servers are configured to give no more than five
+FEWER_LOGPROBS = 5  # some servers are configured to give no more
 
 OPENING = "This is a test of the connection."
 ONE_WORD = f"{OPENING} Reply with the single word yes, in lower case, without anything around it."
@@ -46,18 +47,50 @@ SCHEMA: dict[str, Any] = {
 REFUSED = (dspy.LMInvalidRequestError, dspy.LMUnsupportedFeatureError)
 
 
-def probe(stage: StageConfig) -> Capabilities:
-    """Probe what a stage's own backend supports, in four requests or a few more.
+@dataclass(frozen=True)
+class Question:
+    """A small request: a text after so many images, with settings.
 
-    The ledger has them under the stage "probe". Raises BackendError as ``connect`` does, and ``dspy.LMError`` when the
-    server cannot be reached, refuses the key, does not know the model, or rejects every request.
+    ``without`` is the same request without the feature that it tries out; ``None`` for a bare text.
     """
-    provider = provider_of(stage)
-    takes_seed = provider is None or provider.seed
-    most = MOST_LOGPROBS if provider is None else provider.most_logprobs * provider.logprobs
-    questions = Questions(stage, MOST_TOKENS if provider else MOST_TOKENS_IN_PROCESS)
+
+    without: "Question | None" = None
+    text: str = ONE_WORD
+    images: int = 0
+    seed: int | None = None
+    logprobs: int | None = None
+    form: Literal["json_schema", "json_object"] | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What goes into ``lm15.Config``."""
+        forms: dict[str | None, dict[str, Any] | None] = {
+            None: None,
+            "json_object": {"type": "json_object"},
+            "json_schema": {"type": "json_schema", "name": "answer", "schema": SCHEMA, "strict": True},
+        }
+        given = {"seed": self.seed, "logprobs": self.logprobs, "response_format": forms[self.form]}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+BARE = Question()
+SEEDED = Question(BARE, seed=1)
+WITH_SCHEMA = Question(BARE, form="json_schema")
+AS_OBJECT = Question(Question(text=AN_OBJECT), text=AN_OBJECT, form="json_object")
+ONE_IMAGE = Question(BARE, images=1)
+TWO_IMAGES = Question(ONE_IMAGE, images=2)
+
+
+def probe(engine: Model, *, seed: bool = True, json_object: bool = True, max_tokens: int = MOST_TOKENS) -> Capabilities:
+    """Probe what a model supports, in four requests and two or three more for each refusal.
+
+    ``seed`` and ``json_object`` say whether the interface has them at all; the engine says which media types and how
+    many log-probabilities it gives. The ledger has the requests under the stage "probe". Raises ``dspy.LMError`` when
+    the server cannot be reached, refuses the key, does not know the model, or rejects the barest request.
+    """
+    asked = Probing(engine, max_tokens)
     with (
-        dspy.context(disable_history=True, trace=None),
+        dspy.context(disable_history=True, trace=None, send_stream=None),
         _without_truncation_warning(),
         attempting(STAGE, 1, 1),
         ThreadPoolExecutor(THREADS) as pool,
@@ -66,79 +99,92 @@ def probe(stage: StageConfig) -> Capabilities:
         def side_by_side(question: Any, *given: Any) -> Future[Any]:
             return pool.submit(contextvars.copy_context().run, question, *given)
 
-        seeded = questions.ask(ONE_WORD, seed=1 if takes_seed else None)
-        asked_schema = side_by_side(questions.schema)
-        asked_image = side_by_side(questions.image_and_logprobs, most)
-        asked_two = side_by_side(questions.ask, ONE_WORD, 2)
+        seeded = asked.answer(SEEDED) if seed else None
+        if seeded is None:
+            asked.answer(BARE)
+        asked_schema = side_by_side(asked.schema)
+        asked_image = side_by_side(asked.image_and_logprobs, engine.most_logprobs)
+        asked_two = side_by_side(asked.answer, TWO_IMAGES)
         schema, (images, logprobs), two = asked_schema.result(), asked_image.result(), asked_two.result()
-        json_object = schema == "refused" and (provider is None or provider.json_object) and questions.json_object()
-    if not questions.model:
-        raise questions.refusals[0]
+        takes_objects = schema == "refused" and json_object and asked.answer(AS_OBJECT) is not None
     return Capabilities(
         images=images or two is not None,
         several_images=two is not None,
         logprobs=logprobs,
         schema=schema,
-        json_object=json_object,
-        seed=takes_seed and seeded is not None and all(each.field != "config.seed" for each in seeded.adaptations),
-        model=questions.model,
+        json_object=takes_objects,
+        seed=seeded is not None and all(each.field != "config.seed" for each in seeded.adaptations),
+        model=asked.model,
         when=datetime.now(UTC).date().isoformat(),
     )
 
 
-class Questions:
-    """The requests of one probe; ``refusals`` are the errors of those that the server rejected.
+class Probing:
+    """The requests of one probe. ``model`` is the server's name for its model, empty until a request was accepted."""
 
-    ``model`` is the server's name for its model, empty until a request was accepted.
-    """
-
-    def __init__(self, stage: StageConfig, max_tokens: int) -> None:
-        # Other settings of the stage are not probed, and some models reject them.
-        plain = {"temperature": None, "top_p": None, "seed": None, "logprobs": False, "fallback_backend": None}
-        backend = connect(stage.model_copy(update=plain), cache=False)
-        if backend is None:
-            raise ValueError("a stage that is offline has no backend to ask")
-        self.lm, self.max_tokens = backend.lms[0], max_tokens
+    def __init__(self, engine: Model, max_tokens: int) -> None:
+        # Without the settings of the stage, which are not probed, and which some models reject.
+        self.lm = dspy.LM(engine.name, engine=engine, cache=False, num_retries=0)
+        self.max_tokens = max_tokens
         self.model = ""
-        self.refusals: list[dspy.LMError] = []
+        self._refused: set[Question] = set()
 
-    def ask(self, text: str, images: int = 0, **config: Any) -> lm15.Response | None:
-        """The answer to a text after so many images; ``None`` where the server rejects the request."""
-        image = lm15.ImagePart(media_type="image/png", data=base64.b64encode(small_png()).decode())
-        message = lm15.Message.user([*[image] * images, lm15.TextPart(text)])
-        request = lm15.Request(
-            model=self.lm.model, messages=(message,), config=lm15.Config(max_tokens=self.max_tokens, **config)
-        )
-        try:
-            with asking(STAGE):
-                response: lm15.Response = self.lm(request)
-        except dspy.LMUnsupportedModelError:
-            raise
-        except REFUSED as error:
-            self.refusals.append(error)
+    def answer(self, question: Question) -> lm15.Response | None:
+        """The answer to a question; ``None`` where its feature is not supported.
+
+        Raises ``dspy.LMError`` for any other fault, and where even the bare text is rejected.
+        """
+        if question.without in self._refused:
             return None
-        self.model = response.model
-        return response
+        try:
+            return self._ask(question)
+        except REFUSED:
+            if question.without is None:
+                raise
+        if self.answer(question.without) is None:
+            return None
+        try:
+            return self._ask(question)
+        except REFUSED:
+            self._refused.add(question)
+            return None
 
     def schema(self) -> Literal["enforced", "accepted", "refused"]:
         """What the server does with a JSON schema that contradicts the prompt."""
-        wanted = {"type": "json_schema", "name": "answer", "schema": SCHEMA, "strict": True}
-        response = self.ask(ONE_WORD, response_format=wanted)
+        response = self.answer(WITH_SCHEMA)
         if response is None:
             return "refused"
         return "enforced" if response.data == OBEYED else "accepted"
 
-    def json_object(self) -> bool:
-        """Whether the server accepts the mode "any JSON object"."""
-        return self.ask(AN_OBJECT, response_format={"type": "json_object"}) is not None
-
     def image_and_logprobs(self, most: int) -> tuple[bool, int]:
-        """Whether an image is accepted, and the number of alternatives per token in the answer about it."""
-        for logprobs in dict.fromkeys((most, min(most, FEWER_LOGPROBS))) if most else ():
-            response = self.ask(ONE_WORD, 1, logprobs=logprobs)
+        """Whether an image is accepted, and the number of alternatives per token: in an answer about one, if so."""
+        counts = dict.fromkeys((most, min(most, FEWER_LOGPROBS))) if most else {}
+        for count in counts:
+            response = self.answer(Question(ONE_IMAGE, images=1, logprobs=count))
             if response is not None:
-                return True, logprobs if any(token.top for token in response.logprobs or ()) else 0
-        return self.ask(ONE_WORD, 1) is not None, 0
+                return True, count if _has_alternatives(response) else 0
+        if self.answer(ONE_IMAGE) is not None:
+            return True, 0
+        for count in counts:
+            response = self.answer(Question(BARE, logprobs=count))
+            if response is not None:
+                return False, count if _has_alternatives(response) else 0
+        return False, 0
+
+    def _ask(self, question: Question) -> lm15.Response:
+        image = lm15.ImagePart(media_type="image/png", data=base64.b64encode(small_png()).decode())
+        message = lm15.Message.user([*[image] * question.images, lm15.TextPart(question.text)])
+        config = lm15.Config(max_tokens=self.max_tokens, **question.settings)
+        with asking(STAGE):
+            response: lm15.Response = self.lm(lm15.Request(model=self.lm.model, messages=(message,), config=config))
+        if not (response.text or response.usage.output_tokens):
+            raise dspy.LMServerError("a reply without an answer in it", model=self.lm.model)
+        self.model = response.model
+        return response
+
+
+def _has_alternatives(response: lm15.Response) -> bool:
+    return any(token.top for token in response.logprobs or ())
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from agenticiqa.programs.cli.outputs import (
     one_document,
     open_results,
     print_card,
+    print_card_below_steps,
     print_line,
     resumed_text,
     save_summary,
@@ -143,7 +144,8 @@ def run(args: Namespace) -> int:
         elif args.json:
             write = stack.enter_context(one_document(plan.todo, single=summary.images == 1))
         else:
-            write = print_line if args.jsonl == STDIN else print_card
+            card = print_card_below_steps if args.verbose else print_card
+            write = print_line if args.jsonl == STDIN else card
         errors = [*found.problems, *_judge(plan, workers, postprocess, write, summary)]
     if results:
         print(kept_text(results), file=sys.stderr)

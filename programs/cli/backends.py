@@ -10,8 +10,8 @@ import dspy
 
 from agenticiqa.configs import STAGES, Config
 from agenticiqa.programs.backends.addresses import public_address
-from agenticiqa.programs.backends.capabilities import Capabilities, saved_capabilities
-from agenticiqa.programs.backends.configured import BackendUse, backends_of, probe_and_save
+from agenticiqa.programs.backends.capabilities import Capabilities
+from agenticiqa.programs.backends.configured import BackendUse, backends_of
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, PROVIDERS, Provider
 from agenticiqa.programs.backends.resolve import key_variable
 from agenticiqa.programs.cli import tables
@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
     failed = 0
     for use in uses if args.probe else ():
         try:
-            probe_and_save(use.stage)
+            use.discovery().find_again()
         except (dspy.LMError, BackendError) as error:
             failed += 1
             print(f"agenticiqa: {use.name}: {one_line(str(error))}", file=sys.stderr)
@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
 
 def row(use: BackendUse) -> dict[str, Any]:
     """One backend as plain JSON types, unknown capabilities as ``None``. Raises BackendError."""
-    variable, found = key_variable(use.stage), saved_capabilities(use.stage)
+    variable, found = key_variable(use.stage), use.known
     return {
         "stages": list(use.stages),
         "backend": use.stage.backend,

@@ -32,7 +32,7 @@ SOURCES = {
     "probabilities": "the probabilities that the model wrote",
     "percentages": "the percentages that the model wrote",
     "salvaged_probs": "the probabilities in an answer that was rejected",
-    "salvaged_level": "the level alone, of an answer that was rejected",
+    "salvaged_level": "the level in an answer that was rejected",
     "reasoning": "the level that the reasoning names",
     "uniform": "no model: all levels equally likely",
     "measurements": "the measured severities",
@@ -156,13 +156,14 @@ def _scored(fields: Event) -> list[Row]:
 
 
 def _concluded(fields: Event) -> list[Row]:
-    return [("answer", line((str(fields["answer"]), "bold"))), ("", line(fields["reasoning"]))]
+    return [("answer", line((str(fields["answer"]), "bold")))]  # the result has the reasoning
 
 
 def _replan(fields: Event) -> list[Row]:
     if fields["need_replan"]:
         return [("replan", line(("plan again: ", "bold magenta"), (fields["reason"], "magenta")))]
-    doubts = f", despite: {'; '.join(fields['doubts'])}" if fields["doubts"] else ""
+    # The result has what they are: contradictions in its reasoning, uncertainties in the analysis.
+    doubts = f", despite {_count(len(fields['doubts']), 'doubt')}" if fields["doubts"] else ""
     return [("replan", line((f"not needed, the evidence is sufficient{doubts}", "dim")))]
 
 

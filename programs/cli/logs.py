@@ -44,7 +44,8 @@ class WarningFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, or more for a traceback."""
-        text = printable(super().format(record))
+        text = super().format(record)
+        text = printable(text if record.exc_info else shortened(text, LONGEST))
         image = vars(record).get("image")
         return text if not image or text.startswith(f"{image}: ") else f"{image}: {text}"
 

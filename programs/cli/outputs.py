@@ -70,6 +70,11 @@ def print_card(job: Job, row: Row) -> None:
     render.print_result(row)
 
 
+def print_card_below_steps(job: Job, row: Row) -> None:
+    """As ``print_card``, below the steps of ``-v``: without what they have told."""
+    render.print_result(row, with_replans=False)
+
+
 @contextmanager
 def one_document(jobs: Sequence[Job], single: bool) -> Iterator[Write]:
     """Collect results, and at the end print one JSON object, or a list of them in the order of the jobs."""

@@ -13,10 +13,11 @@ from agenticiqa.programs.images.files import one_line
 def prepare(config: Config, limits: Limits | None = None) -> None:
     """Probe each backend of the configuration that is not known yet; requests count towards the limits.
 
-    Raises what ``probe`` raises, except for a backend that is only a fallback, whose failure is printed.
+    Raises as ``probe_unknown`` does; a failure where another backend takes over is printed.
     """
     for use, found in probe_unknown(config, limits):
         if isinstance(found, dspy.LMError):
-            print(f"agenticiqa: the fallback {use.name}: {one_line(str(found))}", file=sys.stderr)
+            role = "" if use.is_needed else "the fallback "
+            print(f"agenticiqa: {role}{use.name}: {one_line(str(found))}", file=sys.stderr)
         else:
             print(f"{use.name}: {found}", file=sys.stderr)

@@ -22,12 +22,15 @@ COLORS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red"
 WIDEST = 110
 
 
-def print_result(row: dict[str, Any]) -> None:
-    """Print one result (as its JSON) to stdout: a card on a terminal, one JSON line otherwise."""
+def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
+    """Print one result (as its JSON) to stdout: a card on a terminal, one JSON line otherwise.
+
+    Without ``with_replans`` a card leaves out why it was planned again, which the steps of ``-v`` have.
+    """
     console = stdout_console()
     if console.is_terminal:
         with console.capture() as captured:
-            console.print(card(row))
+            console.print(card(row if with_replans else {**row, "replan_history": []}))
         sys.stdout.write(captured.get())  # so that it appears above a progress bar
         sys.stdout.flush()
     else:
@@ -54,7 +57,8 @@ def card(row: dict[str, Any]) -> Panel:
             )
             table.add_row(call["tool"], escape(_subject(call)), *map(escape, values))
         parts.append(table)
-    parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"]]
+    explained = explanation(row)
+    parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"] if note not in explained]
     parts += [Text(f"replanned: {entry}", style="dim") for entry in row["replan_history"]]
     took = sum(row["timings_ms"].values()) / 1000
     return Panel(

@@ -23,7 +23,7 @@ from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import holding
 from agenticiqa.programs.backends.history import history_settings, images_left_out
-from agenticiqa.programs.backends.ledger import Spent, answered_by, asking, note_reading, spending_of
+from agenticiqa.programs.backends.ledger import AskedFor, Spent, answered_by, asking, note_reading, spending_of
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields
 from agenticiqa.programs.errors import Unanswered
@@ -31,7 +31,7 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.examples import shown_examples
-from agenticiqa.programs.stages.flow import Flow, arun, call_under, run
+from agenticiqa.programs.stages.flow import Flow, arun, call, call_under, run
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.signatures.answers import ModelAnswer
 from agenticiqa.signatures.types import well_formed
@@ -178,12 +178,13 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 return Reply(parsed, prediction.get("logprobs"), rejected)
             outputs.append(raw)
             fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
-            logger.warning("%s: attempt %d of %d rejected: %s", *turn.values(), reasons[-1], extra=fields)
+            again = reasons[-2:] == [reasons[-1]] * 2
+            why = " for the same reason" if again else f": {reasons[-1]}"
+            logger.warning("%s: attempt %d of %d rejected%s", *turn.values(), why, extra=fields)
         logger.error(
-            "%s: no usable answer in %d attempts; the last one was: %s",
+            "%s: the last answer was: %s",  # whoever catches the error reports that none was usable
             self.stage,
-            self.attempts,
-            raw,
+            exchange.text or raw,
             extra=event("unanswered", stage=self.stage, attempts=self.attempts),
         )
         raise Unanswered(self.stage, reasons, raw, parsed, outputs)
@@ -220,11 +221,16 @@ class CheckedPredict(dspy.Module, Generic[A]):
             request = {**request, "demos": shown_examples(self.predictor)}
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
         engine = getattr(lm, "engine", None)
+        asked_for = AskedFor()
         settings |= logging_settings(engine if isinstance(engine, Model) else None)
         if isinstance(engine, Model):
+            if not engine.is_settled:
+                yield from call(engine.settle)
+            by_form = isinstance(adapter, SteadyAdapter)
+            asked_for = engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens)
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
-            if self.reads_tokens and engine.top_logprobs:
-                request = {**request, "config": {"logprobs": True, "top_logprobs": engine.top_logprobs}}
+            if asked_for.logprobs:
+                request = {**request, "config": {"logprobs": True, "top_logprobs": asked_for.logprobs}}
             settings["send_stream"] = None  # an engine of ours answers in one piece
             with holding(sent) as shown, images_left_out(lm):
                 prediction = yield from self._read(call_under(settings, self.predict, **{**request, **shown}, lm=lm))
@@ -232,7 +238,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             inline = {name: image.to_dspy() for name, image in images.items()}
             with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends
                 prediction = yield from self._read(call_under(settings, self.predict, **{**request, **inline}, lm=lm))
-        answered_by(without_place(lm.model))
+        answered_by(without_place(lm.model), asked_for)
         return prediction
 
     def _read(self, asked: Flow[dspy.Prediction]) -> Flow[dspy.Prediction]:

@@ -7,6 +7,7 @@ from typing import Any
 from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
 
 UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
+WHOLE_IMAGE = "the whole image was measured."  # the end of a note about regions without a box
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
 
 
@@ -32,7 +33,7 @@ def format_evidence(evidence: ExecutorOutput) -> str:
 
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
     """One sentence for each piece of evidence that the plan asked for and that is missing, in the plan's order."""
-    missing = [f"{_words(stage)} failed: {why}" for stage, why in evidence.failures.items()]
+    missing = [f"{_words(stage)} failed: {why.removeprefix(f'{stage}: ')}" for stage, why in evidence.failures.items()]
     if plan.plan.distortion_analysis and "distortion_analysis" not in evidence.failures:
         unseen = [region for region in plan.regions if region not in (evidence.distortion_analysis or {})]
         if unseen:
@@ -55,17 +56,19 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
     That is a score above 4 with a severe distortion, or below 2 where no distortion is visible. A score for one
     distortion is compared with the analysis of that distortion, an overall score with all of the region's analysis.
     """
-    found = []
+    found: dict[tuple[str, str, float], list[str]] = {}  # the severe distortions that a score contradicts
     for region, rows in (evidence.distortion_analysis or {}).items():
         for key, (tool, score) in (evidence.quality_scores or {}).get(region, {}).items():
-            where = f"Contradictory evidence for {region}"
             about = [row for row in rows if key.startswith((OVERALL, row.type))]
             bad = [row.type for row in about if row.severity in ("severe", "extreme")]
-            if score > HIGH_SCORE and bad:
-                found.append(f"{where}: severe {', '.join(bad)} but {tool} scores {score:.2f}")
-            elif score < LOW_SCORE and about and all(row.severity == "none" for row in about):
-                found.append(f"{where}: no distortion is visible but {tool} scores {score:.2f}")
-    return found
+            if (score > HIGH_SCORE and bad) or (
+                score < LOW_SCORE and about and all(row.severity == "none" for row in about)
+            ):
+                found.setdefault((region, tool, score), []).extend(bad)
+    return [
+        f"Contradictory evidence for {region}: {_severe(bad)} but {tool} scores {score:.2f}"
+        for (region, tool, score), bad in found.items()
+    ]
 
 
 def uncertainties(evidence: ExecutorOutput) -> list[str]:
@@ -89,6 +92,10 @@ def what_is_missing(evidence: ExecutorOutput) -> str:
         if not present
     ]
     return f"No {' and no '.join(missing)} to go by." if missing else ""
+
+
+def _severe(distortions: list[str]) -> str:
+    return f"severe {', '.join(dict.fromkeys(distortions))}" if distortions else "no distortion is visible"
 
 
 def _has_score(scores: dict[str, tuple[str, float]], distortion: str) -> bool:

@@ -11,6 +11,7 @@ from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import account, grown, place_in_frame
 from agenticiqa.programs.stages import progress, protocols
+from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
 from agenticiqa.programs.stages.flow import Flow, Stage, call, together
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
 from agenticiqa.programs.stages.question import detect_query_type
@@ -212,5 +213,5 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     ]
     unplaced = [region for region, box in work.boxes.items() if box is None]
     if unplaced and (tool_log or work.measurements):
-        notes.append(f"No box was found for {', '.join(unplaced)}: the whole image was measured.")
+        notes.append(f"No box was found for {', '.join(unplaced)}: {WHOLE_IMAGE}")
     return notes

@@ -113,7 +113,12 @@ def _caveats(evidence: ExecutorOutput) -> list[str]:
 
 
 def _sentences(*parts: str) -> str:
-    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in map(str.strip, parts) if part)
+    """The parts as sentences, without those that an earlier one has, as a model may repeat what its evidence says."""
+    text = ""
+    for part in filter(None, map(str.strip, parts)):
+        if part.rstrip(".") not in text:
+            text += f" {part}" if part.endswith((".", "!", "?")) else f" {part}."
+    return text.strip()
 
 
 def _used(evidence: ExecutorOutput) -> dict[str, Any] | None:

@@ -8,9 +8,7 @@
         assert server.requests[0]["temperature"] == 0
 """
 
-import base64
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agenticiqa.programs.backends.probe import OBEYED, OPENING
+from support.chat_request import field_of as field_of
+from support.chat_request import images_of as images_of
+from support.chat_request import output_field_of as output_field_of
+from support.chat_request import stage_of as stage_of
+from support.chat_request import text_of as text_of
 from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback
 
 Script = Callable[[Body], Reply | str]
@@ -102,48 +105,6 @@ def by_stage(answers: Mapping[str, Answer | list[Any]]) -> Callable[[Body], Repl
         return scripts[stage](request)
 
     return script
-
-
-def stage_of(request: Body) -> str:
-    """The stage of a request: the output field that it asks for, or ``plan`` for the planner's."""
-    asked = output_field_of(request)
-    return "plan" if asked == "planner_output" else asked
-
-
-def output_field_of(request: Body) -> str:
-    """The output field that a request asks for."""
-    asked = re.findall(r"order of fields: `(\w+)`", text_of(request["messages"][-1]))
-    return asked[-1] if asked else "unknown"
-
-
-def text_of(message_or_request: Mapping[str, Any]) -> str:
-    """All text of a message, or of every message of a request."""
-    if "messages" in message_or_request:
-        return "\n".join(text_of(message) for message in message_or_request["messages"])
-    content = message_or_request["content"]
-    if isinstance(content, str):
-        return content
-    return "\n".join(part["text"] for part in content if part["type"] == "text")
-
-
-def images_of(request: Body) -> list[tuple[str, bytes]]:
-    """The images of a request, in order: mime type and bytes."""
-    found = []
-    for message in request["messages"]:
-        for part in message["content"] if isinstance(message["content"], list) else ():
-            if part["type"] == "image_url":
-                head, _, data = part["image_url"]["url"].partition(";base64,")
-                found.append((head.removeprefix("data:"), base64.b64decode(data)))
-    return found
-
-
-def field_of(request: Body, name: str) -> str:
-    """The text given for one input field of the last message."""
-    found = re.search(
-        rf"\[\[ ## {name} ## \]\]\n(.*?)(?=\n\n\[\[ ## |\n\nRespond with)", text_of(request["messages"][-1]), re.S
-    )
-    assert found, f"the request has no field {name}"
-    return found[1]
 
 
 def bad_json() -> Reply:

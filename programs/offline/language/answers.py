@@ -10,6 +10,7 @@ from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.offline.language.open_answers import answer_in_words, tool_scores
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.verdicts import Verdict
+from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
 from agenticiqa.programs.stages.instructions import without_instructions
 from agenticiqa.programs.stages.options import lists_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
@@ -113,5 +114,6 @@ def _reasoning(verdict: Verdict, measured: MeasuredImage, regions: list[str]) ->
     if not verdict.answer:
         parts.append(f"An answer needs {verdict.needed}.")
     elif unplaced := [region for region in regions if region not in placed]:
-        parts.append(f"The whole image was measured, not only {', '.join(unplaced)}.")
+        noted = [note for note in measured.evidence.notes if note.endswith(WHOLE_IMAGE)]
+        parts += noted or [f"The whole image was measured, not only {', '.join(unplaced)}."]
     return " ".join(parts)

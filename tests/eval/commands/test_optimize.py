@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from agenticiqa.eval.bootstrap import Interval
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.programs.assess import AgenticIQA
@@ -20,7 +21,6 @@ from support.loopback import Reply
 from support.snippets import snippets
 
 PHRASE = "weigh blockiness"
-TRUSTING = {"eta": 0.5, "model_error": 0.0}  # what the model says moves the score, more than by default
 PLAN: dict[str, Any] = {
     "query_type": "IQA",
     "query_scope": ["Global"],
@@ -100,16 +100,14 @@ def command(labels: Path, server: Server, out: Path, budget: int, *more: str) ->
     model = model_at(server)
     models = ["--reflection-backend", f"{model}-reflection", "--reflection-api-base", server.url]
     if "--config" not in more:
-        config = out.parent / "trusting.yaml"
-        config.write_text(json.dumps({"fusion": TRUSTING}))
-        models += ["--config", str(config), "--backend", model, "--api-base", server.url]
+        models += ["--backend", model, "--api-base", server.url]
     return ["optimize", str(labels), *models, "--budget", str(budget), "--out", str(out), "--workers", "2", *more]
 
 
 def scorer_only(server: Server, path: Path) -> Path:
     """A configuration in which only the scoring stage asks the model."""
     stage = {"backend": model_at(server), "api_base": server.url, "max_retries": 0}
-    path.write_text(json.dumps({"summarizer": stage, "fusion": TRUSTING}))  # JSON is YAML
+    path.write_text(json.dumps({"summarizer": stage}))  # JSON is YAML
     return path
 
 
@@ -131,18 +129,23 @@ def test_reflection_finds_the_phrase_and_held_out_images_are_judged_better(
     assert f"summarizer={model_at(server)}" in kept["backend"]
     assert kept["mos_range"]["low"] < kept["mos_range"]["high"]
     figures = kept["held_out"]
-    assert figures["srcc"]["before"] < 0 < 0.7 < figures["srcc"]["after"]
-    assert figures["srcc"]["change"]["low"] > 0
-    assert figures["mean_absolute_error"]["after"] < 0.7 * figures["mean_absolute_error"]["before"]
-    assert figures["scored_both_times"] == figures["images"] == 10
+    own, fused = figures["model"], figures["fused"]
+    assert (own["n"], fused["n"]) == (10, 10)
+    assert own["srcc"]["before"]["value"] < 0 < 0.7 < own["srcc"]["after"]["value"]
+    assert own["srcc"]["change"]["low"] > 0
+    assert abs(fused["srcc"]["change"]["value"]) < own["srcc"]["change"]["value"] / 2  # the tools decide it
+    assert own["mean_absolute_error"]["after"]["value"] < 0.3 * own["mean_absolute_error"]["before"]["value"]
+    assert (figures["decided_by"], figures["kept"], kept["search"]["kept"]) == ("model", True, True)
+    assert kept["search"]["validation"]["after"] > 0.9 > 0.1 > kept["search"]["validation"]["before"]
     state = json.loads(out.read_text())["state"]
     assert PHRASE in state["summarizer.score.ask.predict"]["signature"]["instructions"]
     assert "Cost: 24 judgments to tune" in printed
-    assert f"{figures['srcc']['before']:.3f} -> {figures['srcc']['after']:.3f}" in printed
+    shown = (Interval(**own["srcc"][key]) for key in ("before", "after"))
+    assert "SRCC: {:.3f} -> {:.3f}, change +".format(*shown) in printed
     assert "127.0.0.1" not in out.read_text()
     page = Path(__file__).parents[3] / "docs" / "tuning.md"
-    (shown,) = (block.text for block in snippets(page) if block.kind == "text")
-    assert shown.strip() in printed, f"docs/tuning.md shows another output than\n{printed}"
+    (example,) = (block.text for block in snippets(page) if block.kind == "text")
+    assert example.strip() in printed, f"docs/tuning.md shows another output than\n{printed}"
 
 
 def test_what_was_tuned_can_be_loaded_and_measured(make_labels: Callable[..., Path], tmp_path: Path) -> None:
@@ -179,8 +182,10 @@ def test_all_five_predictors_of_scoring_take_their_turn_and_answering_never_does
     assert not any("You answer a question" in text for text in shown)
     assert max(pictures) >= 3
     figures = header(out)["held_out"]
-    assert figures["srcc"]["after"] > figures["srcc"]["before"]
-    assert "To be tuned (6)" in capsys.readouterr().out
+    assert figures["model"]["srcc"]["change"]["value"] > 0
+    printed = capsys.readouterr().out
+    assert "To be tuned (6)" in printed
+    assert "Not tuned: replan.judge.predict, which was never asked about the 3 images" in printed
 
 
 def test_an_outage_ends_the_run_and_writes_nothing(
@@ -216,9 +221,9 @@ def test_an_outage_of_the_judged_model_is_no_bad_prompt_and_the_run_goes_on_afte
         assert not out.exists()
         broken = False
         assert main(args) == 0
-    figures = header(out)["held_out"]
-    assert figures["srcc"]["before"] < 0 < figures["srcc"]["after"]
-    assert header(out)["search"]["validation_score"]["before"] > 0.3  # no zeros from the outage
+    figures = header(out)["held_out"]["model"]
+    assert figures["srcc"]["before"]["value"] < 0 < figures["srcc"]["after"]["value"]
+    assert figures["missing"] == {"before": 0, "after": 0}  # the outage is no answer
 
 
 def test_a_finished_run_is_not_made_again_and_other_labels_are_refused(

@@ -1,47 +1,72 @@
-"""The held-out comparison before and after tuning."""
+"""The held-out comparison before and after tuning, and what it decides."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import dspy
 import pytest
 
-from agenticiqa.configs import Config
-from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.comparison import compare, scores
-from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.errors import ImageError, NoScore
+from agenticiqa.eval.optimize.comparison import compare
+from agenticiqa.eval.optimize.judged import Judged, Question
+
+TARGETS = [1.0, 2.0, 3.0, 4.0, 5.0, 1.5]
+QUESTIONS = [Question(Path(f"{i}.png"), "Rate it.", f"scene {i % 3}", target=t) for i, t in enumerate(TARGETS)]
+GOOD, BAD = [1.1, 2.1, 3.1, 4.1, 4.9, 1.4], [5.0, 4.0, 3.0, 2.0, 1.0, 4.5]
 
 
-def test_the_comparison_is_made_on_images_scored_both_times(make_labels: Callable[..., Path]) -> None:
-    labels = read_labels(make_labels(scenes=2, levels=(0, 2, 4)))
-    figures = compare(labels, MosScale(10, 90), [1, 2, 3, None, 2, 3], [5, 3, 1, 5, None, 1])
-    assert figures["scored_both_times"] == 4
-    assert figures["unscored"] == {"before": 1, "after": 1}
-    assert figures["srcc"]["before"] < 0 < figures["srcc"]["after"]
-    assert figures["mean_absolute_error"]["after"] == pytest.approx(0, abs=0.05)
+def judged(own: list[float | None], fused: list[float | None] | None = None) -> list[Judged]:
+    return [Judged(expectation=x, fused=y) for x, y in zip(own, fused or [3.0] * len(own), strict=True)]
 
 
-def test_scores_come_in_the_order_of_the_labels(
-    make_labels: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    labels = read_labels(make_labels(scenes=1, levels=(0, 1, 2)))
-    program = AgenticIQA.from_config(Config())
-    forward = AgenticIQA.forward
-
-    def unscored(self: AgenticIQA, image: Path, *args: object, **kwargs: object) -> dspy.Prediction:
-        if Path(image).name == "scene0_1.png":
-            raise NoScore("nothing to go by")
-        return forward(self, image, *args, **kwargs)
-
-    monkeypatch.setattr(AgenticIQA, "forward", unscored)
-    best, none, worst = scores(program, labels, workers=1)
-    assert none is None
-    assert 1 <= worst < best <= 5
+def test_both_scores_are_compared_each_with_its_n_and_intervals() -> None:
+    figures = compare(QUESTIONS, judged(BAD, GOOD), judged(GOOD, BAD))
+    assert (figures["images"], figures["contents"]) == (6, 3)
+    own, fused = figures["model"], figures["fused"]
+    assert own["n"] == fused["n"] == 6
+    for key, interval in own["srcc"].items():
+        assert interval["low"] <= interval["value"] <= interval["high"], key
+    assert own["srcc"]["before"]["value"] < 0 < own["srcc"]["after"]["value"]
+    assert fused["srcc"]["change"]["value"] == -own["srcc"]["change"]["value"] < 0
+    assert own["mean_absolute_error"]["after"]["value"] == pytest.approx(0.1)
 
 
-def test_an_image_that_cannot_be_judged_ends_the_comparison(make_labels: Callable[..., Path]) -> None:
-    labels = read_labels(make_labels(scenes=1, levels=(0, 1)))
-    labels[1].image.write_bytes(b"no image")
-    with pytest.raises(ImageError, match=r"scene0_1\.png"):
-        scores(AgenticIQA.from_config(Config()), labels, workers=1)
+def test_the_models_own_order_decides_not_the_fused_one() -> None:
+    assert compare(QUESTIONS, judged(BAD, GOOD), judged(GOOD, BAD))["kept"] is True
+    worse = compare(QUESTIONS, judged(GOOD, BAD), judged(BAD, GOOD))
+    assert (worse["kept"], worse["decided_by"]) == (False, "model")
+    assert "fell by 2.000" in worse["why"]
+
+
+def test_where_no_model_rates_the_fused_score_decides() -> None:
+    figures = compare(QUESTIONS, judged(GOOD, BAD), judged(BAD, GOOD), by_model=False)
+    assert (figures["kept"], figures["decided_by"]) == (True, "fused")
+    assert "model" not in figures
+
+
+def test_a_rise_that_is_not_shown_is_kept_and_said() -> None:
+    before = [1.1, 2.1, 3.1, 4.1, 4.0, 1.4]
+    figures = compare(QUESTIONS, judged(before), judged(GOOD))
+    assert figures["kept"] is True
+    assert "may not have risen" in figures["why"]
+    assert compare(QUESTIONS, judged(BAD), judged(GOOD))["why"] == "the SRCC rose"
+
+
+def test_the_comparison_is_made_on_images_with_a_value_both_times() -> None:
+    before = judged([1, 2, 3, 4, None, 2])
+    after = judged([1, 2, 3, 4, 5, None])
+    figures = compare(QUESTIONS, before, after)["model"]
+    assert figures["n"] == 4
+    assert figures["missing"] == {"before": 1, "after": 1}
+
+
+@pytest.mark.parametrize(
+    ("after", "why"), [([None, *GOOD[1:]], "1 images have no value, 0 before"), ([3.0] * 6, "is undefined")]
+)
+def test_lost_answers_and_a_constant_are_no_improvement(after: list[float | None], why: str) -> None:
+    figures = compare(QUESTIONS, judged(BAD), judged(after))
+    assert figures["kept"] is False
+    assert why in figures["why"]
+
+
+def test_too_few_images_do_not_decide() -> None:
+    figures = compare(QUESTIONS[:2], judged([1, 2]), judged([2, 1]))
+    assert figures["kept"] is True
+    assert "do not decide" in figures["why"]

@@ -1,28 +1,72 @@
-"""Which predictor GEPA improves next."""
+"""Which answers of the reflection model are taken for an instruction."""
 
-from types import SimpleNamespace
-from typing import Any
+import json
+from collections.abc import Callable
 
 import dspy
+import pytest
 
-from agenticiqa.eval.optimize.reflection import next_used
+from agenticiqa.eval.optimize.reflection import Reflection, Stopped
+from agenticiqa.signatures.executor import AnalyzeDistortions
+from support.engine import ScriptedEngine
+from support.loopback import Body
 
-CANDIDATE = {"planner": "Plan it.", "score": "Rate it.\n    In full.", "answer": "Answer it."}
-
-
-def trajectory(*instructions: str) -> dict[str, Any]:
-    predictors = [dspy.Predict(dspy.Signature("image -> answer", text)) for text in instructions]
-    return {"trace": [(predictor, {}, None) for predictor in predictors]}
-
-
-def chosen(step: int, *trajectories: dict[str, Any]) -> list[str]:
-    return next_used(SimpleNamespace(i=step), trajectories, [], 0, CANDIDATE)
+NAME = "executor.analyze.ask.predict"
+CURRENT = AnalyzeDistortions.instructions
+BETTER = f"{CURRENT}\nAlways weigh blockiness."
+EXAMPLES = [{"Inputs": {"query": "Rate it."}, "Generated Outputs": {"analysis": "none"}, "Feedback": "2.0 too kind."}]
 
 
-def test_the_used_predictors_take_turns() -> None:
-    used = trajectory("Plan it."), trajectory("Rate it.\nIn full.")
-    assert [chosen(step, *used) for step in range(4)] == [["planner"], ["score"], ["planner"], ["score"]]
+def said(instruction: str) -> str:
+    return json.dumps({"new_instruction": instruction})
 
 
-def test_where_none_was_used_all_take_turns() -> None:
-    assert [chosen(step, trajectory()) for step in range(3)] == [["planner"], ["score"], ["answer"]]
+def reflect(*answers: str | Exception) -> tuple[str | None, list[str], list[str]]:
+    """The instruction, why proposals were refused, and the prompts."""
+    engine = ScriptedEngine(answers)
+    model = dspy.LM("test/reflection", engine=engine, cache=False)
+    text, refused = Reflection(model, {NAME: AnalyzeDistortions})(NAME, CURRENT, EXAMPLES)
+    return text, refused, [json.dumps(body) for body in engine.bodies]
+
+
+def test_a_better_instruction_is_taken_at_once() -> None:
+    text, refused, prompts = reflect(said(BETTER))
+    assert (text, refused) == (BETTER, [])
+    assert len(prompts) == 1
+    assert "2.0 too kind." in prompts[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("I would rather not.", "held no instruction"),
+        (said("  "), "was empty"),
+        (said(f"  {CURRENT}\n"), "was the same"),
+        (said("Look hard at the picture."), "no longer names extreme, moderate, none, severe, slight"),
+    ],
+)
+def test_a_useless_answer_is_refused_and_the_next_prompt_says_why(answer: str, reason: str) -> None:
+    text, refused, prompts = reflect(answer, said(BETTER))
+    assert text == BETTER
+    assert len(refused) == 1
+    assert reason in refused[0]
+    assert refused[0] in prompts[1]
+    assert refused[0] not in prompts[0]
+
+
+def test_two_useless_answers_are_no_instruction() -> None:
+    text, refused, prompts = reflect(said(CURRENT))
+    assert (text, len(refused), len(prompts)) == (None, 2, 2)
+
+
+def test_an_outage_ends_the_run() -> None:
+    with pytest.raises(Stopped) as caught:
+        reflect(dspy.LMError("gone"))
+    assert isinstance(caught.value.__cause__, dspy.LMError)
+    assert not isinstance(caught.value, Exception)  # GEPA would count it as no proposal
+
+
+def test_the_configured_model_of_the_caller_is_not_asked() -> None:
+    never: Callable[[Body], str] = lambda body: pytest.fail("the wrong model was asked")  # noqa: E731
+    with dspy.context(lm=dspy.LM("test/judge", engine=ScriptedEngine(never), cache=False)):
+        assert reflect(said(BETTER))[0] == BETTER

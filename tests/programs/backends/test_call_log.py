@@ -16,11 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.cleaning import UNFINISHED
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.cli.logs import logging_to
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
-from agenticiqa.programs.stages.ask import CUT_OFF, UNFINISHED, CheckedPredict, Rejected
+from agenticiqa.programs.stages.ask import CUT_OFF, CheckedPredict, Rejected
 from support.engine import scripted_backend
 from support.fake_server import Server, fake_server, field_of, images_of, in_turn
 from support.files import json_lines

@@ -5,6 +5,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,21 @@ from agenticiqa.programs.errors import BackendError
 from support.fake_server import able, bad_key, fake_server, server_error
 from support.loopback import Reply
 
-ABLE = Capabilities(True, True, 20, "enforced", False, True, "test", "2026-11-22")
+TODAY = datetime.now(UTC).date()
+ABLE = Capabilities(True, True, 20, "enforced", False, True, "test", TODAY.isoformat())
 SECRET = "hunter2-secret"
 
 
 def stage(**changes: Any) -> StageConfig:
     return StageConfig(**{"backend": "vllm.test", "api_base": "http://host:8000/v1", "max_retries": 0, **changes})
+
+
+def keep(found: Capabilities, **changes: Any) -> None:
+    save_capabilities(name_of(stage(**changes)), found)
+
+
+def saved(**changes: Any) -> Capabilities | None:
+    return saved_capabilities(name_of(stage(**changes)))
 
 
 def engine(stage: StageConfig) -> Model:
@@ -44,11 +54,11 @@ def engine(stage: StageConfig) -> Model:
 
 
 def test_what_is_kept_is_known() -> None:
-    assert saved_capabilities(stage()) is None
-    save_capabilities(stage(), ABLE)
-    assert saved_capabilities(stage()) == ABLE
-    save_capabilities(stage(), replace(ABLE, seed=False))
-    assert saved_capabilities(stage()) == replace(ABLE, seed=False)
+    assert saved() is None
+    keep(ABLE)
+    assert saved() == ABLE
+    keep(replace(ABLE, seed=False))
+    assert saved() == replace(ABLE, seed=False)
     assert len(list(cache_folder().iterdir())) == 1
 
 
@@ -64,28 +74,28 @@ def test_what_is_kept_is_known() -> None:
     ],
 )
 def test_every_backend_is_known_for_itself(other: dict[str, Any]) -> None:
-    save_capabilities(stage(), ABLE)
-    assert saved_capabilities(stage(**other)) is None
+    keep(ABLE)
+    assert saved(**other) is None
 
 
 def test_what_does_not_change_the_backend_does_not_matter() -> None:
-    save_capabilities(stage(), ABLE)
+    keep(ABLE)
     same = stage(api_base="http://host:8000/v1/", temperature=1.0, api_key_env="X", fallback_backend="openai.gpt-4o")
-    assert saved_capabilities(same) == ABLE
+    assert saved_capabilities(name_of(same)) == ABLE
 
 
 def test_a_model_in_process_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_capabilities(stage(backend=f"gguf.{tmp_path}/m.gguf", api_base=None), ABLE)
+    keep(ABLE, backend=f"gguf.{tmp_path}/m.gguf", api_base=None)
     monkeypatch.chdir(tmp_path)
-    assert saved_capabilities(stage(backend="gguf.m.gguf", api_base=None)) == ABLE
-    assert saved_capabilities(stage(backend="gguf.m.gguf", api_base=None, projector="eyes.gguf")) is None
+    assert saved(backend="gguf.m.gguf", api_base=None) == ABLE
+    assert saved(backend="gguf.m.gguf", api_base=None, projector="eyes.gguf") is None
 
 
 def test_no_secret_is_in_a_file_or_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
     with_secrets = stage(api_base=f"http://user:{SECRET}@host:8000/v1?key={SECRET}", api_key_env="MY_KEY")
-    save_capabilities(with_secrets, ABLE)
-    assert saved_capabilities(stage()) == ABLE
+    save_capabilities(name_of(with_secrets), ABLE)
+    assert saved() == ABLE
     (file,) = cache_folder().iterdir()
     assert SECRET not in file.name + file.read_text()
     assert json.loads(file.read_text())["backend"] == "vllm@host:8000/v1//test"
@@ -107,12 +117,12 @@ def test_no_secret_is_in_a_file_or_its_name(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_a_file_that_cannot_be_read_is_as_none(text: str) -> None:
-    save_capabilities(stage(), ABLE)
+    keep(ABLE)
     (file,) = cache_folder().iterdir()
     file.write_text(text)
-    assert saved_capabilities(stage()) is None
-    save_capabilities(stage(), ABLE)
-    assert saved_capabilities(stage()) == ABLE
+    assert saved() is None
+    keep(ABLE)
+    assert saved() == ABLE
 
 
 def test_a_cache_that_cannot_be_written_is_only_worth_a_warning(
@@ -120,8 +130,8 @@ def test_a_cache_that_cannot_be_written_is_only_worth_a_warning(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path / "file"))
-    save_capabilities(stage(), ABLE)
-    assert saved_capabilities(stage()) is None
+    keep(ABLE)
+    assert saved() is None
     assert "is not saved" in caplog.text
 
 
@@ -147,16 +157,16 @@ FORMS = [
 @pytest.mark.parametrize(("seen", "form"), FORMS)
 def test_auto_asks_for_json_in_the_best_way_that_was_seen(seen: Capabilities | None, form: str) -> None:
     if seen:
-        save_capabilities(stage(), seen)
+        keep(seen)
     assert engine(stage()).form == form
     assert engine(stage(structured_outputs="json_schema")).form == "json_schema"
     assert engine(stage(structured_outputs="off")).form == "off"
 
 
-@pytest.mark.parametrize(("seen", "auto", "always"), [(None, 0, 20), (20, 20, 20), (5, 5, 5), (0, 0, 20)])
+@pytest.mark.parametrize(("seen", "auto", "always"), [(None, 0, 20), (20, 20, 20), (5, 5, 20), (0, 0, 20)])
 def test_auto_asks_for_log_probabilities_that_were_seen(seen: int | None, auto: int, always: int) -> None:
     if seen is not None:
-        save_capabilities(stage(), replace(ABLE, logprobs=seen))
+        keep(replace(ABLE, logprobs=seen))
     assert engine(stage()).top_logprobs == auto
     assert engine(stage(logprobs=True)).top_logprobs == always
     assert engine(stage(logprobs=False)).top_logprobs == 0
@@ -198,7 +208,7 @@ def test_an_outage_ends_the_preparation_and_nothing_is_kept(outage: Reply) -> No
 
     with fake_server("never", probes=lambda _: outage) as server, pytest.raises(dspy.LMError):
         prepare(config(server.url))
-    assert saved_capabilities(stage(api_base=server.url)) is None
+    assert saved(api_base=server.url) is None
 
 
 def test_a_fallback_that_is_down_is_only_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,13 +257,13 @@ def test_the_backends_of_a_configuration_are_told_once_each() -> None:
 
 def test_starts_at_once_leave_a_whole_file() -> None:
     """What is replaced was written in full beside it."""
-    save_capabilities(stage(), ABLE)
+    keep(ABLE)
 
     def start(number: int) -> list[Capabilities | None]:
         seen = []
         for _ in range(20):
-            save_capabilities(stage(), ABLE)
-            seen.append(saved_capabilities(stage()))
+            keep(ABLE)
+            seen.append(saved())
         return seen
 
     with ThreadPoolExecutor(8) as pool:

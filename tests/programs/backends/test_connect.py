@@ -38,7 +38,9 @@ STANDS = by_stage({"decision": STAND})
 
 
 def to(server: Server, backend: str = "vllm.test", **changes: Any) -> StageConfig:
-    settings: dict[str, Any] = {"max_retries": 0, "timeout": 5.0, **changes}
+    """Without a probe."""
+    known = {"structured_outputs": "json_schema", "logprobs": False}
+    settings: dict[str, Any] = {"max_retries": 0, "timeout": 5.0, **known, **changes}
     return StageConfig(backend=backend, api_base=server.url, **settings)
 
 

@@ -2,7 +2,10 @@
 
 import importlib.util
 import json
+import threading
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +14,14 @@ import pytest
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.capabilities import Capabilities
+from agenticiqa.programs.backends.connect import MOST_LOGPROBS, connect
+from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.backends.limits import LimitReached, Limits, within
-from agenticiqa.programs.backends.probe import (
-    FEWER_LOGPROBS,
-    MOST_LOGPROBS,
-    MOST_TOKENS,
-    MOST_TOKENS_IN_PROCESS,
-    probe,
-    small_png,
-)
+from agenticiqa.programs.backends.probe import FEWER_LOGPROBS, MOST_TOKENS, MOST_TOKENS_IN_PROCESS, small_png
 from agenticiqa.programs.errors import BackendError
 from support.fake_server import able, fake_server, images_of
-from support.loopback import Body, Reply
+from support.loopback import Body, Reply, error_reply
 from support.provider_base import Seen
 from support.providers import (
     ANTHROPIC,
@@ -53,6 +51,16 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 def on(server: ProviderServer, **changes: Any) -> StageConfig:
     where = {"backend": server.dialect.backend, "api_base": server.url, "api_key_env": KEY_ENV}
     return StageConfig(**{**where, "timeout": 10.0, "max_retries": 0, **changes})
+
+
+def probe(stage: StageConfig) -> Capabilities:
+    """The probe of a stage's own backend, whatever is known of it."""
+    backend = connect(stage)
+    assert backend
+    engine = backend.lms[0].engine
+    assert isinstance(engine, Model)
+    assert engine.discovery
+    return engine.discovery.probe()
 
 
 def probed(dialect: Dialect, probes: Any = able_as, **changes: Any) -> tuple[Capabilities, ProviderServer]:
@@ -156,7 +164,8 @@ def test_json_objects_are_not_asked_of_a_provider_without_them() -> None:
     for dialect in (ANTHROPIC, LMSTUDIO):
         seen, server = probed(dialect, without_schemas)
         assert (seen.schema, seen.json_object) == ("refused", False)
-        assert len(server.seen) == 4
+        assert [seen.structured for seen in server.seen if seen.structured and "object" in seen.structured] == []
+        assert len(server.seen) == 4 + 2
 
 
 def test_a_server_that_gives_fewer_alternatives_is_asked_for_fewer() -> None:
@@ -188,13 +197,13 @@ def test_images_that_are_refused_are_told(refused: list[str], images: bool, seve
     seen, _ = found(refusing(*refused))
     assert (seen.images, seen.several_images) == (images, several)
     assert (seen.schema, seen.seed) == ("enforced", True)
-    assert bool(seen.logprobs) == images
+    assert seen.logprobs == MOST_LOGPROBS
 
 
 @pytest.mark.parametrize("blind", [OPENAI, VLLM, LLAMACPP], ids=lambda dialect: dialect.name)
 def test_a_model_without_eyes_says_so_in_the_providers_words(blind: Dialect) -> None:
     seen, _ = probed(blind, lambda seen: fault(blind, "no_images") if seen.images else able_as(seen))
-    assert (seen.images, seen.several_images, seen.logprobs) == (False, False, 0)
+    assert (seen.images, seen.several_images, seen.logprobs) == (False, False, MOST_LOGPROBS)
     assert seen.schema == "enforced"
 
 
@@ -232,6 +241,62 @@ def test_an_outage_in_the_middle_never_becomes_an_inability(which: str, outage: 
     assert isinstance(told.value, (dspy.LMServerError, dspy.LMTransportError))
 
 
+def logprobs_of_yes() -> list[dict[str, Any]]:
+    token = {"token": "yes", "logprob": -0.1, "bytes": None}
+    return [{**token, "top_logprobs": [token]}]
+
+
+def faulty(status: int, is_faulty: Callable[[int, Body], bool]) -> Any:
+    """A server that can do everything, but for these requests, by their number from 1."""
+    lock, arrived = threading.Lock(), Counter[str]()
+
+    def script(body: Body) -> Reply:
+        with lock:
+            arrived["requests"] += 1
+            number = arrived["requests"]
+        if is_faulty(number, body):
+            return error_reply(status, {"detail": "Request Entity Too Large"})
+        return Reply(able(body).content, logprobs=logprobs_of_yes() if body.get("logprobs") else None)
+
+    return script
+
+
+WHAT_IT_CAN = Capabilities(True, True, MOST_LOGPROBS, "enforced", False, True, "test", "")
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_single_refusal_is_no_finding(status: int, number: int) -> None:
+    seen, requests = found(faulty(status, lambda which, _: which == number))
+    assert replace(seen, when="") == WHAT_IT_CAN
+    assert len(requests) == (4 if number > 4 else 6)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize("body", [{}, {"choices": []}, {"choices": None}, {"id": "1", "status": "queued"}])
+def test_a_reply_without_an_answer_is_a_fault_of_the_server(number: int, body: Any) -> None:
+    healthy, count = faulty(400, lambda *_: False), Counter[str]()
+
+    def script(request: Body) -> Reply:
+        count["requests"] += 1
+        return error_reply(200, body) if count["requests"] == number else healthy(request)
+
+    with pytest.raises(dspy.LMServerError, match="without an answer"):
+        found(script)
+
+
+@pytest.mark.parametrize("first", [1, 2, 3, 4])
+def test_a_server_that_refuses_everything_from_some_request_on_is_no_finding(first: int) -> None:
+    with pytest.raises(dspy.LMInvalidRequestError, match="HTTP 413"):
+        found(faulty(413, lambda which, _: which >= first))
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_feature_that_is_refused_twice_and_only_with_it_is_not_supported(status: int) -> None:
+    seen, _ = found(faulty(status, lambda _, body: "response_format" in body or bool(body.get("logprobs"))))
+    assert replace(seen, when="") == replace(WHAT_IT_CAN, schema="refused", logprobs=0)
+
+
 def test_a_server_that_refuses_everything_is_told_as_it_says() -> None:
     with pytest.raises(dspy.LMInvalidRequestError, match="that is not supported"):
         found(refusing("model"))
@@ -264,9 +329,7 @@ def test_requests_count_towards_the_limit_of_a_run() -> None:
     assert limits.calls == 2
 
 
-def test_offline_and_keyless_stages_are_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="offline"):
-        probe(StageConfig())
+def test_a_stage_without_its_key_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_ENV)
     with pytest.raises(BackendError, match=KEY_ENV):
         probe(plain(api_base="http://127.0.0.1:9/v1", api_key_env=KEY_ENV))

@@ -40,6 +40,7 @@ KEYS = [
     "usage_by_stage",
     "answered_by",
     "answer_notes",
+    "capabilities",
     "timings_ms",
     "version",
 ]

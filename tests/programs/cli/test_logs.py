@@ -67,7 +67,9 @@ def full(
     recording = keep()
     records = next(recording)
     with fake_server(by_stage(SCRIPT)) as server:
-        program = AgenticIQA.from_config(load_config(configuration(tmp_path_factory.mktemp("full"), server.url)))
+        known = {"structured_outputs": "json_schema", "logprobs": False}  # nothing is probed
+        file = configuration(tmp_path_factory.mktemp("full"), server.url, **known)
+        program = AgenticIQA.from_config(load_config(file))
         result = program(examples / "coffee.webp", RATE)
     yield [*records], result
     next(recording, None)

@@ -1,0 +1,170 @@
+"""The same file has the same score in Python and on the command line, before and after anything is known of the model.
+
+``pytest tests/programs/test_same_digits.py -s`` prints the scores.
+"""
+
+import asyncio
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from PIL import Image
+
+from agenticiqa.configs import STAGES, Config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.cli.main import main
+from support.distortion_levels import blur, scene
+from support.fake_server import Server, able, fake_server, images_of, stage_of
+from support.judging import ASSESSMENT, SCRIPT
+from support.loopback import Body, Reply, error_reply
+from support.provider_base import spoken, tokens
+
+IMAGES = 20
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """20 real photos where they are at hand, else 20 scenes, each blurred more than the one before."""
+    folder = tmp_path_factory.mktemp("photos")
+    real = sorted((ROOT.parent / "shared" / "data" / "live_r2" / "images").glob("*.webp"))
+    for place in range(IMAGES):
+        if len(real) >= IMAGES:
+            shutil.copy(real[place * len(real) // IMAGES], folder / f"{place:02}.webp")
+        else:
+            Image.fromarray(blur(0.2 * place, scene())).save(folder / f"{place:02}.png")
+    return sorted(folder.iterdir())
+
+
+def answer(body: Body) -> Reply | str:
+    """Each image has its own level, and probabilities in the tokens that differ from those in the text."""
+    seen = int(hashlib.sha256(images_of(body)[0][1]).hexdigest(), 16) if images_of(body) else 0
+    if stage_of(body) != "assessment":
+        given = SCRIPT[stage_of(body)]
+        given = given(body) if callable(given) else given
+        return json.dumps({stage_of(body): given})
+    level = ("Bad", "Poor", "Fair", "Good", "Excellent")[seen % 5]
+    written = json.dumps({"assessment": {**ASSESSMENT, "quality_level": level}})
+    shares = {"Bad": -3.0, "Poor": -3.3, "Fair": -3.1, "Good": -3.4, "Excellent": -3.2, level: -0.3 - seen % 97 / 400}
+    return spoken(written, {level: shares}) if body.get("logprobs") else Reply(written)
+
+
+def gives_logprobs(body: Body) -> Reply:
+    said = able(body)
+    return Reply(said.content, logprobs=tokens(said.content or "") if body.get("logprobs") else None)
+
+
+def refuses_schemas(body: Body) -> Reply:
+    form = body.get("response_format", {}).get("type")
+    return error_reply(400, {"error": {"message": "no"}}) if form == "json_schema" else gives_logprobs(body)
+
+
+class Row(NamedTuple):
+    """What a result says of the score, and of the model."""
+
+    score: float
+    source: str
+    mass: float | None
+    probabilities: dict[str, float]
+    reasoning: str
+    capabilities: dict[str, Any]
+    answered_by: dict[str, list[str]]
+
+
+def row_of(row: dict[str, Any]) -> Row:
+    probabilities = row["quality_score"], row["probability_source"], row["probability_mass"], row["quality_probs"]
+    return Row(*probabilities, row["quality_reasoning"], row["capabilities"], row["answered_by"])
+
+
+Scores = dict[str, Row]
+
+
+def in_python(config: Config, photos: list[Path]) -> Scores:
+    program = AgenticIQA.from_config(config)
+    return {path.name: row_of(program(path).to_dict()) for path in photos}
+
+
+def in_an_event_loop(config: Config, photos: list[Path]) -> Scores:
+    async def judged() -> list[Any]:
+        program = AgenticIQA.from_config(config)
+        return list(await asyncio.gather(*map(program.acall, photos)))
+
+    results = asyncio.run(judged())
+    return {path.name: row_of(result.to_dict()) for path, result in zip(photos, results, strict=True)}
+
+
+def in_threads(config: Config, photos: list[Path]) -> Scores:
+    program = AgenticIQA.from_config(config)
+    return {Path(job.name).name: row_of(result.to_dict()) for job, result in judge_many(program, photos, workers=4)}
+
+
+def on_the_command_line(config: Config, photos: list[Path]) -> Scores:
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder, "mine.yaml"), Path(folder, "out.jsonl")
+        file.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_unset=True)))
+        assert main(["assess", *map(str, photos), "--config", str(file), "--jsonl", str(out)]) == 0
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+    return {Path(row["image"]).name: row_of(row) for row in rows}
+
+
+def config_for(server: Server) -> Config:
+    stage = {"backend": "vllm.test", "api_base": server.url, "max_retries": 0, "timeout": 20.0}
+    return Config.model_validate({**dict.fromkeys(STAGES, stage), "cache": False})
+
+
+def scores_by_run(
+    ways: Sequence[Callable[[Config, list[Path]], Scores]],
+    photos: list[Path],
+    probes: Callable[[Body], Reply],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> dict[str, Scores]:
+    """The scores of each way twice: first with nothing known of the model, then with what the first run found."""
+    runs: dict[str, Scores] = {}
+    with fake_server(answer, probes=probes) as server:
+        for way in ways:
+            monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path / way.__name__))
+            before = len(server.requests)
+            runs[f"{way.__name__}, cold"] = way(config_for(server), photos)
+            asked, before = len(server.requests) - before, len(server.requests)
+            runs[f"{way.__name__}, warm"] = way(config_for(server), photos)
+            assert len(server.requests) - before < asked, "the first run probed, the second one did not"
+    return runs
+
+
+def test_twenty_images_have_the_same_digits_in_python_and_on_the_command_line_cold_and_warm(
+    photos: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs = scores_by_run((in_python, on_the_command_line), photos, gives_logprobs, monkeypatch, tmp_path)
+    first = runs["in_python, cold"]
+    assert len(first) == IMAGES
+    assert len({row.score for row in first.values()}) > IMAGES // 2
+    assert {row.source for row in first.values()} == {"logprobs"}
+    for name in first:
+        print(name, *(f"{run}: {rows[name].score!r}" for run, rows in runs.items()), sep="  ")
+    for run, rows in runs.items():
+        assert rows == first, run
+    print(f"{len(runs)} runs, {len(first)} rows each: all equal in {', '.join(Row._fields)}")
+
+
+@pytest.mark.parametrize("probes", [gives_logprobs, refuses_schemas, able], ids=lambda script: script.__name__)
+def test_it_does_not_matter_who_asks_first(
+    photos: list[Path], probes: Callable[[Body], Reply], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ways = (in_python, in_an_event_loop, in_threads, on_the_command_line)
+    runs = scores_by_run(ways, photos[:2], probes, monkeypatch, tmp_path)
+    first = runs["in_python, cold"]
+    for run, rows in runs.items():
+        assert rows == first, run
+    row = first[photos[0].name]
+    assert row.source == ("quality_probs" if probes is able else "logprobs")
+    assert row.capabilities["vllm/test"]["structured_outputs"] == [
+        "json_object" if probes is refuses_schemas else "json_schema"
+    ]

@@ -1,0 +1,263 @@
+"""One request on a raw socket, what a fault may do with it, and the profile that says which fault comes when."""
+
+import contextlib
+import json
+import re
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from support.chat_request import stage_of
+from support.faulty import healthy
+
+Body = dict[str, Any]
+PROBE = b"This is a test of the connection."
+JSON = "application/json"
+BLOCK = 1 << 16
+
+
+class Gone(Exception):
+    """The client has closed the connection, or the server stops."""
+
+
+@dataclass
+class Shared:
+    """What all connections of a running server share.
+
+    ``seen`` counts each body's arrivals, ``questions`` the requests that are no probes, ``in_flight`` those under way.
+    """
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    seen: dict[int, int] = field(default_factory=dict)
+    questions: int = 0
+    in_flight: int = 0
+    last: dict[str, bytes] = field(default_factory=dict)  # by stage, the last healthy body
+    restart: Callable[[float], None] = lambda seconds: None
+
+
+@dataclass
+class Exchange:
+    """One request as it came, and the connection that it came on.
+
+    ``number`` counts questions from 1 (0 for a probe), ``arrival`` how often this very body came, ``on_connection`` the
+    requests of this connection. After the answer the connection is kept while ``keep`` is true. ``sent`` is in bytes.
+    """
+
+    connection: socket.socket
+    shared: Shared
+    head: bytes
+    raw: bytes
+    body: Body
+    number: int
+    arrival: int
+    on_connection: int
+    keep: bool = True
+    sent: int = 0
+
+    @property
+    def is_probe(self) -> bool:
+        return PROBE in self.raw
+
+    @property
+    def stage(self) -> str:
+        """The field that is asked for; ``probe`` for a probe."""
+        return "probe" if self.is_probe else stage_of(self.body)
+
+    @property
+    def key(self) -> str:
+        """The key that came with the request."""
+        found = re.search(rb"(?im)^authorization: *bearer +(.*?)\r?$", self.head)
+        return found[1].decode("latin-1") if found else ""
+
+    def answer(self) -> Body:
+        """The healthy answer, a new object each time."""
+        return healthy.completion(self.body, self.is_probe)
+
+    def send(self, data: bytes) -> None:
+        """Send at once. Raises Gone where nobody reads any more."""
+        try:
+            self.connection.sendall(data)
+        except OSError as error:
+            raise Gone from error
+        self.sent += len(data)
+
+    def reply(
+        self, body: bytes | Any, status: str = "200 OK", headers: str = "", kind: str | None = JSON, length: str = ""
+    ) -> None:
+        """Send an answer; a body that is no bytes becomes JSON. ``headers`` are whole lines, each with its CRLF."""
+        self.send(http(body, status, headers, kind, length))
+
+    def pause(self, seconds: float) -> None:
+        """Wait. Raises Gone when the server stops meanwhile."""
+        if self.shared.stop.wait(seconds):
+            raise Gone
+
+    def hang(self) -> None:
+        """Say nothing more until the client leaves or the server stops."""
+        self.keep = False
+        self.connection.settimeout(0.1)
+        while not self.shared.stop.is_set():
+            try:
+                if not self.connection.recv(BLOCK):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Close after what was sent."""
+        self.keep = False
+
+    def reset(self) -> None:
+        """Close with RST, which also throws away what the client has not read yet."""
+        self.keep = False
+        with contextlib.suppress(OSError):
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+
+
+Act = Callable[[Exchange], None]
+When = Callable[[Exchange], bool]
+Expect = Literal["judged", "any"]
+
+
+def question(ex: Exchange) -> bool:
+    """Every request that is no probe."""
+    return not ex.is_probe
+
+
+def probe(ex: Exchange) -> bool:
+    """Every request of a probe."""
+    return ex.is_probe
+
+
+def always(ex: Exchange) -> bool:
+    """Every request."""
+    return True
+
+
+def scoring(ex: Exchange) -> bool:
+    """The question for the score, so that what comes before it went well."""
+    return ex.stage == "assessment"
+
+
+def once(ex: Exchange) -> bool:
+    """The first time that a question comes: the same one again is answered."""
+    return not ex.is_probe and ex.arrival == 1
+
+
+def with_image(ex: Exchange) -> bool:
+    """Questions with an image."""
+    return not ex.is_probe and b"image_url" in ex.raw
+
+
+def with_logprobs(ex: Exchange) -> bool:
+    """Questions for log-probabilities."""
+    return not ex.is_probe and bool(ex.body.get("logprobs"))
+
+
+def with_format(ex: Exchange) -> bool:
+    """Questions that ask for a form of JSON."""
+    return not ex.is_probe and "response_format" in ex.body
+
+
+def of_stage(*names: str) -> When:
+    """The questions of these stages."""
+    return lambda ex: ex.stage in names
+
+
+def first(count: int) -> When:
+    """The first questions of a run."""
+    return lambda ex: 0 < ex.number <= count
+
+
+def after(count: int) -> When:
+    """All questions but the first."""
+    return lambda ex: ex.number > count
+
+
+def each(nth: int) -> When:
+    """Every n-th question."""
+    return lambda ex: ex.number > 0 and ex.number % nth == 0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A fault: its name, what it does, and to which requests; all others are answered as a healthy server does.
+
+    ``shows`` is a pattern of the bytes that a client gets for an affected request. ``expect`` is ``judged`` where a
+    good client gets every answer within its retries. ``slow`` profiles never end by themselves. ``workers``, ``photos``
+    and ``budget`` (a share of the healthy run's price, as ``--max-usd``) change the run that a sweep makes of it.
+    """
+
+    name: str
+    what: str
+    act: Act
+    when: When = question
+    shows: bytes = b""
+    expect: Expect = "any"
+    slow: bool = False
+    workers: int | None = None
+    photos: int | None = None
+    budget: float | None = None
+    connections: int | None = None  # more than that many at a time are reset
+    family: str = ""
+
+
+def http(
+    body: bytes | Any, status: str = "200 OK", headers: str = "", kind: str | None = JSON, length: str = ""
+) -> bytes:
+    """The bytes of an answer; ``length`` replaces the right Content-Length, ``kind=None`` leaves out the type."""
+    data = body if isinstance(body, bytes) else dumped(body)
+    typed = "" if kind is None else f"Content-Type: {kind}\r\n"
+    head = f"HTTP/1.1 {status}\r\n{typed}{headers}Content-Length: {length or len(data)}\r\n\r\n"
+    return head.encode("latin-1") + data
+
+
+def dumped(value: Any) -> bytes:
+    """A value as JSON, also NaN and Infinity."""
+    return json.dumps(value).encode()
+
+
+def blocks(data: bytes, size: int) -> Iterator[bytes]:
+    """The data in pieces."""
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def changed(change: Callable[[Body], Any]) -> Act:
+    """The healthy answer after a change: in place, or what the function returns."""
+
+    def act(ex: Exchange) -> None:
+        body = ex.answer()
+        result = change(body)
+        ex.reply(body if result is None else result)
+
+    return act
+
+
+def rewritten(change: Callable[[bytes], bytes], headers: str = "", kind: str | None = JSON) -> Act:
+    """The healthy answer's JSON after a change of its bytes."""
+    return lambda ex: ex.reply(change(dumped(ex.answer())), headers=headers, kind=kind)
+
+
+def said(content: Any) -> Act:
+    """The healthy answer with this content of its message, or what a function makes of the healthy content."""
+
+    def change(body: Body) -> None:
+        message = body["choices"][0]["message"]
+        message["content"] = content(message["content"]) if callable(content) else content
+        body["choices"][0]["logprobs"] = None
+
+    return changed(change)
+
+
+def fails(status: str, body: Any = None, headers: str = "", kind: str | None = JSON) -> Act:
+    """An error in OpenAI's form, or with this body."""
+    code = int(status.split()[0])
+    error = {"error": {"message": f"refused with {status}", "type": "error", "code": code}} if body is None else body
+    return lambda ex: ex.reply(error, status, headers, kind)
