@@ -17,6 +17,9 @@ from agenticiqa.signatures.vocabulary import closest
 LONGEST_SHOWN = 40  # characters of an unknown key in a note
 SIMILAR_KEY = 0.8  # of difflib's ratio: "tool_execute" is tool_execution, "score" is nothing
 TRUTH = {"true": True, "false": False}
+_NOTHING = re.compile(
+    r"(?:no(?:ne|thing)?(?:\s+(?:visible|noticeable|obvious|apparent))?(?:\s+distortions?)?|null|n/?a|)", re.IGNORECASE
+)
 REASONS = dict.fromkeys(("reasoning", "reason", "explanation", "rationale", "justification"), "quality_reasoning")
 
 
@@ -51,6 +54,14 @@ class ModelAnswer(Strict):
         cls.checked(left_out, answer)
         answer._notes = tuple(notes)
         return answer
+
+
+def names_in(value: Any) -> Any:
+    """A list of names, where one alone or "none" was written; anything else as it is."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list):
+        return value
+    return [name for name in names if not (isinstance(name, str) and _NOTHING.fullmatch(name.strip()))]
 
 
 def wire_names(model: type[BaseModel]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import dspy
 from pydantic import Field, field_validator
 
-from agenticiqa.signatures.answers import ModelAnswer
+from agenticiqa.signatures.answers import ModelAnswer, names_in
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
 from agenticiqa.signatures.vocabulary import Distortion
 
@@ -75,6 +75,11 @@ class DetectedRegion(ModelAnswer):
 
     region: Text
     distortions: list[DetectableName] = Field(max_length=7)
+
+    @field_validator("distortions", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        return names_in(value)
 
 
 class Detection(ModelAnswer):

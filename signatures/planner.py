@@ -5,7 +5,7 @@ from typing import Any, Literal
 import dspy
 from pydantic import Field, field_validator
 
-from agenticiqa.signatures.answers import ModelAnswer
+from agenticiqa.signatures.answers import ModelAnswer, names_in
 from agenticiqa.signatures.types import (
     GLOBAL,
     PLAN_WORDS,
@@ -17,8 +17,6 @@ from agenticiqa.signatures.types import (
     fold_word,
 )
 
-NO_TOOL = ("", "none", "null", "n/a")
-
 
 class Flags(PlanFlags, ModelAnswer):
     """Which of the four steps run."""
@@ -29,6 +27,11 @@ class RegionDistortions(ModelAnswer):
 
     region: Text
     distortions: list[DistortionName] = Field(max_length=8)
+
+    @field_validator("distortions", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        return names_in(value)
 
 
 class PlanAnswer(ModelAnswer):
@@ -63,10 +66,7 @@ class PlanAnswer(ModelAnswer):
     @field_validator("required_tool", mode="before")
     @classmethod
     def _tools_as_list(cls, value: Any) -> Any:
-        names = [value] if isinstance(value, str) else [] if value is None else value
-        if not isinstance(names, list):
-            return value
-        return [name for name in names if not (isinstance(name, str) and name.strip().lower() in NO_TOOL)]
+        return [] if value is None else names_in(value)
 
     @field_validator("query_type", "distortion_source", "reference_mode", mode="before")
     @classmethod

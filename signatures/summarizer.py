@@ -96,6 +96,13 @@ class Answer(ModelAnswer):
     final_answer: Text
     quality_reasoning: Text
 
+    @classmethod
+    def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """A number as text: the number of an option."""
+        stated = written.get("final_answer")
+        is_number = isinstance(stated, int) and not isinstance(stated, bool)
+        return written | {"final_answer": str(stated)} if is_number else written
+
 
 class AnswerQuestion(dspy.Signature):
     """You answer a question about the quality of an image. You are given the image, an analysis of its distortions

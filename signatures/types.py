@@ -5,6 +5,7 @@ Field names and JSON keys are the wire contract. Every model refuses unknown key
 
 import logging
 import math
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from statistics import fmean
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
+from agenticiqa.signatures.lexicon import distortions_in, fold_severity
 from agenticiqa.signatures.vocabulary import (
     DISTORTIONS,
     SEVERITIES,
@@ -31,6 +32,9 @@ UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"
 
 
+_DENIED = re.compile(r"\b(?:no|not|non|without|free|none|absent|absence)\b", re.IGNORECASE)
+
+
 def well_formed(text: str) -> str:
     """The text with a question mark for each half of a character (a lone surrogate), which no file or prompt takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -44,7 +48,13 @@ def _stripped(text: str) -> str:
 
 
 def _folded_distortion(value: Any) -> Any:
-    return (fold_distortion(value) or closest(value, DISTORTIONS) or value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    named = distortions_in(value)
+    if not named:
+        return closest(value, DISTORTIONS) or value
+    phrase, category = named[0]
+    return value if _DENIED.search(value.replace(phrase, "", 1)) else category
 
 
 def _folded_severity(value: Any) -> Any:

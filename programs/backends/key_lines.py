@@ -15,9 +15,13 @@ _KEY_LINE = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*•>#]+[ \t]+)?[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_ -]{1,30}?)[*_`\"']{0,3}"
     r"[ \t]*[:：][ \t]*(?:\*\*|__)?[ \t]*(?P<value>.*)"
 )
+_HEADING = re.compile(
+    r"(?P<indent>)(?:#{1,6}[ \t]+[*_]{0,2}|\*\*)(?P<key>[A-Za-z][A-Za-z_ -]{1,30}?)[*_]{0,2}[ \t]*(?P<value>)"
+)
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _BULLET = re.compile(r"^([ \t]*)[*•][ \t]+", re.MULTILINE)
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # an anchor or alias of YAML, with which a short text can be huge
+BLOCKS = {">", "|", ">-", "|-", ">+", "|+"}  # of YAML: the text follows
 LONGEST = 20_000  # characters
 
 
@@ -32,7 +36,7 @@ def key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Ma
     blocks: list[tuple[str, list[str]]] = []
     indent: str | None = None
     for line in _FENCE.sub("", text).splitlines():
-        match = _KEY_LINE.fullmatch(line)
+        match = _KEY_LINE.fullmatch(line) or _HEADING.fullmatch(line.rstrip())
         name = names.get(snake(match["key"])) if match else None
         if match and name and indent in (None, match["indent"]):
             indent = match["indent"]
@@ -53,7 +57,8 @@ def _field(model: type[BaseModel], name: str) -> Any:
 
 
 def _value(lines: list[str], *, is_text: bool) -> Any:
-    first, rest = lines[0].strip(), textwrap.dedent("\n".join(lines[1:])).strip("\n")
+    first = "" if lines[0].strip() in BLOCKS else lines[0].strip()
+    rest = textwrap.dedent("\n".join(lines[1:])).strip("\n")
     if is_text:
         return " ".join(f"{first}\n{rest}".split()).strip("\"'`*")
     block = _BULLET.sub(r"\1", f"{first}\n{rest}" if first else rest)

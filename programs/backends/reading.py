@@ -23,8 +23,10 @@ from agenticiqa.signatures.answers import ModelAnswer, exact_keys, known_keys, s
 DEEPEST = 4  # wrappers around an answer, a string with JSON in it counted as one
 
 _REPLACES = re.compile(
-    r"\b(correct|revis|updat|actual|wait|instead|final|improv|fix|adjust|answer|reconsider|replac)", re.IGNORECASE
+    r"\b(correct|revis|updat|actually|wait\b|instead|final|improv|fixed|adjust|reconsider|replac)", re.IGNORECASE
 )
+# A small model that goes on with a question of its own, or that answers once for each image or option.
+_ANOTHER_QUESTION = re.compile(r"\b(question|user|input|image|picture|option|example|query)\b", re.IGNORECASE)
 _CARRIES_JSON = re.compile(r"[{\[]\s*[\"'{\\]")
 
 
@@ -130,7 +132,8 @@ def faults(error: ValidationError) -> str:
 def _the_one(found: list[_Found], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
     """The last one; raises Unreadable when an earlier one is a valid answer too, and another."""
     *earlier, last = found
-    if earlier and not _REPLACES.search(text[earlier[-1].end : last.start]):
+    between = text[earlier[-1].end : last.start] if earlier else ""
+    if earlier and (not _REPLACES.search(between) or _ANOTHER_QUESTION.search(between)):
         answer = validated(last.fields, model)
         for each in earlier:
             try:
@@ -178,7 +181,7 @@ def _shaped(value: Any, field: str, model: type[BaseModel], depth: int = 0) -> M
         return wrapped
     if known_keys(value, model) >= enough:
         return value
-    return _by_region(value, model) if depth == 0 else None
+    return _records([value], model) or (_by_region(value, model) if depth == 0 else None)
 
 
 def _begun(value: Mapping[Any, Any], model: type[BaseModel]) -> Mapping[Any, Any] | None:

@@ -258,7 +258,6 @@ def test_the_documents_nested_selection_is_accepted() -> None:
         (Location, {"regions": {"sky": [0, 0, 1000]}}),
         (Location, {"regions": {"sky": {"left": 0}}}),
         (Location, {"regions": 3}),
-        (Detection, {"distortion_set": {"sky": "Noise"}}),
         (Detection, {"distortion_set": {"sky": None}}),
         (Detection, {"distortion_set": {"sky": [["Noise"]]}}),
         (Detection, {"distortion_set": {"sky": ["pixelated"]}}),
@@ -272,7 +271,6 @@ def test_the_documents_nested_selection_is_accepted() -> None:
         (Selection, {"selected_tools": {"sky": ["GMSD"]}}),
         (Selection, {"selected_tools": {"sky": None}}),
         (Detection, {"distortion_set": [["sky", "Noise"]]}),
-        (PlanAnswer, {**VALID["plan"], "distortions": {"sky": "Noise"}}),
         (PlanAnswer, {**VALID["plan"], "distortions": {"sky": None}}),
         (PlanAnswer, {**VALID["plan"], "query_scope": None}),
         (PlanAnswer, {**VALID["plan"], "query_scope": {"sky": 1}}),
@@ -305,6 +303,11 @@ def test_the_case_of_a_level_does_not_matter(said: str, level: Level) -> None:
     probs = {number: 0.9 if LEVELS[level] == int(number) else 0.025 for number in "12345"}
     said_so = {**VALID["assessment"], "quality_level": said, "quality_probs": probs}
     assert Assessment.model_validate(said_so).quality_level == level
+
+
+def test_one_name_alone_is_a_list_of_one_and_none_is_an_empty_one() -> None:
+    found = Detection.model_validate({"distortion_set": {"sky": "Noise", "sea": ["no visible distortion"]}})
+    assert found.by_region() == {"sky": ["Noise"], "sea": []}
 
 
 def test_log_probabilities_are_told_by_level() -> None:
