@@ -102,16 +102,16 @@ class CallLog(BaseCallback):
     """DSPy's callback for the calls of one attempt: it keeps the reply's text, and logs what no engine of ours logs."""
 
     engine: object | None = None
-    begun: dict[str, tuple[Any, dict[str, Any], int]] = field(default_factory=dict)
+    begun: dict[str, tuple[Any, dict[str, Any], int, int]] = field(default_factory=dict)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """A model is asked, or its cache."""
         turn = _turn.get()
-        self.begun[call_id] = instance, inputs, turn.sent if turn else 0
+        self.begun[call_id] = instance, inputs, turn.sent if turn else 0, _usages()
 
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:
         """It answered."""
-        instance, inputs, sent = self.begun.pop(call_id)
+        instance, inputs, sent, usages = self.begun.pop(call_id)
         turn = _turn.get()
         texts = [_text_of(output) for output in outputs or ()]
         if turn is not None:
@@ -128,10 +128,12 @@ class CallLog(BaseCallback):
         how = "answered from DSPy's cache, nothing is sent to" if ours else "given to"
         response_format = _json_form(parameters.get("response_format"))
         _log_prompt(instance.model, system, messages, parameters, response_format, how, secrets)
+        # Of another engine DSPy says neither why an answer ended nor, without usage, whether it came from the cache.
+        was_sent = not getattr(instance, "cache", False) or _usages() > usages
+        from_cache = True if ours else False if was_sent else None
         for text, output in zip(texts, outputs or (), strict=True):
             thoughts = output.get("reasoning_content") if isinstance(output, Mapping) else None
-            # For another engine DSPy says neither why the answer ended, nor whether it came from the cache.
-            more: dict[str, Any] = {"finish_reason": None, "from_cache": True if ours else None, "adaptations": []}
+            more: dict[str, Any] = {"finish_reason": None, "from_cache": from_cache, "adaptations": []}
             _log_reply(instance.model, text, thoughts or "", more, secrets)
 
 
@@ -232,6 +234,12 @@ def _json_form(form: Any) -> Any:
 
 def _text_of(output: Any) -> str:
     return str((output.get("text") if isinstance(output, Mapping) else output) or "")
+
+
+def _usages() -> int:
+    """How often a model has reported its usage to the tracker of this question; a cached answer has none."""
+    tracker = dspy.settings.usage_tracker
+    return sum(map(len, tracker.usage_data.values())) if tracker else 0
 
 
 def _secrets_of(lm: Any) -> tuple[str, ...]:

@@ -115,17 +115,17 @@ class Model:
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted."""
-        ready, limits = self._ready(request), current()
+        ready, shown, limits = *self._ready(request), current()
         for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
             with attempt:
                 limits.admit(highest := self._highest_usd(ready))
-                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
+                with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
                     return self._recorded(spent, self.wire.complete(ready))
         raise AssertionError("tenacity either answers or raises")
 
     async def acomplete(self, request: lm15.Request) -> lm15.Response:
         """``complete``, async."""
-        ready, limits = self._ready(request), current()
+        ready, shown, limits = *self._ready(request), current()
         async for attempt in tenacity.AsyncRetrying(sleep=asyncio.sleep, **self._policy()):
             with attempt:
                 highest = self._highest_usd(ready)
@@ -133,7 +133,7 @@ class Model:
                     limits.admit(highest)
                 else:
                     await asyncio.to_thread(limits.admit, highest)  # it may have to wait
-                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
+                with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
                     return self._recorded(spent, await self.wire.acomplete(ready))
         raise AssertionError("tenacity either answers or raises")
 
@@ -144,11 +144,10 @@ class Model:
         # DSPy copies programs with their models; connections and limits stay shared.
         return self
 
-    def _ready(self, request: lm15.Request) -> lm15.Request:
+    def _ready(self, request: lm15.Request) -> tuple[lm15.Request, lm15.Request]:
+        """The request to send, and the same for the log: with an image's address in place of its bytes or mark."""
         ready = self.wire.prepared(replace(request, model=self.wire_model))
-        # The messages before, where an image is its address and not its bytes or their mark.
-        log_request(self.name, replace(ready, messages=request.messages), self.secrets)
-        return ready
+        return ready, replace(ready, messages=request.messages)
 
     def _policy(self) -> dict[str, Any]:
         return {
@@ -160,7 +159,9 @@ class Model:
         }
 
     @contextmanager
-    def _accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
+    def _accounted(self, limits: Limits, number: int, highest: float | None, shown: lm15.Request) -> Iterator[Spent]:
+        if number == 1:  # before others a retry is logged
+            log_request(self.name, shown, self.secrets)
         # Until the answer tells its price, the request may have cost all that was reserved for it.
         spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
         try:

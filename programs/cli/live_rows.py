@@ -2,14 +2,13 @@
 
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
+from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.cli.render import COLORS, bar
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.signatures.types import GLOBAL
@@ -38,6 +37,7 @@ SOURCES = {
     "measurements": "the measured severities",
     "learned": "the learned model",
 }
+FROM_CACHE = {True: "from DSPy's cache", None: "perhaps from DSPy's cache"}
 HIDDEN = {"asked", "summarizing", "unreachable"}  # the step before or after says the same
 
 Event = Mapping[str, Any]
@@ -193,7 +193,7 @@ def _reply(fields: Event) -> list[Row]:
     how = [fields["stage"]] if "stage" in fields else []
     how += [f"{fields['length']:,} characters"]
     how += [f"finish_reason {fields['finish_reason']}"] if fields["finish_reason"] else []
-    how += ["from DSPy's cache"] if fields["from_cache"] else []
+    how += [FROM_CACHE[fields["from_cache"]]] if fields["from_cache"] is not False else []
     how += fields["adaptations"]
     rows = [("thoughts", _long(fields["thoughts"]))] if fields["thoughts"] else []
     rows.append(("reply", line((", ".join(how), "dim"))))
@@ -257,11 +257,6 @@ def _listed(distortions: Mapping[str, list[str]]) -> list[str]:
 def _labeled(label: str, bodies: list[Text]) -> list[Row]:
     """Rows with the label beside the first one only."""
     return [(label if number == 0 else "", body) for number, body in enumerate(bodies)]
-
-
-# Otherwise the text of a model, a server or a question could move the cursor, set the title of the window, or be shown
-# in another order than it is written.
-printable = partial(re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]").sub, " ")
 
 
 def line(*parts: str | tuple[str, str]) -> Text:

@@ -1,23 +1,21 @@
 """Send log records to stderr (warnings, or every step) and to a file of JSON lines."""
 
-import json
 import logging
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from agenticiqa.programs.cli.live_rows import printable, shortened
+from agenticiqa.programs.cli.live_rows import shortened
 from agenticiqa.programs.cli.live_view import StepFormatter
+from agenticiqa.programs.cli.printable import json_text, printable
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 
 LOGGER = "agenticiqa"
 DSPY_LOGGER = "dspy.clients.lm"  # it warns of truncated answers, which are reported and asked again anyway
 LONGEST = 2000  # characters of one message in a file
-_CONTROLS = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
@@ -35,8 +33,7 @@ class JsonLines(logging.Formatter):
         row |= {name: value for name, value in vars(record).items() if name not in STANDARD}
         if record.exc_info:
             row["traceback"] = self.formatException(record.exc_info)
-        # A file is also read on a terminal, and by readers for which these characters end a line.
-        return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(row, ensure_ascii=False, default=str))
+        return json_text(row)  # a file is read on a terminal, too, and by readers for which U+2028 ends a line
 
 
 class WarningFormatter(logging.Formatter):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
+from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import printable_path
@@ -65,5 +66,5 @@ def _close_stdout() -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
+    print(f"{PROGRAM}: {printable(message)}", file=sys.stderr)
     return status

@@ -1,6 +1,5 @@
 """Where results go: cards or JSON lines on stdout, one JSON document, or lines appended to a file."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.batch.unfinished import fingerprint_of
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.printable import json_text, printable
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import printable_path
 
@@ -62,7 +62,7 @@ def open_results(path: Path, resume: bool) -> ResultsFile:
 
 def print_line(job: Job, row: Row) -> None:
     """Print a result as one JSON line."""
-    print(json.dumps(row, ensure_ascii=False), flush=True)
+    print(json_text(row), flush=True)
 
 
 def print_card(job: Job, row: Row) -> None:
@@ -84,7 +84,7 @@ def one_document(jobs: Sequence[Job], single: bool) -> Iterator[Write]:
     finally:
         if rows:
             in_order = [rows[job] for job in jobs if job in rows]
-            print(json.dumps(in_order[0] if single else in_order, ensure_ascii=False, indent=2))
+            print(json_text(in_order[0] if single else in_order, indent=2))
 
 
 def resumed_text(summary: Summary) -> str:
@@ -112,4 +112,4 @@ def save_summary(summary: Summary, results: ResultsFile) -> None:
 
 def complain(message: str) -> None:
     """Print a line about something that went wrong to stderr."""
-    print(f"agenticiqa: {message}", file=sys.stderr)
+    print(f"agenticiqa: {printable(message)}", file=sys.stderr)

@@ -1,6 +1,5 @@
 """What is shown on a terminal: a card for each result, and a progress bar."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenticiqa.programs.backends.ledger import total
+from agenticiqa.programs.cli.printable import all_printable, json_text
 from agenticiqa.programs.cli.verdict import explanation, verdict
 
 T = TypeVar("T")
@@ -34,11 +34,12 @@ def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
         sys.stdout.write(captured.get())  # so that it appears above a progress bar
         sys.stdout.flush()
     else:
-        print(json.dumps(row, ensure_ascii=False), flush=True)
+        print(json_text(row), flush=True)
 
 
 def card(row: dict[str, Any]) -> Panel:
     """A result (as its JSON) as a card: the answer, what it means in a sentence, and the evidence."""
+    row = all_printable(row)
     parts: list[Any] = [_answer(row), Text(verdict(row), style="bold"), Text(explanation(row))]
     parts = [part for part in parts if part]
     evidence = row["executor_evidence"]

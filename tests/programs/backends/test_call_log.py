@@ -18,6 +18,7 @@ from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.cleaning import UNFINISHED
 from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.limits import Limits, within
 from agenticiqa.programs.cli.logs import logging_to
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
@@ -76,7 +77,8 @@ def events(records: list[logging.LogRecord], name: str) -> list[dict[str, Any]]:
 
 
 def configured(server: Server, **changes: Any) -> Backend:
-    found = connect(StageConfig(backend="vllm.test", api_base=server.url, **changes))
+    known: dict[str, Any] = {"structured_outputs": "json_schema", "logprobs": False}  # nothing is left to be found out
+    found = connect(StageConfig(backend="vllm.test", api_base=server.url, **known, **changes))
     assert found is not None
     return found
 
@@ -156,7 +158,12 @@ def test_of_a_model_that_the_user_gave_the_same_is_logged_without_its_key(
         lm = dspy.LM("hosted_vllm/theirs", api_base=server.url, api_key=KEY, temperature=0.5, max_tokens=50)
         with dspy.context(lm=lm):
             assert judge(Backend.ambient(), image).answer.level == 2
-        assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+            assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+            first = [*records]
+            assert judge(Backend.ambient(), image).answer.level == 2
+            assert len(server.requests) == 2
+    assert {each["from_cache"] for each in events(records[len(first) :], "reply")} == {None}, "usage is all DSPy tells"
+    del records[len(first) :]
     prompts, replies = events(records, "prompt"), events(records, "reply")
     for prompt, body in zip(prompts, server.requests, strict=True):
         assert texts_logged(prompt) == texts_sent(body)
@@ -164,10 +171,26 @@ def test_of_a_model_that_the_user_gave_the_same_is_logged_without_its_key(
         assert f"{mime}, sha256 {hashlib.sha256(data).hexdigest()}, {len(data)} bytes" in str(prompt["messages"])
         assert (prompt["parameters"]["temperature"], prompt["parameters"]["max_tokens"]) == (0.5, 50)
     assert [each["text"] for each in replies] == [BAD, repeats_the_key.replace(KEY, "***")]
-    assert {(each["finish_reason"], each["from_cache"]) for each in replies} == {(None, None)}, "DSPy does not tell"
+    assert {(each["finish_reason"], each["from_cache"]) for each in replies} == {(None, False)}, "DSPy tells no reason"
     everything = "".join(f"{record.getMessage()}{vars(record)}" for record in records)
     assert KEY not in everything
     assert base64.b64encode(image.data).decode()[:60] not in everything
+
+
+def test_a_request_that_a_limit_keeps_back_is_not_logged_as_sent(
+    records: list[logging.LogRecord], image: LoadedImage
+) -> None:
+    with fake_server(in_turn(BAD, GOOD)) as server, within(Limits(max_calls=1)), pytest.raises(dspy.LMError):
+        judge(configured(server), image)
+    assert len(server.requests) == len(events(records, "prompt")) == 1
+
+
+def test_with_another_adapter_its_texts_are_logged(records: list[logging.LogRecord], image: LoadedImage) -> None:
+    with fake_server(in_turn("no fields at all", GOOD)) as server, dspy.context(adapter=dspy.ChatAdapter()):
+        judge(configured(server), image)
+    assert [texts_logged(each) for each in events(records, "prompt")] == [texts_sent(each) for each in server.requests]
+    assert [each["text"] for each in events(records, "reply")] == ["no fields at all", GOOD]
+    assert "[[ ## completed ## ]]" in texts_logged(events(records, "prompt")[0])[0]
 
 
 def test_the_users_own_callbacks_are_still_called(image: LoadedImage) -> None:

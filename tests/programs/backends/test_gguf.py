@@ -138,6 +138,15 @@ def test_a_request_becomes_an_openai_chat_with_every_parameter() -> None:
     assert body["response_format"]["json_schema"]["schema"] == schema
 
 
+def test_the_request_that_is_logged_has_the_schema_that_is_sent(file: Path, installed: None) -> None:
+    schema = {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}
+    logged = GgufEngine(file).prepared(asking(response_format=form(schema)))
+    body = json.loads(chat_body(asking(response_format=form(schema)), sees_images=False))
+    assert logged.config.response_format is not None
+    assert logged.config.response_format["schema"] == body["response_format"]["json_schema"]["schema"] != schema
+    assert chat_body(logged, sees_images=False) == chat_body(asking(response_format=form(schema)), sees_images=False)
+
+
 def test_a_json_object_without_a_schema_is_asked_for_as_such() -> None:
     body = json.loads(chat_body(asking(response_format={"type": "json_object"}), sees_images=False))
     assert body["response_format"] == {"type": "json_object"}

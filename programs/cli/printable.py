@@ -1,0 +1,32 @@
+"""Text of models, servers and questions made harmless for a terminal.
+
+Otherwise it could move the cursor, set the title of the window, or be shown in another order than it is written.
+"""
+
+import json
+import re
+from typing import Any
+
+_REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_CONTROLS = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f{_REORDERING}]")
+_NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{_REORDERING}]")
+
+
+def printable(text: str) -> str:
+    """The text with a blank for each control character but the line break."""
+    return _CONTROLS.sub(" ", text)
+
+
+def all_printable(value: Any) -> Any:
+    """Plain JSON types with ``printable`` texts."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {key: all_printable(item) for key, item in value.items()}
+    return [all_printable(item) for item in value] if isinstance(value, list) else value
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON in which control characters are escaped, so that it says the same; other characters are as they are."""
+    text = json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+    return _NOT_ESCAPED_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,55 @@
+"""Nothing that a model, a server or a question says can move the cursor of a terminal, wherever it is printed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.cli.printable import all_printable, json_text, printable
+from support.fake_server import by_stage, fake_server
+from support.full_run import configuration
+from support.judging import ASSESSMENT, SCRIPT
+from support.loopback import Reply
+
+EVIL = "Soft\x1b]0;owned\x07 \x9b2J \u202e edges."
+UNFIT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+
+
+def test_line_breaks_and_all_scripts_stay() -> None:
+    assert printable("größer\n図\x1b[2J") == "größer\n図 [2J"
+    assert all_printable({"a": ["\x07", 1.5, None]}) == {"a": [" ", 1.5, None]}
+    assert json.loads(json_text({"größer": EVIL})) == {"größer": EVIL}
+    assert not UNFIT.search(json_text({"größer": EVIL}))
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["--jsonl", "-"], ["-vv"]], ids=" ".join)
+@pytest.mark.parametrize("terminal", ["0", "1"])
+def test_a_models_words(
+    arguments: list[str],
+    terminal: str,
+    tmp_path: Path,
+    examples: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {"TTY_COMPATIBLE": terminal, "NO_COLOR": "1", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    script = {**SCRIPT, "assessment": {**ASSESSMENT, "quality_reasoning": EVIL}}
+    with fake_server(by_stage(script)) as server:
+        config = configuration(tmp_path, server.url)
+        assert main(["assess", str(examples / "coffee.webp"), "--config", str(config), "--no-cache", *arguments]) == 0
+    shown = capsys.readouterr()
+    assert "edges." in shown.out
+    assert not UNFIT.search(shown.out + shown.err)
+
+
+def test_a_servers_words(tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = Reply(status=401, raw_body=json.dumps({"error": {"message": EVIL}}).encode())
+    with fake_server(refusal) as server:
+        config = configuration(tmp_path, server.url)
+        assert main(["assess", str(examples / "coffee.webp"), "--config", str(config)]) == 1
+    shown = capsys.readouterr()
+    assert "edges." in shown.err
+    assert not UNFIT.search(shown.out + shown.err)
