@@ -22,6 +22,7 @@ from agenticiqa.programs.backends.discovery import Discovery
 from agenticiqa.programs.backends.failures import classified, costs_nothing
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.ledger import AskedFor, Spent, spend
+from agenticiqa.programs.backends.level_token import level_token_only
 from agenticiqa.programs.backends.limits import Limits, current
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
 
@@ -191,7 +192,8 @@ class Model:
         if refused or response.finish_reason == "content_filter":
             why = " ".join(refused) or "no reason given"
             raise lm15.InvalidRequestError(f"the model refuses to answer: {why}")
-        return response
+        # DSPy keeps all of a response in its cache, but only the level's token is ever read of the many.
+        return replace(response, logprobs=level_token_only(response.logprobs or ()) or None, provider_data=None)
 
     def _notice(self, model: str) -> None:
         """Forget what was found of another model of the server's, but not twice a day: a gateway may have several."""

@@ -7,21 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agenticiqa.programs.backends.level_token import FIELD, level_place, plain
 from agenticiqa.programs.stages.fusion import Probabilities
 from agenticiqa.signatures.level_probs import stated_level
 from agenticiqa.signatures.vocabulary import LEVELS
 
 logger = logging.getLogger(__name__)
 
-FIELD = '"quality_level"'
 LEAST_MASS = 0.5
 MOST_MASS = 1.01  # more than rounding explains: these are no log-probabilities
 
-_BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
 _SPELLED = re.compile(r'\s*:\s*"?([^",}\n]+)["},\n]')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
-# Some servers return their tokenizer's own marks for a blank and a newline.
-_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 
 
 @dataclass(frozen=True)
@@ -45,10 +42,10 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     case, ignoring blanks, quotes and commas around it.
     """
     tokens = list(_get(logprobs, "content") or ()) if logprobs else []
-    found = _value_token(tokens)
-    if found is None:
+    place = level_place([str(_get(token, "token")) for token in tokens])
+    if place is None:
         return None
-    token, before = found
+    token, before = tokens[place.index], place.before
     if not _get(token, "top_logprobs") and not _get(token, "logprob"):  # servers that know no other fill in 0
         logger.warning("the server gives 0 and no alternatives as the log-probability of the level's token: not used")
         return None
@@ -75,20 +72,6 @@ def level_in_tokens(logprobs: Any) -> int | None:
     return stated_level(spelled[1]) if spelled else None
 
 
-def _value_token(tokens: list[Any]) -> tuple[Any, str] | None:
-    """The token with the first character of the level's name, and the token's text before that character."""
-    text, starts = "", []
-    for token in tokens:
-        starts.append(len(text))
-        text += _text(token)
-    field = text.rfind(FIELD)  # of two JSON objects the last one counts
-    opening = _BEFORE_VALUE.match(text, field + len(FIELD)) if field >= 0 else None
-    if opening is None or opening.end() >= len(text):
-        return None
-    at = max(index for index, start in enumerate(starts) if start <= opening.end())
-    return tokens[at], text[starts[at] : opening.end()]
-
-
 def _alternatives(token: Any) -> Iterator[tuple[str, float]]:
     """The alternatives for a token with their probabilities; the token itself is added where it is not listed."""
     listed = list(_get(token, "top_logprobs") or ())
@@ -110,7 +93,7 @@ def _level_begun(text: str) -> int | None:
 
 
 def _text(token: Any) -> str:
-    return str(_get(token, "token")).translate(_MARKS)
+    return plain(str(_get(token, "token")))
 
 
 def _get(thing: Any, name: str) -> Any:

@@ -40,8 +40,8 @@ SERVER = "--serve"
 class Answering(asyncio.Protocol):
     """HTTP/1.1 with keep-alive: reads a request to its end, answers after the delay."""
 
-    def __init__(self, delay: float) -> None:
-        self.delay, self.head, self.left = delay, b"", -1
+    def __init__(self, delay: float, answer: bytes) -> None:
+        self.delay, self.body, self.head, self.left = delay, answer, b"", -1
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -61,28 +61,39 @@ class Answering(asyncio.Protocol):
             asyncio.get_running_loop().call_later(self.delay, self.answer)
 
     def answer(self) -> None:
-        choice = {"index": 0, "message": {"role": "assistant", "content": json.dumps(ANSWER)}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 1000, "completion_tokens": 30, "total_tokens": 1030}
-        kind = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
-        body = json.dumps({**kind, "choices": [choice], "usage": usage}).encode()
         self.transport.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(self.body)
         )
+        self.transport.write(self.body)
 
 
-async def serve(delay: float) -> None:
+def completion(content: str, logprobs: list[dict[str, object]] | None) -> bytes:
+    """An answer as an OpenAI-compatible server writes it, with the log-probabilities of its tokens if given."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    if logprobs is not None:
+        choice["logprobs"] = {"content": logprobs}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 30, "total_tokens": 1030}
+    kind = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
+    return json.dumps({**kind, "choices": [choice], "usage": usage}).encode()
+
+
+async def serve(delay: float, answer: bytes) -> None:
     """Serve for ever; the port is printed first."""
-    server = await asyncio.get_running_loop().create_server(lambda: Answering(delay), "127.0.0.1", 0, backlog=1024)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Answering(delay, answer), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 @contextmanager
-def server(delay: float) -> Iterator[str]:
-    """The address of a running one."""
+def server(delay: float, answer: tuple[str, list[dict[str, object]] | None]) -> Iterator[str]:
+    """The address of a running one, which gives this answer (text and log-probabilities) to everything."""
     command = [sys.executable, __file__, SERVER, str(delay)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
         assert process.stdout
+        process.stdin.write(completion(*answer).decode())
+        process.stdin.close()
         try:
             yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
         finally:
@@ -206,7 +217,7 @@ def main() -> None:
     args = parser.parse_args()
     ideal = args.in_flight / args.delay
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    with tempfile.TemporaryDirectory() as folder, server(args.delay) as address:
+    with tempfile.TemporaryDirectory() as folder, server(args.delay, (json.dumps(ANSWER), None)) as address:
         os.environ["DSPY_CACHEDIR"] = f"{folder}/cache"
         files = [Path(folder) / f"{number}.jpg" for number in range(min(FILES, args.images))]
         for number, file in enumerate(files):
@@ -231,6 +242,6 @@ def run_apart(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 if __name__ == "__main__":
     if SERVER in sys.argv:
-        asyncio.run(serve(float(sys.argv[-1])))
+        asyncio.run(serve(float(sys.argv[-1]), sys.stdin.buffer.read()))
     else:
         main()
