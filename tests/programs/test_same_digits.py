@@ -50,8 +50,10 @@ def answer(body: Body) -> Reply | str:
         given = SCRIPT[stage_of(body)]
         given = given(body) if callable(given) else given
         return json.dumps({stage_of(body): given})
-    level = ("Bad", "Poor", "Fair", "Good", "Excellent")[seen % 5]
-    written = json.dumps({"assessment": {**ASSESSMENT, "quality_level": level}})
+    levels = ("Bad", "Poor", "Fair", "Good", "Excellent")
+    level = levels[seen % 5]
+    logs = {str(number): -0.4 if name == level else -2.5 for number, name in enumerate(levels, 1)}
+    written = json.dumps({"assessment": {**ASSESSMENT, "quality_level": level, "quality_probs": logs}})
     shares = {"Bad": -3.0, "Poor": -3.3, "Fair": -3.1, "Good": -3.4, "Excellent": -3.2, level: -0.3 - seen % 97 / 400}
     return spoken(written, {level: shares}) if body.get("logprobs") else Reply(written)
 

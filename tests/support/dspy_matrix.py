@@ -142,7 +142,8 @@ def hand_built(backend: Backend | None = None) -> AgenticIQA:
 
 
 def _stage(server: Server) -> StageConfig:
-    return StageConfig(backend=f"vllm.{CONFIGURED}", api_base=server.url, max_retries=0, timeout=10.0)
+    known: dict[str, Any] = {"structured_outputs": "json_schema", "logprobs": False}  # nothing is probed
+    return StageConfig(backend=f"vllm.{CONFIGURED}", api_base=server.url, max_retries=0, timeout=10.0, **known)
 
 
 def _from_config(server: Server) -> AgenticIQA:
