@@ -99,6 +99,7 @@ def written_answer(text: str, field: str, model: type[BaseModel]) -> Mapping[Any
 
 def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
     """What an answer that was rejected has under the model's keys, as written; ``None`` where that is unclear."""
+    fields: Mapping[Any, Any] | None
     try:
         fields = written_answer(text, field, model)
     except (Unreadable, TwoValues, RecursionError):
