@@ -44,7 +44,7 @@ _SENTENCES = (
     _form(rf"(?:(?:final|{_KIND})\s+)*(?:quality\s+)?(?:quality|level|rating|grade|overall)\s*=\s*{_GRADE}"),
 )
 _OF_IT = _form(rf"it{_IS}\s+(?:(?:as\s+)?{_LEVEL}|(?:of\s+)?(?:an?\s+)?{_WORD}\s+{_NOUN})")
-_FRAGMENT = _form(rf"(?:(?:an?|the)\s+)?(?:overall\s+)?{_WORD}\s+{_NOUN}")
+_FRAGMENT = _form(rf"(?:(?:(?:an?|the)\s+)?(?:overall\s+)?{_WORD}\s+{_NOUN}|{_NUMBER})")
 _RESULT = _form(rf"(?:resulting|results|leading|leads)\s+(?:in|to)\s+(?:an?\s+)?(?:overall\s+)?{_WORD}\s+{_NOUN}")
 _ALONE = re.compile(rf"(?:{_WORD}|{_NUMBER})\s*(?:\([1-5](?:/5)?\))?", re.IGNORECASE)
 
