@@ -86,7 +86,8 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
 
 def response_format(lm: dspy.LM, signature: Any) -> dict[str, Any]:
     """The ``response_format`` of a request to a ``Model`` engine, as OpenAI spells it; ``{}`` for any other engine."""
-    form = lm.engine.form if isinstance(lm.engine, Model) else "off"
+    engine = getattr(lm, "engine", None)  # a model of the caller's own class has none
+    form = engine.form if isinstance(engine, Model) else "off"
     if form == "json_schema":
         wanted = {"name": "answer", "schema": answer_schema(signature), "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": wanted}}

@@ -1,5 +1,6 @@
 """Usage of models by stage: calls, cached answers, tokens, money, time."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -187,17 +188,19 @@ def note_reading(stage: str, notes: Sequence[str]) -> None:
 
 @contextmanager
 def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
-    """Record what a model spends that is not one of the configuration, as far as DSPy knows it: requests and tokens.
+    """Record what a model spends that is not one of the configuration: time; requests and tokens as DSPy knows them.
 
     DSPy does not say whether an answer came from its cache; with a cache, an answer without any usage counts as cached.
     """
     with dspy.track_usage() as used:
+        began = time.perf_counter()
         try:
             yield
         finally:
             entries = [entry for of_model in used.usage_data.values() for entry in of_model]
             calls = len(entries) or int(not getattr(lm, "cache", False))
-            spend(Spent(calls, input_tokens=_tokens(entries, "prompt"), output_tokens=_tokens(entries, "completion")))
+            tokens = {"input_tokens": _tokens(entries, "prompt"), "output_tokens": _tokens(entries, "completion")}
+            spend(Spent(calls, seconds=time.perf_counter() - began if calls else 0.0, **tokens))
 
 
 def _tokens(entries: list[dict[str, Any]], kind: str) -> int:

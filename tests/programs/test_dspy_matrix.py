@@ -14,6 +14,7 @@ import json
 import os
 import pickle
 import re
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ import numpy as np
 import pytest
 from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.streaming import StatusMessageProvider
+from dspy.utils import DummyLM
 from dspy.utils.callback import BaseCallback
+from openai.types.chat import ChatCompletion
 from PIL import Image
 
 from agenticiqa import ImageExample
@@ -40,10 +43,12 @@ from support.dspy_matrix import (
     OF_A_CUP,
     OF_ITS_EDGES,
     OTHER,
+    OURS,
     PLACEHOLDER,
     PLAN,
     Cell,
     Expected,
+    Model,
     Row,
     asked_for,
     cell,
@@ -58,6 +63,7 @@ ROWS: list[Row] = []
 PAGE = Path(__file__).parents[2] / "docs" / "dspy.md"
 PROMPTS = "prompts"  # the model that an optimizer asks for new instructions
 INSTRUCTIONS = frozenset({PROMPTS})
+CANNED = {"messages": [{"role": "user", "content": ""}]}  # a question without an image
 
 
 def row(
@@ -126,6 +132,33 @@ def _(cell: Cell) -> Expected:
     with cell.model():
         cell.ask_everything()
     return Expected(cell.asked, {ASSESSMENT: OTHER}, images=one(cell), every_question=True)
+
+
+class OwnLM(dspy.BaseLM):
+    """A user's class of models, which posts what DSPy gives it; ``dspy.utils.DummyLM`` is another one."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(model=GIVEN, cache=False)
+        self.url = url
+
+    def forward(self, prompt: str | None = None, messages: Any = None, **options: Any) -> Any:
+        body = json.dumps({"model": self.model, "messages": messages}).encode()
+        request = urllib.request.Request(f"{self.url}/chat/completions", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as response:
+            return ChatCompletion.model_validate_json(response.read())
+
+
+@row("a `dspy.BaseLM` of your own, `DummyLM`", given=True)
+def _(cell: Cell) -> Expected:
+    with dspy.context(lm=OwnLM(cell.server.url)):
+        result, _ = cell.ask_everything()
+    assert result.answered_by["scoring"] == [GIVEN]
+    assert sum(stage["input_tokens"] for stage in result.usage_by_stage.values()) == 60
+    assert all(stage["seconds"] > 0 for stage in result.usage_by_stage.values())
+    names = {name: {**Model().value(name, CANNED)} for name in OURS}
+    with dspy.context(lm=DummyLM([{name: json.dumps(value) for name, value in names.items()}] * 9)):
+        assert cell.program(cell.photos[0]).quality_score is not None
+    return Expected(GIVEN, images=one(cell), every_question=True)
 
 
 @row("`await program.acall(...)`")
