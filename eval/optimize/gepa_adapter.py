@@ -65,9 +65,9 @@ class GepaAdapter(GEPAAdapter[Question, Trajectory, Judged]):
     def choose(
         self,
         state: Any,
-        trajectories: Sequence[Trajectory],
-        scores: Sequence[float],
-        index: int,
+        trajectories: list[Trajectory],
+        subsample_scores: list[float],
+        candidate_idx: int,
         candidate: Candidate,
     ) -> list[str]:
         """GEPA's component selector: of the predictors that answered in this batch the one reflected on least often.

@@ -24,7 +24,7 @@ def rating(label: LabeledImage, scale: MosScale) -> Question:
 
 def model_rates(program: AgenticIQA) -> bool:
     """Whether the levels' probabilities are a model's: the stage that rates has a predictor."""
-    return bool(program.summarizer.named_predictors())
+    return any(name.startswith("summarizer.") for name, _ in program.named_predictors())
 
 
 def judge(

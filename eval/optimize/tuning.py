@@ -13,6 +13,7 @@ from typing import Any
 
 import dspy
 import gepa
+from gepa.core.callbacks import GEPACallback, OptimizationEndEvent
 
 from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, with_instructions
 from agenticiqa.eval.optimize.judged import Judged, Question
@@ -76,12 +77,12 @@ class Logger:
         logger.info("%s", message)
 
 
-class Iterations:
-    """GEPA's callback that counts its iterations, those before a resumed run included."""
+class Iterations(GEPACallback):
+    """Counts GEPA's iterations, those before a resumed run included."""
 
     count = 0
 
-    def on_optimization_end(self, event: Any) -> None:
+    def on_optimization_end(self, event: OptimizationEndEvent) -> None:
         """At the end of the search."""
         self.count = len(event["final_state"].full_program_trace)
 
@@ -117,7 +118,7 @@ def tune(
     adapter = GepaAdapter(program, judge_batch, Reflection(reflection, signatures), by_model=model_rates(program))
     iterations = Iterations()
     try:
-        found = gepa.optimize(
+        found: gepa.GEPAResult[Judged, int] = gepa.optimize(
             seed_candidate={name: signature.instructions for name, signature in signatures.items()},
             trainset=list(train),
             valset=list(val),

@@ -1,99 +1,26 @@
 """``agenticiqa optimize``, against a simulated model that judges well only if its prompt says what to look for."""
 
-import hashlib
 import json
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from agenticiqa.eval.bootstrap import Interval
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.optimize.splits import split_by_content
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images.files import sha256_of
-from support.fake_server import Server, bad_key, by_stage, fake_server, field_of, images_of, text_of
+from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
 from support.loopback import Reply
+from support.simulated_tuning import ANALYSIS, PHRASE, PLAN, model_at, simulated_models, simulation
 from support.snippets import snippets
-
-PHRASE = "weigh blockiness"
-PLAN: dict[str, Any] = {
-    "query_type": "IQA",
-    "query_scope": ["Global"],
-    "distortion_source": "Inferred",
-    "distortions": [],
-    "reference_mode": "Full-Reference",
-    "required_tool": [],
-    "plan": {
-        "distortion_detection": True,
-        "distortion_analysis": True,
-        "tool_selection": True,
-        "tool_execution": True,
-    },
-}
-DETECTION = {"distortion_set": [{"region": "Global", "distortions": ["Compression"]}]}
-ANALYSIS = {
-    "distortion_analysis": [
-        {"region": "Global", "type": "Compression", "severity": "moderate", "explanation": "Blocks show in the sky."}
-    ]
-}
-
-
-def selection(request: dict[str, Any]) -> dict[str, Any]:
-    tool = field_of(request, "available_tools").split(" ")[0]
-    return {"selected_tools": [{"region": "Global", "distortion": "Compression", "tool": tool}]}
-
-
-def reflection(request: dict[str, Any]) -> str:
-    """Adds the phrase to what it is shown, once the feedback tells it that the answers were too kind or too harsh."""
-    prompt = text_of(request)
-    current = field_of(request, "current_instruction")
-    lesson = f"\nAlways {PHRASE}." if "too kind" in prompt or "too harsh" in prompt else ""
-    return json.dumps({"new_instruction": current + lesson})
-
-
-def simulation(labels: Path) -> Callable[[dict[str, Any]], Reply | str]:
-    """Both models. The scorer knows each image's quality, but says so only under the phrase."""
-    quality = {
-        hashlib.sha256(label.image.read_bytes()).digest(): round(1 + 4 * (label.mos - 10) / 80)
-        for label in read_labels(labels)
-    }
-
-    def assessment(request: dict[str, Any]) -> dict[str, Any]:
-        (_, image) = images_of(request)[-1]
-        true = quality[hashlib.sha256(image).digest()]
-        level = true if PHRASE in text_of(request["messages"][0]) else 6 - true
-        log_p = {str(other): 0.0 if other == level else math.log(0.001) for other in range(1, 6)}
-        names = ("Bad", "Poor", "Fair", "Good", "Excellent")
-        return {"quality_level": names[level - 1], "quality_probs": log_p, "quality_reasoning": "By its blocks."}
-
-    return by_stage(
-        {
-            "plan": PLAN,
-            "detection": DETECTION,
-            "analysis": ANALYSIS,
-            "selection": selection,
-            "assessment": assessment,
-            "decision": {"need_replan": False, "replan_reason": ""},
-            "new_instruction": reflection,
-        }
-    )
-
-
-@contextmanager
-def simulated_models(labels: Path) -> Iterator[Server]:
-    """One server for both models."""
-    with fake_server(simulation(labels)) as server:
-        yield server
-
-
-def model_at(server: Server) -> str:
-    """A name of its own for each server's model: DSPy's cache tells models by their names, not by their addresses."""
-    return f"vllm.simulated-{urlsplit(server.url).port}"
 
 
 def command(labels: Path, server: Server, out: Path, budget: int, *more: str) -> list[str]:
@@ -267,3 +194,155 @@ def test_mistakes_are_told_in_one_line_before_anything_is_sent(
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
+
+
+# --- nothing to tune ------------------------------------------------------------------------------------------------
+
+
+def mute(request: dict[str, Any]) -> str:
+    """A reflection model that repeats what it is shown."""
+    return json.dumps({"new_instruction": field_of(request, "current_instruction")})
+
+
+@pytest.mark.parametrize(
+    ("reflection", "reason"),
+    [
+        (mute, "the instruction was the same as the current one"),
+        (Reply("I would rather not."), "the answer held no instruction that could be read"),
+        (Reply('{"new_instruction": " "}'), "the instruction was empty"),
+        (
+            Reply('{"new_instruction": "Rate it."}'),
+            "it no longer names Bad, Excellent, Fair, Good, Poor, quality_level",
+        ),
+    ],
+)
+def test_a_reflection_that_never_gives_an_instruction_is_said_and_no_success(
+    make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], reflection: Any, reason: str
+) -> None:
+    labels, out = make_labels(scenes=3, references=True), tmp_path / "tuned.json"
+    with simulated_models(labels, new_instruction=reflection) as server:
+        config = scorer_only(server, tmp_path / "config.yaml")
+        args = command(labels, server, out, 80, "--config", str(config))
+        assert main(args) == 1
+        printed, told = capsys.readouterr()
+        asked, search = len(server.of("new_instruction")), header(out)["search"]
+        assert main(args) == 1  # the same command tries again, and says it again
+    assert "NOT TUNED" in capsys.readouterr().out
+    assert header(out)["search"]["reflections"] > 5
+    assert (search["tuned"], search["kept"], search["instructions"]) == (False, False, 0)
+    assert (search["reflections"], search["gave_up"]) == (5, True)
+    (refused,) = search["refused"]
+    assert refused.startswith(reason)
+    assert f"{refused} (10 times)" in search["warning"]
+    assert f"NOT TUNED: {search['warning']}" in printed
+    assert f"the prompts were not tuned: {search['warning']}" in told
+    assert "The search ended early, after 5 reflections" in printed
+    assert 5 <= asked <= 10  # a repeated prompt is answered from the cache
+    original = AgenticIQA.from_config(config)
+    instructions = dict(original.named_predictors())["summarizer.score.ask.predict"].signature.instructions
+    state = json.loads(out.read_text())["state"]
+    assert state["summarizer.score.ask.predict"]["signature"]["instructions"] == instructions
+
+
+def test_a_first_proposal_that_breaks_the_form_is_replaced_by_the_next(
+    make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, out = make_labels(scenes=3, references=True), tmp_path / "tuned.json"
+
+    def careless(request: dict[str, Any]) -> str:
+        if "Your last proposal was refused" in text_of(request):
+            return json.dumps({"new_instruction": f"{field_of(request, 'current_instruction')}\nAlways {PHRASE}."})
+        return json.dumps({"new_instruction": 'Answer as {"score": 1 to 5}.'})
+
+    with simulated_models(labels, new_instruction=careless) as server:
+        config = scorer_only(server, tmp_path / "config.yaml")
+        assert main(command(labels, server, out, 20, "--config", str(config))) == 0
+        said = [request for request in server.of("assessment") if '{"score"' in text_of(request)]
+    search = header(out)["search"]
+    assert search["tuned"] is True
+    assert not said  # no judgment was spent on it
+    assert "Refused (" in capsys.readouterr().out
+
+
+def test_a_prompt_that_the_questions_never_reach_costs_no_iteration(
+    make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, out = make_labels(scenes=3, levels=(0, 2, 4), references=True), tmp_path / "tuned.json"
+    named = [{"region": "Global", "distortions": ["Compression"]}]
+    explicit = {**PLAN, "distortion_source": "Explicit", "distortions": named}
+    explicit["plan"] = {**PLAN["plan"], "distortion_detection": False}
+    with simulated_models(labels, plan=explicit) as server:
+        assert main(command(labels, server, out, 70)) == 0
+        shown = [text_of(request) for request in server.of("new_instruction")]
+        assert not server.of("detection")
+    search = header(out)["search"]
+    assert set(search["skipped"]) == {"executor.detect.ask.predict", "replan.judge.predict"}
+    assert "executor.detect.ask.predict" not in search["reflected_on"]
+    assert search["iterations"] == search["reflections"] == search["instructions"] >= 7
+    assert not any("expert in spotting" in text for text in shown)
+    printed = capsys.readouterr().out
+    assert (
+        "Not tuned: executor.detect.ask.predict, which was never asked about the 3 images of the first pass" in printed
+    )
+    assert header(out)["held_out"]["model"]["srcc"]["change"]["value"] > 0
+
+
+def test_a_prompt_whose_answers_are_never_valid_is_named(
+    make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, out = make_labels(scenes=3, levels=(0, 4), references=True), tmp_path / "tuned.json"
+    with simulated_models(labels, analysis={**ANALYSIS, "distortion_analysis": []}) as server:
+        assert main(command(labels, server, out, 30)) == 0
+    printed = capsys.readouterr().out
+    assert "Not tuned: executor.analyze.ask.predict, which was asked, but of whose answers none was valid" in printed
+
+
+def test_prompts_that_worsen_the_models_own_order_on_held_out_images_are_not_kept(
+    make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, out = make_labels(scenes=4, levels=(0, 2, 4), references=True), tmp_path / "tuned.json"
+    held_out = split_by_content(read_labels(labels), held_out=0.3, max_val=5, seed=0).held_out
+    with simulated_models(labels, contrary=[label.image for label in held_out]) as server:
+        config = scorer_only(server, tmp_path / "config.yaml")
+        assert main(command(labels, server, out, 30, "--config", str(config))) == 0
+    figures, search = header(out)["held_out"], header(out)["search"]
+    assert (search["tuned"], search["kept"], figures["kept"]) == (True, False, False)
+    printed = capsys.readouterr().out
+    assert "The tuned instructions are not kept: by the model's own expectation the SRCC fell by" in printed
+    assert PHRASE not in out.read_text()
+    assert PHRASE in (tmp_path / "tuned.json.gepa" / "candidates.json").read_text()
+
+
+def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(
+    make_labels: Callable[..., Path], tmp_path: Path
+) -> None:
+    labels, out = make_labels(scenes=3, levels=(0, 2, 4), references=True), tmp_path / "tuned.json"
+    working, reflections = simulation(labels), []
+
+    def slow(request: dict[str, Any]) -> Reply | str:
+        reply = working(request)
+        if request["model"].endswith("reflection"):
+            reflections.append(request)
+            if len(reflections) == 3:
+                os.killpg(run.pid, signal.SIGINT)
+                return Reply(str(reply), delay=0.3)
+        return reply
+
+    with fake_server(slow) as server:
+        args = command(labels, server, out, 60, "--config", str(scorer_only(server, tmp_path / "config.yaml")))
+        environment = {**os.environ, "DSPY_CACHEDIR": str(tmp_path / "cache")}
+        whole = [sys.executable, "-m", "agenticiqa", *args]
+        run = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+        _, told = run.communicate(timeout=300)
+        assert run.returncode == 130
+        assert f"the same command continues from what is kept in {out}.gepa" in told
+        assert not out.exists()
+        found = json.loads((tmp_path / "tuned.json.gepa" / "candidates.json").read_text())
+        assert any(PHRASE in candidate["summarizer.score.ask.predict"] for candidate in found)
+        before = len(reflections)
+        assert subprocess.run(whole, capture_output=True, env=environment, timeout=300, check=False).returncode == 0
+    search = header(out)["search"]
+    assert (search["tuned"], search["kept"]) == (True, True)
+    assert search["reflections"] >= before
+    assert search["reflections"] - 2 <= len(reflections) - before + 1  # the first two were not made again
+    assert PHRASE in out.read_text()

@@ -25,7 +25,7 @@ def trajectory(*names: str) -> Trajectory:
 
 
 def chosen(made: GepaAdapter, *trajectories: Trajectory) -> list[str]:
-    return made.choose(None, trajectories, [], 0, CANDIDATE)
+    return made.choose(None, list(trajectories), [], 0, CANDIDATE)
 
 
 def test_of_those_that_answered_the_one_reflected_on_least_is_next() -> None:

@@ -1,0 +1,98 @@
+"""A model that judges well only if its prompt says what to look for, and one that finds out what to say."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from agenticiqa.eval.datasets import read_labels
+from support.fake_server import Answer, Server, by_stage, fake_server, field_of, images_of, text_of
+from support.loopback import Reply
+
+PHRASE = "weigh blockiness"
+PLAN: dict[str, Any] = {
+    "query_type": "IQA",
+    "query_scope": ["Global"],
+    "distortion_source": "Inferred",
+    "distortions": [],
+    "reference_mode": "Full-Reference",
+    "required_tool": [],
+    "plan": {
+        "distortion_detection": True,
+        "distortion_analysis": True,
+        "tool_selection": True,
+        "tool_execution": True,
+    },
+}
+DETECTION = {"distortion_set": [{"region": "Global", "distortions": ["Compression"]}]}
+ANALYSIS = {
+    "distortion_analysis": [
+        {"region": "Global", "type": "Compression", "severity": "moderate", "explanation": "Blocks show in the sky."}
+    ]
+}
+
+
+def selection(request: dict[str, Any]) -> dict[str, Any]:
+    tool = field_of(request, "available_tools").split(" ")[0]
+    return {"selected_tools": [{"region": "Global", "distortion": "Compression", "tool": tool}]}
+
+
+def reflection(request: dict[str, Any]) -> str:
+    """Adds the phrase to what it is shown, once the feedback tells it that the answers were too kind or too harsh."""
+    prompt = text_of(request)
+    current = field_of(request, "current_instruction")
+    lesson = f"\nAlways {PHRASE}." if "too kind" in prompt or "too harsh" in prompt else ""
+    return json.dumps({"new_instruction": current + lesson})
+
+
+def simulation(
+    labels: Path, contrary: Collection[Path] = (), **answers: Answer
+) -> Callable[[dict[str, Any]], Reply | str]:
+    """Both models; ``answers`` replace some by output field.
+
+    The scorer knows each image's quality, but says so only under the phrase, and otherwise the opposite; about
+    ``contrary`` images it is the other way round.
+    """
+    turned = {path.read_bytes() for path in contrary}
+    quality = {
+        hashlib.sha256(label.image.read_bytes()).digest(): round(1 + 4 * (label.mos - 10) / 80)
+        for label in read_labels(labels)
+    }
+
+    def assessment(request: dict[str, Any]) -> dict[str, Any]:
+        (_, image) = images_of(request)[-1]
+        true = quality[hashlib.sha256(image).digest()]
+        right = (PHRASE in text_of(request["messages"][0])) != (image in turned)
+        level = true if right else 6 - true
+        log_p = {str(other): 0.0 if other == level else math.log(0.001) for other in range(1, 6)}
+        names = ("Bad", "Poor", "Fair", "Good", "Excellent")
+        return {"quality_level": names[level - 1], "quality_probs": log_p, "quality_reasoning": "By its blocks."}
+
+    return by_stage(
+        {
+            "plan": PLAN,
+            "detection": DETECTION,
+            "analysis": ANALYSIS,
+            "selection": selection,
+            "assessment": assessment,
+            "decision": {"need_replan": False, "replan_reason": ""},
+            "new_instruction": reflection,
+            **answers,
+        }
+    )
+
+
+@contextmanager
+def simulated_models(labels: Path, contrary: Collection[Path] = (), **answers: Answer) -> Iterator[Server]:
+    """One server for both models; arguments as of ``simulation``."""
+    with fake_server(simulation(labels, contrary, **answers)) as server:
+        yield server
+
+
+def model_at(server: Server) -> str:
+    """A name of its own for each server's model: DSPy's cache tells models by their names, not by their addresses."""
+    return f"vllm.simulated-{urlsplit(server.url).port}"
