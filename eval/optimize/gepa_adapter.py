@@ -9,7 +9,7 @@ from gepa import EvaluationBatch, GEPAAdapter
 
 from agenticiqa.eval.optimize.judged import Judged, Question
 from agenticiqa.eval.optimize.reflection import Examples
-from agenticiqa.eval.optimize.scoring import feedback, rank_scores
+from agenticiqa.eval.optimize.scoring import batch_scores, feedback
 from agenticiqa.programs.assess import AgenticIQA
 
 Candidate = dict[str, str]
@@ -56,7 +56,7 @@ class GepaAdapter(GEPAAdapter[Question, Trajectory, Judged]):
         found = [ranked(one, self.by_model) for one in judged]
         return EvaluationBatch(
             outputs=[replace(one, calls=()) for one in judged],
-            scores=rank_scores(found, [question.target or 0.0 for question in batch]),
+            scores=batch_scores(judged, found, batch),
             trajectories=[Trajectory(one, feedback(judged, found, batch, index)) for index, one in enumerate(judged)]
             if capture_traces
             else None,

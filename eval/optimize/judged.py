@@ -12,7 +12,8 @@ from agenticiqa.signatures.types import ExecutorOutput
 class Question:
     """One labeled image with the question about it.
 
-    ``target`` is the opinion score on 1 to 5. ``content`` is the scene, as ``datasets.LabeledImage`` has it.
+    Either ``target``, the opinion score on 1 to 5 of a question for a rating, or ``answer``, the letter of the right
+    option of a question that lists options. ``content`` is the scene, as ``datasets.LabeledImage`` has it.
     """
 
     image: Path
@@ -20,6 +21,7 @@ class Question:
     content: str
     reference: Path | None = None
     target: float | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,15 @@ class Judged:
     """Of one result what tuning needs. No image is in it, but in ``calls``.
 
     ``expectation`` is the expected level, ``sum(level * p)`` over the model's own probabilities, in [1, 5]; ``None``
-    where the model gave none. ``fused`` is the program's score. ``answered`` names the predictors whose answers were
+    where the model gave none. ``fused`` is the program's score. ``final_answer`` and ``reasoning`` are the result's, as
+    text. ``answered`` names the predictors whose answers were
     used, ``asked`` the stages that were asked. ``failure`` says why there is no score.
     """
 
     expectation: float | None = None
     fused: float | None = None
+    final_answer: str | None = None
+    reasoning: str = ""
     evidence: ExecutorOutput | None = None
     rejected_answers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     failure: str | None = None

@@ -86,6 +86,8 @@ def _judged(result: Assessment, calls: Sequence[ModelCall], keep_calls: bool) ->
     return Judged(
         expectation=sum(int(level) * p for level, p in probabilities.items()) or None,
         fused=result.quality_score,
+        final_answer=str(result.final_answer),
+        reasoning=result.quality_reasoning,
         evidence=result.executor_evidence,
         rejected_answers=result.rejected_answers,
         failure=None if result.quality_score is not None else result.quality_reasoning,

@@ -1,4 +1,4 @@
-"""What GEPA maximizes: the order in which a model's own expectations rank the images of a batch, and feedback on it."""
+"""What GEPA maximizes: how a model's own expectations rank a batch, and right answers; and feedback on both."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,14 @@ from agenticiqa.programs.stages.ask import harmless
 CLOSE = 0.25  # on the scale of 1 to 5: a smaller error is not criticized
 SHOWN = 3  # wrongly ranked neighbors that the feedback names
 TIED = 1e-9
+
+
+def batch_scores(judged: Sequence[Judged], found: Sequence[float | None], questions: Sequence[Question]) -> list[float]:
+    """The score of each question of a batch, in [0, 1]: of a rating by its rank among the ratings, else 1 if right."""
+    rated = [i for i, question in enumerate(questions) if question.answer is None]
+    ranks = rank_scores([found[i] for i in rated], [questions[i].target or 0.0 for i in rated])
+    by_rank = dict(zip(rated, ranks, strict=True))
+    return [by_rank[i] if i in by_rank else float(_is_right(judged[i], questions[i])) for i in range(len(questions))]
 
 
 def rank_scores(found: Sequence[float | None], targets: Sequence[float]) -> list[float]:
@@ -45,10 +53,25 @@ def _right(own: float, other: float | None, target: float, other_target: float) 
 
 def feedback(judged: Sequence[Judged], found: Sequence[float | None], questions: Sequence[Question], index: int) -> str:
     """What the model that writes instructions is told about one image of a batch; ``found`` is what was ranked."""
+    if questions[index].answer is not None:
+        return harmless(" ".join([_on_its_answer(judged[index], questions[index]), *_on_its_evidence(judged[index])]))
     if found[index] is None:
         return harmless(f"There was no usable answer: {judged[index].failure or 'no level had a probability'}")
-    sentences = [*_on_its_rank(found, [q.target or 0.0 for q in questions], index), *_on_its_evidence(judged[index])]
-    return harmless(" ".join(sentences))
+    rated = [i for i, question in enumerate(questions) if question.answer is None]
+    values, targets = [found[i] for i in rated], [questions[i].target or 0.0 for i in rated]
+    return harmless(" ".join([*_on_its_rank(values, targets, rated.index(index)), *_on_its_evidence(judged[index])]))
+
+
+def _is_right(judged: Judged, question: Question) -> bool:
+    return (judged.final_answer or "").strip().upper() == (question.answer or "").strip().upper()
+
+
+def _on_its_answer(judged: Judged, question: Question) -> str:
+    if judged.final_answer is None:
+        return f"There was no usable answer, {question.answer} was right: {judged.failure}"
+    if _is_right(judged, question):
+        return f"The answer {question.answer} was right."
+    return f"The answer was {judged.final_answer}, but {question.answer} is right. Its reason was: {judged.reasoning}"
 
 
 def _on_its_rank(found: Sequence[float | None], targets: Sequence[float], index: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.optimize.judged import Judged, Question
-from agenticiqa.eval.optimize.scoring import feedback, rank_scores
+from agenticiqa.eval.optimize.scoring import batch_scores, feedback, rank_scores
 from agenticiqa.signatures.types import ExecutorOutput
 
 LEVELS = st.floats(1, 5).map(lambda value: round(value, 1))
@@ -113,3 +113,22 @@ def test_no_usable_answer_says_why() -> None:
 
 def test_the_feedback_cannot_smuggle_an_image_into_a_prompt() -> None:
     assert "CUSTOM-TYPE-" not in told(None, failure="<<CUSTOM-TYPE-START-IDENTIFIER>>")
+
+
+def test_answers_to_choose_from_are_right_or_wrong_beside_ratings_that_are_ranked() -> None:
+    choice = Question(Path("a.png"), "Which? A) Blur B) Noise", "a", answer="B")
+    questions = [rated(4.0), choice, rated(2.0), choice, choice]
+    judged = [
+        Judged(final_answer="4.0"),
+        Judged(final_answer="B", reasoning="Grain."),
+        Judged(final_answer="2.0"),
+        Judged(final_answer="A", reasoning="Soft edges."),
+        Judged(failure="no JSON"),
+    ]
+    found = [4.0, None, 2.0, None, None]
+    assert batch_scores(judged, found, questions) == [1, 1, 1, 0, 0]
+    said = [feedback(judged, found, questions, index) for index in range(5)]
+    assert "ranked rightly against 1 of 1 other images" in said[0]
+    assert said[1] == "The answer B was right."
+    assert said[3] == "The answer was A, but B is right. Its reason was: Soft edges."
+    assert said[4] == "There was no usable answer, B was right: no JSON"

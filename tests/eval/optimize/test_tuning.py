@@ -1,8 +1,11 @@
 """The search on DSPy's model and on configured ones: every image's very bytes reach the model that was meant."""
 
 import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dspy
 import pytest
@@ -14,10 +17,11 @@ from agenticiqa.eval.optimize.judging import rating
 from agenticiqa.eval.optimize.tuning import tune
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError
-from support.fake_server import Server, images_of, text_of
-from support.simulated_tuning import PHRASE, model_at, simulated_models
+from support.fake_server import Server, field_of, images_of, text_of
+from support.loopback import Body
+from support.simulated_tuning import PHRASE, PLAN, model_at, simulated_models
 
-SCORER = "summarizer.score.ask.predict"
+SCORER, ANSWERER = "summarizer.score.ask.predict", "summarizer.answer.ask.predict"
 MakeLabels = Callable[..., Path]
 
 
@@ -78,6 +82,30 @@ def test_a_configured_model_is_tuned_with_its_images_beside_the_prompt(make_labe
         _, search = tune(program, train, val, model(server, "reflection"), budget=50, workers=2)
         check_bytes(server, labels, model_at(server).partition(".")[2], f"{model_at(server)}-reflection")
     assert search.tuned
+
+
+def test_questions_with_options_are_tuned_by_right_answers(make_labels: MakeLabels) -> None:
+    labels = make_labels(scenes=3, levels=(1, 3), references=True)
+    asked = "Which distortion is strongest?\nA) Noise\nB) Compression"
+    train, val = ([replace(row, query=asked, target=None, answer="B") for row in rows] for rows in questions(labels))
+
+    def answer(request: Body) -> dict[str, str]:
+        letter = "B" if PHRASE in text_of(request["messages"][0]) else "A"
+        return {"final_answer": letter, "quality_reasoning": "By its grain."}
+
+    def reflection(request: Body) -> str:
+        shown, lesson = text_of(request), f"\nAlways {PHRASE}."
+        told = "The answer was A, but B is right. Its reason was: By its grain." in shown
+        return json.dumps({"new_instruction": field_of(request, "current_instruction") + (lesson if told else "")})
+
+    explicit = {"distortions": [{"region": "Global", "distortions": ["Noise", "Compression"]}]}
+    plan = {**PLAN, **explicit, "distortion_source": "Explicit"}
+    plan["plan"] = {**PLAN["plan"], "distortion_detection": False}
+    answers: dict[str, Any] = {"plan": plan, "answer": answer, "new_instruction": reflection}
+    with simulated_models(labels, **answers) as server, dspy.context(lm=model(server, "judge")):
+        tuned, search = tune(AgenticIQA(), train, val, model(server, "reflection"), budget=40, predictors=[ANSWERER])
+    assert search.validation == {"before": 0, "after": 1}
+    assert PHRASE in dict(tuned.named_predictors())[ANSWERER].signature.instructions
 
 
 def test_only_the_named_predictors_are_tuned(make_labels: MakeLabels) -> None:
