@@ -297,7 +297,8 @@ def test_the_command_lists_the_faults_and_serves_one_with_a_log(tmp_path: Path) 
 def test_a_stopped_server_leaves_nothing_behind() -> None:
     server = FaultyServer("hang-at-once")
     client = Client(server.port)
-    client.socket.sendall(b"POST /v1 HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+    raw = json.dumps(asked()).encode()
+    client.socket.sendall(b"POST /v1 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
     server.stop()
     client.socket.settimeout(3)
     with contextlib.suppress(ConnectionResetError):
