@@ -77,6 +77,14 @@ def test_an_answer_about_another_image_is_a_wrong_row() -> None:
     assert "1 wrong rows" in verdict.reason
 
 
+def test_what_no_client_can_detect_is_no_defect() -> None:
+    stale = copy.deepcopy(GOOD)
+    stale[1]["quality_reasoning"] = "Seen in img-00000003."
+    mixed_up = Profile("mixed-up", "any", lambda ex: None, expect="undetectable")
+    assert verdict_of(stale, ran(), profile=mixed_up).word == "good"
+    assert "1 unscored" in verdict_of([row(0, None), *stale[1:]], ran(), profile=mixed_up).reason
+
+
 @pytest.mark.parametrize(
     ("changed", "state"),
     [

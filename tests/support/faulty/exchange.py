@@ -123,7 +123,7 @@ class Exchange:
 
 Act = Callable[[Exchange], None]
 When = Callable[[Exchange], bool]
-Expect = Literal["judged", "any"]
+Expect = Literal["judged", "any", "undetectable"]
 
 
 def question(ex: Exchange) -> bool:
@@ -191,7 +191,7 @@ class Profile:
     """A fault: its name, what it does, and to which requests; all others are answered as a healthy server does.
 
     ``shows`` is a pattern of the bytes that a client gets for an affected request. ``expect`` is ``judged`` where a
-    good client gets every answer within its retries. ``slow`` profiles never end by themselves. ``workers``, ``photos``
+    good client gets every answer within its retries, ``undetectable`` where wrong answers look like right ones. ``slow`` profiles never end by themselves. ``workers``, ``photos``
     and ``budget`` (a share of the healthy run's price, as ``--max-usd``) change the run that a sweep makes of it.
     """
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -57,10 +57,11 @@ def judge(trial: Trial, profile: Profile, healthy: Baseline) -> Verdict:
     states = {row["image"]: state_of(row, healthy.rows[row["image"]]) for row in trial.rows}
     missing = len(healthy.rows) - len(states)
     verdict.counts = Counter(states.values())
+    detectable = profile.expect != "undetectable"
     if missing:
         verdict.counts["missing"] = missing
-    _check_rows(verdict, trial, states, missing)
-    _check_resume(verdict, trial, healthy)
+    _check_rows(verdict, trial, missing, detectable)
+    _check_resume(verdict, trial, healthy, detectable)
     for name, run in (("", trial.first), ("resume: ", trial.again)):
         if run:
             _check_run(verdict, name, run, profile)
@@ -94,25 +95,21 @@ def _same(row: Row, good: Row) -> bool:
     )
 
 
-def _check_rows(verdict: Verdict, trial: Trial, states: Mapping[str, State], missing: int) -> None:
-    if wrong := verdict.counts["wrong"]:
-        foreign = sum(_has_foreign_mark(row, trial.rows) for row in trial.rows)
+def _check_rows(verdict: Verdict, trial: Trial, missing: int, detectable: bool) -> None:
+    if detectable and (wrong := verdict.counts["wrong"]):
+        foreign = sum(len(set(_MARK.findall(str(row)))) > 1 for row in trial.rows)
         verdict.defects.append(f"{wrong} wrong rows" + (f", {foreign} about another image" if foreign else ""))
     unscored = verdict.counts["unscored"]
     if trial.first.status == 0 and (missing or unscored):
         verdict.defects.append(f"exit status 0 with {unscored} unscored and {missing} missing")
 
 
-def _has_foreign_mark(row: Row, rows: Sequence[Row]) -> bool:
-    return len(set(_MARK.findall(str(row)))) > 1
-
-
-def _check_resume(verdict: Verdict, trial: Trial, healthy: Baseline) -> None:
+def _check_resume(verdict: Verdict, trial: Trial, healthy: Baseline, detectable: bool) -> None:
     if trial.again is None:
         return
     after = Counter(state_of(row, healthy.rows[row["image"]]) for row in trial.healed)
     missing = len(healthy.rows) - len(trial.healed)
-    left = {state: after[state] for state in ("wrong", "unscored") if after[state]}
+    left = {state: after[state] for state in (*(["wrong"] if detectable else []), "unscored") if after[state]}
     if missing:
         left["missing"] = missing
     if left:
