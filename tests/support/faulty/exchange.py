@@ -191,8 +191,9 @@ class Profile:
     """A fault: its name, what it does, and to which requests; all others are answered as a healthy server does.
 
     ``shows`` is a pattern of the bytes that a client gets for an affected request. ``expect`` is ``judged`` where a
-    good client gets every answer within its retries, ``undetectable`` where wrong answers look like right ones. ``slow`` profiles never end by themselves. ``workers``, ``photos``
-    and ``budget`` (a share of the healthy run's price, as ``--max-usd``) change the run that a sweep makes of it.
+    good client gets every answer within its retries, ``undetectable`` where wrong answers look like right ones.
+    ``slow`` profiles never end by themselves. ``workers``, ``photos`` and ``budget`` (a share of the healthy run's
+    price, as ``--max-usd``) change the run that a sweep makes of it.
     """
 
     name: str
