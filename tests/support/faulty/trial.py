@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import struct
@@ -156,29 +155,23 @@ def _run(command: list[str], folder: Path, wall: float) -> Ran:
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, start_new_session=True
         )
         with _killed_at_the_end(process):
-            status, usage, ended, ctrl_c = _watched(process, wall)
+            status, peak, ended, ctrl_c = _watched(process, wall)
     seconds = time.perf_counter() - began
     texts = [(folder / name).read_bytes().decode("utf-8", "replace") for name in ("out", "err")]
-    peak = usage.ru_maxrss / 1024
-    if peak > MOST_RSS and not ended:
-        ended = "memory"
     kept = [text if len(text) < OUTPUT_KEPT else text[:OUTPUT_KEPT] for text in texts]
     return Ran(status, *kept, round(seconds, 1), round(peak), sum(map(len, texts)), ended, ctrl_c)
 
 
-def _watched(
-    process: "subprocess.Popen[bytes]", wall: float
-) -> tuple[int | None, resource.struct_rusage, str, float | None]:
-    """Wait for the end of a process; end it at the bounds, with Ctrl-C first where it takes too long."""
-    began, ended, interrupted = time.perf_counter(), "", 0.0
-    while True:
-        pid, code, usage = os.wait4(process.pid, os.WNOHANG)
+def _watched(process: "subprocess.Popen[bytes]", wall: float) -> tuple[int | None, float, str, float | None]:
+    """Wait for the end of a process; end it at the bounds, with Ctrl-C first where it takes too long.
+
+    Gives status, peak memory in MB, why it was ended, and the seconds from Ctrl-C to its end.
+    """
+    began, peak, ended, interrupted = time.perf_counter(), 0.0, "", 0.0
+    while process.poll() is None:
         now = time.perf_counter()
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(code)
-            taken = round(now - interrupted, 1) if ended == "time" and process.returncode == 130 else None
-            return (process.returncode if not ended else None), usage, ended, taken
-        if not ended and _rss(process.pid) > MOST_RSS:
+        peak = max(peak, _peak(process.pid))
+        if not ended and peak > MOST_RSS:
             ended = "memory"
             process.kill()
         elif not ended and now - began > wall:
@@ -187,6 +180,13 @@ def _watched(
         elif ended == "time" and now - interrupted > AFTER_CTRL_C:
             process.kill()
         time.sleep(TICK)
+    left = ended == "time" and process.returncode == 130
+    return (
+        None if ended else process.returncode,
+        peak,
+        ended,
+        round(time.perf_counter() - interrupted, 1) if left else None,
+    )
 
 
 @contextlib.contextmanager
@@ -200,11 +200,11 @@ def _killed_at_the_end(process: "subprocess.Popen[bytes]") -> Iterator[None]:
                 process.wait()
 
 
-def _rss(pid: int) -> float:
-    """The memory of a process in MB."""
+def _peak(pid: int) -> float:
+    """The most memory that a process has held so far, in MB. (What ``wait4`` tells includes the parent's.)"""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / (1 << 20)
+        text = Path(f"/proc/{pid}/status").read_text()
+        return int(text.partition("VmHWM:")[2].split()[0]) / 1024
     return 0.0
 
 

@@ -17,7 +17,6 @@ MOST_OUTPUT = 100_000  # characters
 MORE_MEMORY = 200  # MB above the healthy run
 OFF = 0.02  # of a probability, and of a score
 LONG = 45.0  # seconds for a run that no fault makes endless
-COMPARED = ("distortion_set", "distortion_analysis", "selected_tools")
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MARK = re.compile(r"img-[0-9a-f]{8}")
@@ -91,8 +90,18 @@ def _same(row: Row, good: Row) -> bool:
     return (
         abs(row["quality_score"] - good["quality_score"]) <= OFF
         and all(abs(probs.get(level, 0) - share) <= OFF for level, share in others.items())
-        and all(row["executor_evidence"][name] == good["executor_evidence"][name] for name in COMPARED)
+        and _found(row) == _found(good)
     )
+
+
+def _found(row: Row) -> list[Any]:
+    """What the stages before the score found, without explanations."""
+    evidence = row["executor_evidence"]
+    analyses = {
+        region: [(item["type"], item["severity"]) for item in items]
+        for region, items in (evidence["distortion_analysis"] or {}).items()
+    }
+    return [evidence["distortion_set"], analyses, evidence["selected_tools"]]
 
 
 def _check_rows(verdict: Verdict, trial: Trial, missing: int, detectable: bool) -> None:
