@@ -88,9 +88,9 @@ class Sweep:
             "usd": round(trial.usd, 5),
             "limit_usd": trial.limit and round(trial.limit, 5),
             "status": trial.first.status,
-            "stderr": trial.first.err[-4000:],
+            "stderr": shortened(trial.first.err),
             "resume_status": trial.again and trial.again.status,
-            "resume_stderr": trial.again and trial.again.err[-2000:],
+            "resume_stderr": trial.again and shortened(trial.again.err),
         }
 
 
@@ -126,6 +126,14 @@ def run_all(sweep: Sweep, profiles: Sequence[Profile], jobs: int, done: Callable
 def drawn(count: int, seed: str, among: Sequence[Profile]) -> list[Profile]:
     """So many of the faults, by the seed; those that never end are left out."""
     return random.Random(seed).sample([profile for profile in among if not profile.slow], count)
+
+
+def shortened(text: str, lines: int = 15, width: int = 300) -> str:
+    """The first and the last lines of an output, none of them long."""
+    every = [
+        each if len(each) <= width else f"{each[:width]} ... ({len(each)} characters)" for each in text.split("\n")
+    ]
+    return "\n".join(every if len(every) <= 2 * lines else [*every[:lines], "...", *every[-lines:]])
 
 
 def line(result: Mapping[str, Any]) -> str:
