@@ -53,13 +53,16 @@ ROWS = [
         "-Infinity for all but the level",
         _each(lambda log: log if log > -1 else float("-inf")),
         scoring,
+        expect="undetectable",
     ),
     Profile("probs-null", "null for each", _each(lambda log: None), scoring),
     Profile("probs-strings", "texts that are numbers", _each(str), scoring),
     Profile("probs-words", "words", _each(lambda log: "likely"), scoring),
     Profile("probs-list", "a list of five", _probs(lambda probs: [*probs.values()]), scoring),
     Profile("probs-empty", "{}", _probs(lambda probs: {}), scoring),
-    Profile("probs-four", "one is missing", _probs(lambda probs: dict([*probs.items()][:4])), scoring),
+    Profile(
+        "probs-four", "one is missing", _probs(lambda probs: dict([*probs.items()][:4])), scoring, expect="undetectable"
+    ),
     Profile("probs-six", "one too many", _probs(lambda probs: {**probs, "6": -9.0}), scoring),
     Profile(
         "probs-names",
