@@ -217,12 +217,11 @@ def test_the_second_request_of_a_connection_is_not_answered(name: str, end: str)
 
 
 def test_only_so_many_connections_are_taken() -> None:
-    with faulty_server("takes-2-of-4") as server:
-        with Client(server.port) as one, Client(server.port) as two:
-            taken = [client.ask(asked(image=n), idle=0.3).data[:12] for n, client in enumerate((one, two))]
-            for _ in range(2):
-                with contextlib.suppress(ConnectionResetError), Client(server.port) as more:
-                    assert more.ask(asked()).data == b""
+    with faulty_server("takes-2-of-4") as server, Client(server.port) as one, Client(server.port) as two:
+        taken = [client.ask(asked(image=n), idle=0.3).data[:12] for n, client in enumerate((one, two))]
+        for _ in range(2):
+            with contextlib.suppress(ConnectionResetError), Client(server.port) as more:
+                assert more.ask(asked()).data == b""
     assert taken == [b"HTTP/1.1 200", b"HTTP/1.1 200"]
 
 

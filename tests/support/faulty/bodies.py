@@ -1,6 +1,7 @@
 """Bodies that are no JSON, other JSON, or too much of it; the content in them would be the healthy one."""
 
 import gzip
+import json
 import zlib
 from collections.abc import Callable
 
@@ -89,7 +90,10 @@ ROWS = [
     Profile("deflate", "deflate, unasked", _zipped("deflate", zlib.compress)),
     Profile("identity", "the coding identity", _zipped("identity", lambda b: b), expect="judged"),
     Profile(
-        "json-indented", "white space everywhere", rewritten(lambda b: b.replace(b", ", b" ,\n\t ")), expect="judged"
+        "json-indented",
+        "white space everywhere",
+        rewritten(lambda b: json.dumps(json.loads(b), indent=4).encode()),
+        expect="judged",
     ),
     Profile(
         "json-escaped",

@@ -14,7 +14,8 @@ State = Literal["right", "degraded", "unscored", "wrong"]
 
 MANY_REQUESTS, TOO_MANY_REQUESTS = 3.0, 6.0  # times those of the healthy run
 MOST_OUTPUT = 100_000  # characters
-MORE_MEMORY = 200  # MB above the healthy run
+MORE_MEMORY = 200  # MB above the healthy run of 4 workers
+PER_WORKER = 5  # MB for each of more workers
 OFF = 0.02  # of a probability, and of a score
 LONG = 45.0  # seconds for a run that no fault makes endless
 
@@ -161,5 +162,6 @@ def _check_costs(verdict: Verdict, trial: Trial, profile: Profile, healthy: Base
         verdict.blemishes.append(f"{len(trial.seen)} requests, {share:.1f} times the healthy run's")
     if trial.limit is not None and trial.usd > trial.limit * 1.005:
         verdict.defects.append(f"limit of {trial.limit:.4f} USD, {trial.usd:.4f} spent")
-    if not trial.first.ended and trial.first.rss > healthy.rss + MORE_MEMORY:
+    more = MORE_MEMORY + PER_WORKER * (profile.workers or 0)
+    if not trial.first.ended and trial.first.rss > healthy.rss + more:
         verdict.blemishes.append(f"{trial.first.rss} MB, healthy {healthy.rss}")
