@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import dspy
 import pytest
 
 from agenticiqa.configs import Config, StageConfig
@@ -204,8 +205,6 @@ def test_a_profile_asks_only_what_it_uses() -> None:
 
 @pytest.mark.parametrize("outage", [server_error(), bad_key()])
 def test_an_outage_ends_the_preparation_and_nothing_is_kept(outage: Reply) -> None:
-    import dspy
-
     with fake_server("never", probes=lambda _: outage) as server, pytest.raises(dspy.LMError):
         prepare(config(server.url))
     assert saved(api_base=server.url) is None
@@ -218,6 +217,17 @@ def test_a_fallback_that_is_down_is_only_told(capsys: pytest.CaptureFixture[str]
     assert first.startswith("vllm@")
     assert "the fallback ollama@" in second
     assert "something broke" in second
+
+
+def test_a_backend_that_is_down_and_has_a_fallback_is_only_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_server("never", probes=lambda _: server_error()) as down, fake_server("never", probes=able) as up:
+        prepare(config(down.url, fallback_backend="ollama.spare", fallback_api_base=up.url))
+        first, second = capsys.readouterr().err.splitlines()
+        assert first.startswith("agenticiqa: vllm@")
+        assert "something broke" in first
+        assert second.startswith("ollama@")
+        with pytest.raises(dspy.LMServerError):
+            prepare(config(down.url))
 
 
 def test_a_fallback_is_probed_with_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
