@@ -1,19 +1,24 @@
-"""From the paths that a user names to the jobs of a run, and to what is wrong with the others."""
+"""From the paths, or the file of rows, that a user names to the jobs of a run, and to what is wrong with the others."""
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
-from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.sources import local_path, read_source
+from agenticiqa.programs.stages.options import OptionsArgument, read_options
 
 STDIN = "-"
+ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
+MISTAKEN = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
+FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
 
 
 @dataclass
@@ -30,12 +35,16 @@ class FoundJobs:
 
 
 def find_jobs(
-    names: Iterable[str], query: str, reference: str | None = None, resize_reference: bool = False
+    names: Iterable[str],
+    query: str,
+    reference: str | None = None,
+    resize_reference: bool = False,
+    options: OptionsArgument | None = None,
 ) -> FoundJobs:
     """Make a job of each image that the names lead to: files, folders, and ``-`` for the bytes on stdin.
 
     ``reference`` is one image for all, or a folder in which each image has the one of its own name without suffix.
-    Raises ImageError when there is no such reference at all.
+    Raises ImageError when there is no such reference at all, and UserError for options as ``read_options`` does.
     """
     found = FoundJobs()
     images: list[ImageSource] = []
@@ -47,18 +56,94 @@ def find_jobs(
         images += searched.images
         found.problems += searched.problems
         found.skipped.update(searched.skipped)
-    reference_of = _references(reference)
+    reference_of, options = _references(reference), read_options(options)
     for image in dict.fromkeys(images):
         try:
-            found.jobs.append(Job(image, query, reference_of(image), resize_reference))
+            found.jobs.append(Job(image, query, reference_of(image), resize_reference, options))
         except ImageError as error:
             found.problems.append(error)
+    return found
+
+
+def read_jobs(
+    file: str,
+    query: str,
+    reference: str | None = None,
+    resize_reference: bool = False,
+    options: OptionsArgument | None = None,
+) -> FoundJobs:
+    """Make a job of each row of a file of JSON lines, each row once; ``-`` is stdin.
+
+    A row has ``image``, and may have ``query``, ``options`` (texts, or an object of letter to text), ``reference`` and
+    ``resize_reference``; other keys are not read. Paths are relative to the file's folder. The arguments stand in for
+    what a row does not have, ``options`` where it has no ``query`` either. Raises UserError, in one line that names the
+    file and the line, for a file that cannot be read and a row that is not such an object.
+    """
+    name = "<stdin>" if file == STDIN else printable_path(file)
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        lines = data.decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UserError(f"{name}: expected a file of JSON lines, but it cannot be read ({why})") from error
+    folder = Path() if file == STDIN else Path(file).parent
+    reference_of = _references(reference)
+    found, jobs = FoundJobs(), list[Job]()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = _checked_row(line)
+            image = _beside(folder, row["image"])
+            offered = options if row.get("query") is None else None
+            jobs.append(
+                Job(
+                    image,
+                    query if row.get("query") is None else row["query"],
+                    reference_of(image) if row.get("reference") is None else _beside(folder, row["reference"]),
+                    row.get("resize_reference") or resize_reference,
+                    offered if row.get("options") is None else row["options"],
+                )
+            )
+        except ImageError as error:
+            found.problems.append(error)
+        except UserError as error:
+            raise UserError(f"{name}: line {number}: {error}") from error
+    found.jobs = list(dict.fromkeys(jobs))
+    if not found.jobs and not found.problems:
+        raise UserError(f"{name}: expected at least one row, such as {ROW}")
     return found
 
 
 def read_stdin(stream: IO[bytes]) -> UndecodedImage:
     """The bytes of an image on stdin, up to its end. Raises ImageError when they cannot be read."""
     return UndecodedImage("<stdin>", read_source(stream).content)
+
+
+def _checked_row(line: str) -> dict[str, Any]:
+    """A row whose fields have the types of a job's. Raises UserError for any other."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"expected a JSON object, such as {ROW}") from error
+    if not isinstance(row, dict):
+        raise UserError(f"expected a JSON object, such as {ROW}")
+    for wrong, right in MISTAKEN.items():
+        if wrong in row and right not in row:
+            raise UserError(f"there is no {right!r}, and {wrong!r} is not read: rename the key")
+    if row.get("image") is None:
+        raise UserError(f"there is no 'image'; expected a row such as {ROW}")
+    for key, kind in FIELDS.items():
+        if row.get(key) is not None and not isinstance(row[key], kind):
+            raise UserError(f"{key} is a {type(row[key]).__name__}, expected a {kind.__name__}")
+    if not row["image"]:
+        raise UserError("image is empty, expected a path")
+    return row
+
+
+def _beside(folder: Path, name: str) -> Path:
+    """The file that a row names: an address, or a path relative to the folder. Raises ImageError when there is none."""
+    return local_path(name if "://" in name else str(folder / name))
 
 
 def _references(reference: str | None) -> Callable[[ImageSource], Path | None]:

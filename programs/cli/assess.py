@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agenticiqa.programs.backends.limits import LimitReached, within
 from agenticiqa.programs.batch.cost import estimate
-from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs
+from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.job import failure_text
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
@@ -55,6 +55,7 @@ examples:
   agenticiqa assess photo.jpg --reference original.png         compare it with its pristine original
   agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask anything about its quality
   agenticiqa assess photo.jpg --query "Main flaw? A. Blur B. Noise"
+  agenticiqa assess --jobs questions.jsonl --jsonl answers.jsonl --resume
   agenticiqa assess album/ --jsonl scores.jsonl --resume       a folder; continue an earlier run
   agenticiqa assess photo.jpg --save-maps maps/                draw where it is bad: maps/photo.png
   agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
@@ -69,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa assess``."""
     parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
     images = parser.add_argument(
-        "images", nargs="+", metavar="IMAGE", help="image files, folders of them, or - for stdin"
+        "images", nargs="*", metavar="IMAGE", help="image files, folders of them, or - for stdin"
     )
     reference = parser.add_argument(
         "--reference", metavar="R", help="the pristine original, or a folder of originals of the same file name (stem)"
@@ -79,6 +80,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--query", metavar="Q", default=DEFAULT_QUERY, help=f'the question (default: "{DEFAULT_QUERY}")'
+    )
+    parser.add_argument(
+        "--option",
+        metavar="TEXT",
+        action="append",
+        dest="options",
+        help="an answer to choose from, once for each of 2 to 26: the answer is then a letter, A for the first",
+    )
+    jobs = parser.add_argument(
+        "--jobs",
+        metavar="FILE",
+        help="judge the rows of FILE, JSON lines with image and, if they have their own, query, options and reference; "
+        "- reads the lines from stdin",
     )
     add_backend_arguments(parser)
     output = parser.add_mutually_exclusive_group()
@@ -103,7 +117,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_workers_argument(parser)
     add_dry_run_argument(parser)
-    for argument in (images, reference, results):
+    for argument in (images, reference, jobs, results):
         complete_files(argument)
     complete_folders(maps)
 
@@ -115,7 +129,10 @@ def run(args: Namespace) -> int:
         raise UserError("--resume continues a file: name it with --jsonl FILE")
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
-    found = find_jobs(args.images, args.query, args.reference, args.resize_reference)
+    if bool(args.images) is bool(args.jobs):
+        raise UserError("name the images to judge, or with --jobs a file of them, and not both")
+    asked = (args.query, args.reference, args.resize_reference, args.options)
+    found = read_jobs(args.jobs, *asked) if args.jobs else find_jobs(args.images, *asked)
     for problem in found.problems:
         complain(str(problem))
     if found.skipped:

@@ -1,13 +1,15 @@
 """From names to jobs: the order, references by name, stdin, and what is wrong with the others."""
 
 import io
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agenticiqa.programs.batch.find_jobs import find_jobs, read_stdin
+from agenticiqa.programs.batch.find_jobs import find_jobs, read_jobs, read_stdin
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.errors import ImageError, ImageNotFound, ToolError
+from agenticiqa.programs.errors import ImageError, ImageNotFound, ToolError, UserError
 
 
 @pytest.fixture
@@ -61,3 +63,75 @@ def test_the_bytes_on_stdin_are_an_image() -> None:
 )
 def test_a_failure_names_its_image_once(error: Exception, text: str) -> None:
     assert failure_text(Job(Path("a.png"), "Sharp?"), error) == text
+
+
+# --- rows of a file --------------------------------------------------------------------------------------------------
+
+
+def rows(*written: Any, file: str = "album/questions.jsonl") -> str:
+    Path(file).write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in written))
+    return file
+
+
+def test_each_row_is_one_job_beside_its_file(album: Path) -> None:
+    file = rows(
+        {"image": "b.png", "query": "Which?", "options": ["Blur", "Noise"], "id": 7},
+        "",
+        {"image": "a.jpg", "reference": "../originals/a.png", "resize_reference": True},
+        {"image": "a.jpg", "query": None, "options": {"A": "Yes", "B": "No"}},
+        {"image": "b.png", "query": "Which?", "options": {"A": "Blur", "B": "Noise"}},
+    )
+    found = read_jobs(file, "Sharp?")
+    assert found.jobs == [
+        Job(album / "b.png", "Which?", options=["Blur", "Noise"]),
+        Job(album / "a.jpg", "Sharp?", Path("album/../originals/a.png"), resize_reference=True),
+        Job(album / "a.jpg", "Sharp?", options=["Yes", "No"]),
+    ]
+
+
+def test_what_a_row_leaves_out_is_that_of_the_run(album: Path) -> None:
+    file = rows({"image": "a.jpg"}, {"image": "a.jpg", "query": "Is it noisy?"})
+    found = read_jobs(file, "Sharp?", "originals", resize_reference=True, options=["Yes", "No"])
+    reference = Path("originals/a.png")
+    assert found.jobs == [
+        Job(album / "a.jpg", "Sharp?", reference, True, ["Yes", "No"]),
+        Job(album / "a.jpg", "Is it noisy?", reference, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("{", "line 2: expected a JSON object, such as {"),
+        ("[1]", "line 2: expected a JSON object"),
+        ({"query": "Sharp?"}, "line 2: there is no 'image'; expected a row such as"),
+        ({"image": "a.jpg", "question": "Sharp?"}, "line 2: there is no 'query', and 'question' is not read"),
+        ({"image": "a.jpg", "choices": ["a", "b"]}, "line 2: there is no 'options', and 'choices' is not read"),
+        ({"image": 5}, "line 2: image is a int, expected a str"),
+        ({"image": ""}, "line 2: image is empty, expected a path"),
+        ({"image": "a.jpg", "query": ["Sharp?"]}, "line 2: query is a list, expected a str"),
+        ({"image": "a.jpg", "resize_reference": "yes"}, "line 2: resize_reference is a str, expected a bool"),
+        ({"image": "a.jpg", "options": ["Blur"]}, "line 2: options are 1: give 2 to 26"),
+        ({"image": "a.jpg", "options": "Blur"}, "line 2: options are a str"),
+    ],
+)
+def test_a_row_that_is_no_job_is_named(album: Path, row: Any, words: str) -> None:
+    file = rows({"image": "a.jpg"}, row)
+    with pytest.raises(UserError) as caught:
+        read_jobs(file, "Sharp?")
+    assert str(caught.value).startswith(f"{file}: {words}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_rows_or_that_cannot_be_read_is_an_error(album: Path) -> None:
+    for file, words in ((rows(""), "expected at least one row"), ("gone.jsonl", "cannot be read"), ("album", "cannot")):
+        with pytest.raises(UserError, match=words):
+            read_jobs(file, "Sharp?")
+    Path("latin.jsonl").write_bytes(b'{"image": "\xe9.png"}')
+    with pytest.raises(UserError, match=r"^latin\.jsonl: .*it is not UTF-8"):
+        read_jobs("latin.jsonl", "Sharp?")
+
+
+def test_rows_come_from_stdin_too(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"image": "one.png"}\n')))
+    assert read_jobs("-", "Sharp?").jobs == [Job(Path("one.png"), "Sharp?")]

@@ -12,6 +12,7 @@ from agenticiqa.programs.batch.results_file import OTHER_BYTES, OTHER_SETTINGS, 
 from agenticiqa.programs.batch.unfinished import absolute, find_finished, fingerprint_of, identity_of
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.stages.options import parse_options
 
 SETTINGS: dict[str, Any] = {"version": "1", "config": {"max_side": None}}
 
@@ -53,6 +54,18 @@ def test_other_bytes_and_other_settings_do_not(image: Path) -> None:
     assert finished(job, before) == (False, {OTHER_BYTES: 1})
     image.unlink()
     assert finished(job, before) == (False, {OTHER_BYTES: 1}), "it is judged, and fails with the reason"
+
+
+def test_other_options_are_another_question(image: Path) -> None:
+    def written(job: Job) -> dict[str, Any]:
+        return row(job, query=job.query, options=job.options or parse_options(job.query))
+
+    given, others = Job(image, "Which?", options=["Blur", "Noise"]), Job(image, "Which?", options=["Noise", "Blur"])
+    assert finished(given, written(given)) == (True, {})
+    assert finished(given, written(others)) == finished(given, written(Job(image, "Which?"))) == (False, {})
+    assert finished(Job(image, "Which?"), written(given)) == (False, {})
+    listed = Job(image, "Which?\nA) Blur\nB) Noise")
+    assert finished(listed, written(listed)) == finished(listed, row(listed)) == (True, {}), "also without the key"
 
 
 def test_resizing_counts_only_with_a_reference(image: Path) -> None:

@@ -47,6 +47,27 @@ def config(text: str) -> tuple[str, str]:
     return "--config", "mine.yaml"
 
 
+def test_other_options_are_judged_and_the_same_are_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("album/a.png", "--query", "Which is it?", "--option", "Blur", "--option", "Noise")
+    assert assess(*asked) == assess(*asked) == 0
+    assert "1 of 1 were judged before" in told(capsys)
+    assert assess("album/a.png", "--query", "Which is it?", "--option", "Noise", "--option", "Blur") == 0
+    assert [row["options"] for row in rows()] == [{"A": "Blur", "B": "Noise"}, {"A": "Noise", "B": "Blur"}]
+    assert {row["options"][row["final_answer"]] for row in rows()} == {"Blur"}
+    summary = json.loads(Path("scores.jsonl.summary.json").read_text())
+    assert summary["replaced_rows"] == 0, "they are answers to two questions"
+
+
+def test_rows_of_a_file_are_judged_and_resumed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    choice = {"image": "a.png", "query": "Which is it?", "options": ["Blur", "Noise"]}
+    (album / "questions.jsonl").write_text("\n".join(map(json.dumps, [choice, {"image": "b.png"}])))
+    assert assess("--jobs", album / "questions.jsonl") == assess("--jobs", album / "questions.jsonl") == 0
+    assert "2 of 2 were judged before" in told(capsys)
+    assert {row["query_type"]: row["final_answer"] for row in rows()}["mcq"] == "A"
+    assert assess("--jobs", album / "questions.jsonl", album) == assess() == 2
+    assert told(capsys).count("name the images to judge, or with --jobs a file of them, and not both") == 2
+
+
 def test_what_is_judged_is_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert assess(album) == 0
     before = Path("scores.jsonl").read_bytes()
