@@ -69,8 +69,15 @@ exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa assess``."""
     parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
-    images = parser.add_argument(
-        "images", nargs="*", metavar="IMAGE", help="image files, folders of them, or - for stdin"
+    source = parser.add_mutually_exclusive_group(required=True)
+    images = source.add_argument(
+        "images", nargs="*", default=[], metavar="IMAGE", help="image files, folders of them, or - for stdin"
+    )
+    jobs = source.add_argument(
+        "--jobs",
+        metavar="FILE",
+        help="judge the rows of FILE, JSON lines with image and, if they have their own, query, options and reference; "
+        "- reads the lines from stdin",
     )
     reference = parser.add_argument(
         "--reference", metavar="R", help="the pristine original, or a folder of originals of the same file name (stem)"
@@ -87,12 +94,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         dest="options",
         help="an answer to choose from, once for each of 2 to 26: the answer is then a letter, A for the first",
-    )
-    jobs = parser.add_argument(
-        "--jobs",
-        metavar="FILE",
-        help="judge the rows of FILE, JSON lines with image and, if they have their own, query, options and reference; "
-        "- reads the lines from stdin",
     )
     add_backend_arguments(parser)
     output = parser.add_mutually_exclusive_group()
@@ -129,8 +130,6 @@ def run(args: Namespace) -> int:
         raise UserError("--resume continues a file: name it with --jsonl FILE")
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
-    if bool(args.images) is bool(args.jobs):
-        raise UserError("name the images to judge, or with --jobs a file of them, and not both")
     asked = (args.query, args.reference, args.resize_reference, args.options)
     found = read_jobs(args.jobs, *asked) if args.jobs else find_jobs(args.images, *asked)
     for problem in found.problems:

@@ -33,6 +33,7 @@ exit status: 0 all done, 1 some images failed, 2 usage, 130 interrupted
 """
 
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")
+_ONE_OF = re.compile(r"one of the arguments (.+) is required$")
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
 
 
@@ -84,6 +85,8 @@ def explained(message: str, options: Collection[str]) -> str:
         if name in options:
             return f"{name} belongs behind the command"
         return f"unknown option {name}{did_you_mean(name, options)}"
+    if one_of := _ONE_OF.match(message):
+        return f"missing: {' or '.join(one_of[1].split())}"
     return message.replace("the following arguments are required:", "missing:")
 
 

@@ -64,8 +64,6 @@ def test_rows_of_a_file_are_judged_and_resumed(album: Path, capsys: pytest.Captu
     assert assess("--jobs", album / "questions.jsonl") == assess("--jobs", album / "questions.jsonl") == 0
     assert "2 of 2 were judged before" in told(capsys)
     assert {row["query_type"]: row["final_answer"] for row in rows()}["mcq"] == "A"
-    assert assess("--jobs", album / "questions.jsonl", album) == assess() == 2
-    assert told(capsys).count("name the images to judge, or with --jobs a file of them, and not both") == 2
 
 
 def test_what_is_judged_is_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:

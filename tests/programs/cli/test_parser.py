@@ -37,7 +37,8 @@ def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
         (["-v", "assess", PHOTO], "-v belongs behind the command"),
         (["assess", PHOTO, "--xyzzy"], "unknown option --xyzzy;"),
         (["tools", "extra"], "unexpected argument 'extra'"),
-        (["assess"], "missing: IMAGE"),
+        (["assess"], "missing: IMAGE or --jobs"),
+        (["assess", PHOTO, "--jobs", "a.jsonl"], "--jobs: not allowed with argument IMAGE"),
     ],
 )
 def test_wrong_usage_is_one_line_with_what_was_probably_meant(
