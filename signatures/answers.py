@@ -44,6 +44,11 @@ class ModelAnswer(Strict):
     def checked(cls, left_out: Mapping[str, Any], answer: Any) -> None:
         """Raises ValueError where an unknown key, in snake case, contradicts the answer. Overridden likewise."""
 
+    @classmethod
+    def remarks(cls, answer: Any) -> list[str]:
+        """What a reader has to know of an answer that is accepted, one sentence each. Overridden likewise."""
+        return []
+
     @model_validator(mode="wrap")
     @classmethod
     def _as_written(cls, value: Any, handler: ModelWrapValidatorHandler["ModelAnswer"]) -> "ModelAnswer":
@@ -52,7 +57,7 @@ class ModelAnswer(Strict):
         written, left_out, notes = under_own_keys(value, cls)
         answer = handler(cls.prepared({name: _truth(cls, name, item) for name, item in written.items()}))
         cls.checked(left_out, answer)
-        answer._notes = tuple(notes)
+        answer._notes = (*notes, *cls.remarks(answer))
         return answer
 
 

@@ -48,6 +48,14 @@ class Assessment(ModelAnswer):
             if isinstance(score, int | float) and 1 <= score <= 5 and abs(score - level) > 1:
                 raise ValueError(f"{key} is {score}, but quality_level is {answer.quality_level}: they must agree")
 
+    @classmethod
+    def remarks(cls, answer: "Assessment") -> list[str]:
+        """That the level is not the most probable one, where it is nearly so."""
+        shares, best = answer.quality_probs.probabilities(), answer.quality_probs.most_probable
+        if shares[LEVELS[answer.quality_level]] >= shares[best]:
+            return []
+        return [f"quality_level is {answer.quality_level}, a little less probable than {_name(best)}"]
+
     @model_validator(mode="after")
     def _level_is_probable(self) -> "Assessment":
         shares = self.quality_probs.probabilities()

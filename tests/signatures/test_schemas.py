@@ -305,6 +305,12 @@ def test_the_case_of_a_level_does_not_matter(said: str, level: Level) -> None:
     assert Assessment.model_validate(said_so).quality_level == level
 
 
+def test_a_level_that_is_nearly_the_most_probable_is_accepted_with_a_note() -> None:
+    probs = {"1": 0.0, "2": 0.05, "3": 0.45, "4": 0.4, "5": 0.1}
+    answer = Assessment.model_validate({**VALID["assessment"], "quality_level": "Good", "quality_probs": probs})
+    assert answer.notes == ["quality_level is Good, a little less probable than Fair"]
+
+
 def test_one_name_alone_is_a_list_of_one_and_none_is_an_empty_one() -> None:
     found = Detection.model_validate({"distortion_set": {"sky": "Noise", "sea": ["no visible distortion"]}})
     assert found.by_region() == {"sky": ["Noise"], "sea": []}

@@ -1,7 +1,7 @@
 """Answers as models write them: what is read without a second call, what goes back, and that nothing is misread.
 
-The texts of ``answers_corpus`` are written for these tests; their forms are those that users of the models report. The
-second half of each file was not looked at while the reader was written.
+The texts of ``answers_corpus`` are written for these tests; their forms are those that users of the models report. Every
+other entry of the first two files was kept aside while the reader was written; ``later.yaml`` has what was found since.
 """
 
 from collections import Counter, defaultdict
@@ -40,7 +40,7 @@ LEAST_READ = 0.95
 
 
 def corpus() -> list[dict[str, Any]]:
-    """Every entry; of those in turn every other one is the half that was set aside."""
+    """Every entry; ``aside`` are those that were kept aside."""
     entries = []
     for file, stage in (("scoring.yaml", "assessment"), ("others.yaml", ""), ("later.yaml", "")):
         for number, entry in enumerate(yaml.safe_load((CORPUS / file).read_text())):
