@@ -1,7 +1,7 @@
 """Answers as models write them: what is read without a second call, what goes back, and that nothing is misread.
 
-The texts of ``answers_corpus`` are written for these tests; their forms are those that users of the models report. Every
-other entry of the first two files was kept aside while the reader was written; ``later.yaml`` has what was found since.
+The texts of ``answers_corpus`` are written for these tests; their forms are those that users of the models report.
+Every other entry of the first two files was kept aside while the reader was written; ``later.yaml`` was found since.
 """
 
 from collections import Counter, defaultdict
