@@ -11,7 +11,8 @@
     │   ├── StateError              a saved program that does not belong to this one
     │   └── WrongArgument           (also a TypeError) the program was called with other arguments than it takes
     ├── Unanswered                  the model answered, but never usably; what was wrong each time is in it
-    └── NoScore                     neither tools nor a model gave anything that a score could be made of
+    ├── NoScore                     neither tools nor a model gave anything that a score could be made of
+    └── Unforeseen                  while one of many images was judged, an exception that nobody expected
 
 Two more come from elsewhere and pass through unchanged: ``agenticiqa.configs.ConfigError`` (a bad configuration
 file, the caller can fix it) and ``dspy.LMError`` (the model could not be reached: an outage, never an answer).
@@ -134,3 +135,10 @@ class Unanswered(AgenticIQAError):
 
 class NoScore(AgenticIQAError):
     """A score was asked for, and neither a tool nor a model gave anything to make it of."""
+
+
+class Unforeseen(AgenticIQAError):
+    """One of many images ended in an exception that is none of ours: a defect, which costs this image only.
+
+    The traceback is logged at INFO (``-v``).
+    """

@@ -26,7 +26,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import Halted, LimitReached, current, set_current
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
-from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unforeseen, UserError
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.result import Assessment
 
@@ -68,6 +68,8 @@ def judge_many(
 
     An image in place of a job is one that is rated; it may be given in every way that ``images.sources`` lists. A bare
     image is yielded as the job that was made of it.
+
+    Whatever exception judging an image ends in is its outcome: one that is not ours as ``errors.Unforeseen``.
 
     Results come in the order in which they are finished. ``postprocess`` is applied to each where it was made, so that
     only what it returns (``Assessment.to_dict``, say) is kept, or sent from another process. An error of ours that it
@@ -176,9 +178,9 @@ def _side_by_side(
 
 
 def _judge(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job) -> T | Failure:
-    try:
-        # DSPy would otherwise keep every image of the run in its history and trace.
-        with dspy.context(disable_history=True, trace=None):
+    # DSPy would otherwise keep every image of the run in its history and trace.
+    with dspy.context(disable_history=True, trace=None):
+        try:
             result = program(
                 image=job.image,
                 query=job.query,
@@ -186,11 +188,17 @@ def _judge(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job
                 resize_reference=job.resize_reference,
                 options=job.options,
             )
+        except (AgenticIQAError, dspy.LMError) as error:
+            return error
+        except MemoryError:
+            return ImageError(f"{job.name}: out of memory; {ADVICE}")
+        except Exception as error:
+            logger.info("%s: an exception that was not expected", job.name, exc_info=True)
+            return Unforeseen(f"{job.name}: {type(error).__name__}: {error}; -v shows where, please report it")
+        try:
             return postprocess(result)
-    except (AgenticIQAError, dspy.LMError) as error:
-        return error
-    except MemoryError:
-        return ImageError(f"{job.name}: out of memory; {ADVICE}")
+        except (AgenticIQAError, dspy.LMError) as error:
+            return error
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import dspy
 
 from agenticiqa.programs.backends.limits import Halted, LimitReached
-from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
 
 FAILURES_IN_A_ROW = 5  # model failures, beyond those of the images under way, after which the model counts as gone
 FATAL = (
@@ -33,11 +33,13 @@ class StopRule:
         that is reached. After several model failures in a row: a server that cannot be reached, or refuses every
         request (a single image may be too large for it, or of a kind that it refuses).
         """
-        self.in_a_row = self.in_a_row + 1 if isinstance(outcome, dspy.LMError) else 0
+        failed = isinstance(outcome, dspy.LMError | Unforeseen)
+        self.in_a_row = self.in_a_row + 1 if failed else 0
         if (
             isinstance(outcome, FATAL)
             or (isinstance(outcome, UserError) and not isinstance(outcome, ImageError))
-            or (isinstance(outcome, dspy.LMError) and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
+            or (failed and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
         ):
+            assert isinstance(outcome, Exception)
             self.ended_by = outcome
         return self.ended_by is not None

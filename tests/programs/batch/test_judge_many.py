@@ -1,5 +1,6 @@
 """Many images side by side: each with its own outcome, none lost, none waited for in vain."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from agenticiqa.programs.backends.limits import Halted, LimitReached, current
 from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
-from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, UserError
+from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, Unforeseen, UserError
 
 
 class Pretend(dspy.Module):
@@ -74,9 +75,21 @@ def test_a_failure_of_one_is_handed_over_and_the_others_go_on(error: Exception) 
     assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
 
 
-def test_a_mistake_in_the_program_itself_is_not_taken_for_a_failure_of_the_image() -> None:
+def test_an_exception_that_is_not_ours_costs_only_its_image(caplog: pytest.LogCaptureFixture) -> None:
+    def judge(image: Path) -> str:
+        return "good" if image.stem != "1" else str(1 / 0)
+
+    with caplog.at_level(logging.INFO, "agenticiqa"):
+        outcomes = {job.image.stem: outcome for job, outcome in judged(Pretend(judge), jobs(4)).items()}
+    assert isinstance(outcomes["1"], Unforeseen)
+    assert str(outcomes["1"]).endswith("ZeroDivisionError: division by zero; -v shows where, please report it")
+    assert "Traceback" in caplog.text
+    assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
+
+
+def test_a_mistake_in_what_is_done_with_results_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        judged(Pretend(lambda image: 1 / 0), jobs(3))
+        list(judge_many(Pretend(lambda image: "good"), jobs(3), 2, lambda result: 1 / 0))
 
 
 def test_as_many_run_at_once_as_there_are_workers() -> None:
