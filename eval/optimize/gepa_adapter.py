@@ -65,7 +65,7 @@ class GepaAdapter(GEPAAdapter[Question, Trajectory, Judged]):
     def choose(
         self,
         state: Any,
-        trajectories: list[Trajectory],
+        trajectories: list[Any],
         subsample_scores: list[float],
         candidate_idx: int,
         candidate: Candidate,

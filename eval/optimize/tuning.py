@@ -13,7 +13,6 @@ from typing import Any
 
 import dspy
 import gepa
-from gepa.core.callbacks import GEPACallback, OptimizationEndEvent
 
 from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, with_instructions
 from agenticiqa.eval.optimize.judged import Judged, Question
@@ -77,14 +76,16 @@ class Logger:
         logger.info("%s", message)
 
 
-class Iterations(GEPACallback):
-    """Counts GEPA's iterations, those before a resumed run included."""
+class GivesUp:
+    """GEPA's stopper after reflections in vain. It also counts the iterations, those before a resumed run included."""
 
-    count = 0
+    def __init__(self, adapter: GepaAdapter) -> None:
+        self.adapter, self.iterations = adapter, 0
 
-    def on_optimization_end(self, event: OptimizationEndEvent) -> None:
-        """At the end of the search."""
-        self.count = len(event["final_state"].full_program_trace)
+    def __call__(self, gepa_state: Any) -> bool:
+        """Whether to stop; asked before each iteration and after the last one."""
+        self.iterations = len(gepa_state.full_program_trace)
+        return self.adapter.in_vain >= GIVE_UP
 
 
 def tune(
@@ -116,7 +117,7 @@ def tune(
         return judge(candidate, batch, workers, keep_calls=keep_calls)
 
     adapter = GepaAdapter(program, judge_batch, Reflection(reflection, signatures), by_model=model_rates(program))
-    iterations = Iterations()
+    gives_up = GivesUp(adapter)
     try:
         found: gepa.GEPAResult[Judged, int] = gepa.optimize(
             seed_candidate={name: signature.instructions for name, signature in signatures.items()},
@@ -127,8 +128,7 @@ def tune(
             module_selector=adapter.choose,
             use_merge=False,  # it compares scores of batches of another make-up, which ranks do not allow
             max_metric_calls=budget,
-            stop_callbacks=lambda state: adapter.in_vain >= GIVE_UP,
-            callbacks=[iterations],
+            stop_callbacks=gives_up,
             logger=Logger(),
             run_dir=str(log_dir) if log_dir else None,
             track_best_outputs=False,
@@ -140,7 +140,7 @@ def tune(
     reflections = adapter.reflections
     search = Search(
         metric_calls=found.total_metric_calls or 0,
-        iterations=iterations.count,
+        iterations=gives_up.iterations,
         reflections=len(reflections),
         instructions=sum(reflected.proposed for reflected in reflections),
         accepted=len(found.candidates) - 1,
