@@ -18,9 +18,9 @@ _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 
 
 class Place(NamedTuple):
-    """The token with the first character of the level's name: its index, and its text before that character."""
+    """The token with the first character of the level's name: its number, from 0, and its text before that character."""
 
-    index: int
+    number: int
     before: str
 
 
@@ -46,7 +46,7 @@ def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenL
     place = level_place([each.token for each in logprobs])
     if place is None:
         return tuple(logprobs)
-    return *_joined(logprobs[: place.index]), logprobs[place.index], *_joined(logprobs[place.index + 1 :])
+    return *_joined(logprobs[: place.number]), logprobs[place.number], *_joined(logprobs[place.number + 1 :])
 
 
 def plain(token: str) -> str:

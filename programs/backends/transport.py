@@ -139,8 +139,8 @@ def _in_words(error: Exception, proxy: str | None) -> str:
     through = f" through the proxy {urlsplit(proxy).hostname}:{urlsplit(proxy).port}" if proxy else ""
     if isinstance(error, aiohttp.ClientConnectorError):
         cause = error.os_error
-        numbered = not isinstance(cause, ssl.SSLError) and (cause.errno or 0) > 0  # else the number is no system error
-        reason = os.strerror(cause.errno) if numbered else str(cause)
+        number = 0 if isinstance(cause, ssl.SSLError) else cause.errno or 0  # OpenSSL numbers its errors otherwise
+        reason = os.strerror(number) if number > 0 else str(cause)
         return f"failed to connect to {error.host}:{error.port}{through}: {reason}"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionError):
         return f"connection closed before the end of the answer{through}"

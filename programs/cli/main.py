@@ -11,7 +11,6 @@ from agenticiqa.programs.cli.parser import PROGRAM, parse
 from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
-from agenticiqa.programs.images.files import printable_path
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +39,8 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
             return _fail(str(error), USAGE)
         logger.info("an error of the system", exc_info=True)
         _close_stdout()
+        from agenticiqa.programs.images.files import printable_path
+
         named = f"{printable_path(error.filename)}: " if error.filename else "output: "
         return _fail(f"{named}{error.strerror or error}", SOME_FAILED)
     except Exception as error:

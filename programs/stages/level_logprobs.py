@@ -45,7 +45,7 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     place = level_place([str(_get(token, "token")) for token in tokens])
     if place is None:
         return None
-    token, before = tokens[place.index], place.before
+    token, before = tokens[place.number], place.before
     if not _get(token, "top_logprobs") and not _get(token, "logprob"):  # servers that know no other fill in 0
         logger.warning("the server gives 0 and no alternatives as the log-probability of the level's token: not used")
         return None
