@@ -96,12 +96,10 @@ class Ledger:
     def note_answer(self, stage: str, model: str, asked_for: AskedFor) -> None:
         """Note that this model answered a question of the stage, and how it was asked."""
         with self._lock:
-            for noted, new in (
-                (self.answered_by.setdefault(stage, []), model),
-                (self.asked_for.setdefault(model, []), asked_for),
-            ):
-                if new not in noted:
-                    noted.append(new)
+            if model not in (models := self.answered_by.setdefault(stage, [])):
+                models.append(model)
+            if asked_for not in (ways := self.asked_for.setdefault(model, [])):
+                ways.append(asked_for)
 
     def capabilities(self) -> dict[str, dict[str, Any]]:
         """What was used of each model, as in a result's JSON; stages may ask one model in several forms."""
@@ -199,8 +197,9 @@ def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
         finally:
             entries = [entry for of_model in used.usage_data.values() for entry in of_model]
             calls = len(entries) or int(not getattr(lm, "cache", False))
-            tokens = {"input_tokens": _tokens(entries, "prompt"), "output_tokens": _tokens(entries, "completion")}
-            spend(Spent(calls, seconds=time.perf_counter() - began if calls else 0.0, **tokens))
+            seconds = time.perf_counter() - began if calls else 0.0
+            asked, written = _tokens(entries, "prompt"), _tokens(entries, "completion")
+            spend(Spent(calls, input_tokens=asked, output_tokens=written, seconds=seconds))
 
 
 def _tokens(entries: list[dict[str, Any]], kind: str) -> int:

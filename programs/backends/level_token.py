@@ -18,7 +18,7 @@ _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 
 
 class Place(NamedTuple):
-    """The token with the first character of the level's name: its number, from 0, and its text before that character."""
+    """The token in which the name of the level begins: its number, from 0, and its text before that name."""
 
     number: int
     before: str
