@@ -19,6 +19,7 @@ from dspy.utils.callback import BaseCallback
 from pydantic import BaseModel
 
 from agenticiqa.programs.backends.failures import redacted
+from agenticiqa.programs.backends.forget import Asked
 from agenticiqa.programs.backends.history import description
 from agenticiqa.programs.events import event
 
@@ -38,8 +39,8 @@ Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its des
 class Turn:
     """One attempt at a question.
 
-    ``model`` gave the last reply, ``text`` is that reply as received, ``cache`` whether DSPy may keep it. ``sent``
-    counts the requests of an engine of ours.
+    ``model`` gave the last reply, ``text`` is that reply as received, ``cache`` whether DSPy may keep it. ``asked`` are
+    the calls of models, ``sent`` counts the requests of an engine of ours.
     """
 
     stage: str
@@ -48,6 +49,7 @@ class Turn:
     model: str = ""
     text: str = ""
     cache: bool = False
+    asked: list[Asked] = field(default_factory=list)
     sent: int = 0
 
     @property
@@ -107,6 +109,8 @@ class CallLog(BaseCallback):
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """A model is asked, or its cache."""
         turn = _turn.get()
+        if turn is not None:
+            turn.asked.append(Asked(instance, inputs))
         self.begun[call_id] = instance, inputs, turn.sent if turn else 0, _usages()
 
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:

@@ -1,8 +1,9 @@
 """Ask a model for a typed answer; reject an invalid one, and ask again with the reason in the prompt.
 
-DSPy itself never sends a validation error back to the model. The correction is an input of the prompt, so a cached
-invalid answer is not replayed, the temperature can stay at 0, and a repeated run replays the whole exchange from the
-cache. An outage (``dspy.LMError``) is not an answer and is never retried here.
+DSPy itself never sends a validation error back to the model. The correction is an input of the prompt, so the
+temperature can stay at 0, and a repeated run replays the whole exchange, up to the accepted answer, from the cache. An
+exchange without an accepted answer is not kept there: a later run asks anew. An outage (``dspy.LMError``) is not an
+answer and is never retried here.
 """
 
 import logging
@@ -21,6 +22,7 @@ from agenticiqa.programs.backends.call_log import Turn, attempting, logging_sett
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
 from agenticiqa.programs.backends.engine import Model
+from agenticiqa.programs.backends.forget import forget_answers
 from agenticiqa.programs.backends.held_images import holding
 from agenticiqa.programs.backends.history import history_settings, images_left_out
 from agenticiqa.programs.backends.ledger import AskedFor, Spent, answered_by, asking, note_reading, spending_of
@@ -138,7 +140,22 @@ class CheckedPredict(dspy.Module, Generic[A]):
         check: Callable[[A], object] | None,
         check_tokens: Callable[[A, Any], object] | None,
     ) -> Flow[Reply[A]]:
-        """The conversation, attempt by attempt."""
+        """The conversation; when it comes to no accepted answer, DSPy's cache keeps nothing of it."""
+        turns: list[Turn] = []
+        try:
+            return (yield from self._attempts(inputs, check, check_tokens, turns))
+        except Exception:
+            yield from call(forget_answers, [asked for turn in turns for asked in turn.asked])
+            raise
+
+    def _attempts(
+        self,
+        inputs: Mapping[str, Any],
+        check: Callable[[A], object] | None,
+        check_tokens: Callable[[A, Any], object] | None,
+        turns: list[Turn],
+    ) -> Flow[Reply[A]]:
+        """Attempt by attempt; each is noted in ``turns``."""
         trace = opened_trace()
         fixed = {name: harmless(value) for name, value in inputs.items()}
         reasons: list[str] = []
@@ -151,6 +168,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             started = time.perf_counter()
             try:
                 with asking(self.stage) as spent, attempting(self.stage, attempt, self.attempts) as exchange:
+                    turns.append(exchange)
                     prediction = yield from self._reach(request)
                 parsed = prediction[self.field_name]
                 raw = _as_text(parsed)

@@ -5,6 +5,7 @@ import copy
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -259,6 +260,55 @@ def test_a_cached_bad_answer_is_not_replayed_for_ever() -> None:
     for _ in range(3):
         assert asked(backend)(about()).answer.level == 3
     assert len(engine.requests) == 2
+
+
+ENDINGS: dict[str, tuple[list[Any], type[Exception]]] = {
+    "never usable": ([say(9)] * 3, Unanswered),
+    "an outage after a rejected answer": ([say(9), lm15.ServerError("down")], dspy.LMError),
+}
+
+
+@pytest.mark.parametrize("way", ["sync", "async", "each in turn"])
+@pytest.mark.parametrize(("script", "error"), ENDINGS.values(), ids=ENDINGS)
+def test_an_exchange_without_an_accepted_answer_is_asked_anew(
+    script: list[Any], error: type[Exception], way: str
+) -> None:
+    backend, engine = scripted_backend([*script, say(4)], cache=True)
+    module = asked(backend)
+    first, second = {"sync": (False, False), "async": (True, True), "each in turn": (True, False)}[way]
+    with pytest.raises(error):
+        ask_in(module, first)
+    again = ask_in(module, second)
+    assert (again.answer.level, again.rejected_answers) == (4, {})
+    assert len(engine.requests) == len(script) + 1
+    assert ask_in(module, second) == again
+    assert len(engine.requests) == len(script) + 1, "what was accepted is replayed"
+
+
+def ask_in(module: CheckedPredict[Verdict], asynchronous: bool) -> Reply[Verdict]:
+    return asyncio.run(module.acall(about())) if asynchronous else module(about())
+
+
+def test_of_an_exchange_without_an_accepted_answer_nothing_is_left_on_disk_either(tmp_path: Path) -> None:
+    backend, engine = scripted_backend([say(9), say(8), say(7), say(4)], cache=True)
+    dspy.configure_cache(disk_cache_dir=str(tmp_path))
+    with pytest.raises(Unanswered):
+        asked(backend)(about())
+    dspy.configure_cache(disk_cache_dir=str(tmp_path))  # as the next process finds it
+    assert asked(backend)(about()).rejected_answers == {}
+    dspy.configure_cache(disk_cache_dir=str(tmp_path))
+    assert asked(backend)(about()).answer.level == 4
+    assert len(engine.requests) == 4
+
+
+def test_another_question_stays_in_the_cache_when_one_is_forgotten() -> None:
+    backend, engine = scripted_backend(lambda body: say(9 if field_of(body, "query") == "Bad?" else 3), cache=True)
+    module = asked(backend)
+    module(about("Good?"))
+    with pytest.raises(Unanswered):
+        module(about("Bad?"))
+    assert module(about("Good?")).answer.level == 3
+    assert len(engine.requests) == 4
 
 
 def test_async_gives_what_sync_gives() -> None:

@@ -18,10 +18,22 @@ from agenticiqa.configs import STAGES, Config, Price
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits, within
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages import flow
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools.calibration import Calibration
-from support.fake_server import Script, by_stage, cut_connection, fake_server, hang, images_of, server_error, stage_of
+from agenticiqa.signatures.types import PARSING_FAILED
+from support.fake_server import (
+    Script,
+    bad_json,
+    by_stage,
+    cut_connection,
+    fake_server,
+    hang,
+    images_of,
+    server_error,
+    stage_of,
+)
 from support.judging import NONE, SCRIPT, analyse, config_for, plan, program_for
 from support.loopback import Body, Reply, error_reply
 
@@ -179,6 +191,31 @@ def test_a_second_run_costs_nothing(photo: Path, tmp_path: Path) -> None:
     assert {(used["calls"], used["cached"]) for used in second.usage_by_stage.values()} == {(0, 1)}
     assert second.quality_score == first.quality_score
     assert second.usage == {}
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("whose", ["ours", "DSPy's own", "LiteLLM's"])
+def test_a_stage_without_a_usable_answer_is_asked_anew_and_the_others_are_replayed(
+    photo: Path, whose: str, asynchronous: bool
+) -> None:
+    def result() -> Assessment:
+        program = program_for(server) if whose == "ours" else AgenticIQA()
+        with dspy.context(lm=lm):
+            return asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+
+    rating = SCRIPT["assessment"]
+    with fake_server(by_stage({**SCRIPT, "assessment": [*[bad_json()] * 3, *[bad_json(), rating]]})) as server:
+        engine = {"engine": "litellm"} if whose == "LiteLLM's" else {}
+        lm = dspy.LM("openai/gpt-4o", api_base=server.url, api_key="none", **engine)
+        assert result().quality_reasoning == PARSING_FAILED
+        others = len(server.requests) - 3
+        healed = result()
+        assert len(server.requests) == others + 3 + 2
+        replayed = result()
+        assert len(server.requests) == others + 3 + 2, "an exchange that came to an answer is replayed whole"
+    assert healed.quality_score is not None
+    assert (replayed.quality_score, replayed.rejected_answers) == (healed.quality_score, healed.rejected_answers)
+    assert len(healed.rejected_answers["scoring"]) == 1
 
 
 def test_another_image_another_question_another_setting_is_another_answer(photo: Path, tmp_path: Path) -> None:
