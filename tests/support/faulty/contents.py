@@ -95,13 +95,18 @@ ROWS = [
     Profile("content-2000-objects", "2,000 objects in objects", said('{"a": ' * 2000 + "1" + "}" * 2000), scoring),
     Profile("content-20000-objects", "20,000 small objects", said('{"a": 1} ' * 20_000), scoring),
     Profile(
-        "content-4301-digits", "a number of 4,301 digits", said(lambda t: t.replace("-", "-" + "9" * 4301, 1)), scoring
+        "content-4301-digits",
+        "a number of 4,301 digits",
+        said(lambda t: t.replace("-", "-" + "9" * 4301, 1)),
+        scoring,
+        expect="undetectable",
     ),
     Profile(
         "content-digits-in-probs",
         "a million digits in a number",
         said(lambda t: t.replace("-", "-" + "9" * MEGABYTE, 1)),
         scoring,
+        expect="undetectable",
     ),
     Profile(
         "content-surrogate",
