@@ -10,12 +10,13 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.addresses import checked_address, secrets_in
+from agenticiqa.programs.backends.addresses import checked_address, public_address, secrets_in
 from agenticiqa.programs.backends.capabilities import name_of
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.discovery import Discovery
 from agenticiqa.programs.backends.engine import AsyncEngine, Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.probe import MOST_TOKENS_IN_PROCESS, probe
 from agenticiqa.programs.backends.resolve import NO_KEY, key_from, key_variable, provider_of, stage_models
 from agenticiqa.programs.backends.wire import Server
@@ -83,6 +84,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
         most_logprobs=provider.most_logprobs if provider.logprobs else 0,
         formats=provider.formats,
         price=stage.price,
+        in_flight=in_flight_at(_server(stage)),
         secrets=(*(() if key == NO_KEY else (key,)), *secrets_in(stage.api_base)),
     )
     tried = partial(probe, engine, seed=provider.seed, json_object=provider.json_object)
@@ -92,6 +94,13 @@ def _lm(stage: StageConfig) -> dspy.LM:
         "seed": stage.seed if provider.seed else None,
     }
     return _lm_through(engine, stage, options)
+
+
+def _server(stage: StageConfig) -> str:
+    """Host and port of a stage's own server, or the provider whose server is asked."""
+    if stage.api_base:
+        return public_address(stage.api_base).partition("/")[0]
+    return stage.backend.partition(".")[0]
 
 
 def _in_process(stage: StageConfig, model: str) -> dspy.LM:

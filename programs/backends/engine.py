@@ -21,6 +21,7 @@ from agenticiqa.programs.backends.capabilities import Capabilities
 from agenticiqa.programs.backends.discovery import Discovery
 from agenticiqa.programs.backends.failures import classified, costs_nothing
 from agenticiqa.programs.backends.held_images import held_sizes
+from agenticiqa.programs.backends.in_flight import InFlight
 from agenticiqa.programs.backends.ledger import AskedFor, Spent, spend
 from agenticiqa.programs.backends.level_token import level_token_only
 from agenticiqa.programs.backends.limits import Limits, current
@@ -50,7 +51,7 @@ class Model:
     ``logprobs`` are as in the configuration; what is "auto" there is decided by what ``discovery`` finds.
     ``most_logprobs`` is the highest number of alternatives per token that the interface gives, ``formats`` the media
     types that the model decodes, ``image_tokens`` the tokens of an image of a size (width, height). ``timeout`` is in
-    seconds. ``secrets`` are removed from errors.
+    seconds. ``secrets`` are removed from errors. ``in_flight`` is shared by the models of one server.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Model:
     formats: frozenset[str] = OF_LLAMA_CPP
     price: Price | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    in_flight: InFlight = field(default_factory=InFlight, repr=False)
     most_input: int = 0  # tokens of the largest request so far
     _found: Capabilities | None = field(default=None, repr=False)
 
@@ -118,7 +120,7 @@ class Model:
         """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted."""
         ready, shown, limits = *self._ready(request), current()
         for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
-            with attempt:
+            with attempt, self.in_flight.place():
                 limits.admit(highest := self._highest_usd(ready))
                 with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
                     return self._recorded(spent, self.wire.complete(ready))
@@ -129,13 +131,14 @@ class Model:
         ready, shown, limits = *self._ready(request), current()
         async for attempt in tenacity.AsyncRetrying(sleep=asyncio.sleep, **self._policy()):
             with attempt:
-                highest = self._highest_usd(ready)
-                if limits.max_usd is None:
-                    limits.admit(highest)
-                else:
-                    await asyncio.to_thread(limits.admit, highest)  # it may have to wait
-                with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
-                    return self._recorded(spent, await self.wire.acomplete(ready))
+                async with self.in_flight.aplace():
+                    highest = self._highest_usd(ready)
+                    if limits.max_usd is None:
+                        limits.admit(highest)
+                    else:
+                        await asyncio.to_thread(limits.admit, highest)  # it may have to wait
+                    with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
+                        return self._recorded(spent, await self.wire.acomplete(ready))
         raise AssertionError("tenacity either answers or raises")
 
     def close(self) -> None:
