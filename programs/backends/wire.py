@@ -12,6 +12,7 @@ from agenticiqa.programs.backends.held_images import Splicing, marked
 from agenticiqa.programs.backends.held_images import Transport as AnyTransport
 from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.transport import Transport, begin, finish
+from agenticiqa.programs.backends.vetting import Vetted
 
 BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Length", "imum")} | {
     "exclusiveMinimum",
@@ -69,7 +70,7 @@ class Server:
             providers=self.provider.definitions(),
         )
         connected = lm15.AsyncLMRouter(config).lm(f"{route}:{self.model}")
-        connected.transport = Splicing(Transport(self.timeout))
+        connected.transport = Splicing(Vetted(Transport(self.timeout), route))
         if basic := basic_login(self.address):
             connected.transport = Authorized(connected.transport, basic)
         return connected

@@ -15,6 +15,8 @@ from agenticiqa.signatures.vocabulary import LEVELS
 logger = logging.getLogger(__name__)
 
 LEAST_MASS = 0.5
+FEWEST = 2  # alternatives: one alone would count as certainty, whatever its probability
+LEAST_OWN = 0.1  # of the most probable one's share: a token far below was not drawn from this distribution
 MOST_MASS = 1.01  # more than rounding explains: these are no log-probabilities
 
 _SPELLED = re.compile(r'\s*:\s*"?([^",}\n]+)["},\n]')
@@ -37,20 +39,25 @@ class LevelReading:
 def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     """The distribution over the levels at the token where the answer names its level; ``None`` without such a token.
 
-    ``logprobs`` is what DSPy returns for a call: an object or mapping with ``content``, a list of tokens with their
-    ``top_logprobs``. Every alternative counts for the level that it names or begins to name: by number or word, in any
-    case, ignoring blanks, quotes and commas around it.
+    Also ``None`` where it has no alternatives, or is far less probable than one of them: then these are no
+    log-probabilities of this answer. ``logprobs`` is what DSPy returns for a call: an object or mapping with
+    ``content``, a list of tokens with their ``top_logprobs``. Every alternative counts for the level that it names or
+    begins to name: by number or word, in any case, ignoring blanks, quotes and commas around it.
     """
     tokens = list(_get(logprobs, "content") or ()) if logprobs else []
     place = level_place([str(_get(token, "token")) for token in tokens])
     if place is None:
         return None
     token, before = tokens[place.number], place.before
-    if not _get(token, "top_logprobs") and not _get(token, "logprob"):  # servers that know no other fill in 0
-        logger.warning("the server gives 0 and no alternatives as the log-probability of the level's token: not used")
+    alternatives = list(_alternatives(token))
+    if len(alternatives) < FEWEST:
+        logger.warning("the server gives no alternatives to the level's token: not used")
+        return None
+    if _own_share(token) < LEAST_OWN * max(share for _, share in alternatives):
+        logger.warning("the level's token is not what its log-probabilities say: not used")
         return None
     shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
-    for text, share in _alternatives(token):
+    for text, share in alternatives:
         level = _level_begun(text.removeprefix(before))
         if level is not None:
             shares[level] += share
@@ -78,9 +85,20 @@ def _alternatives(token: Any) -> Iterator[tuple[str, float]]:
     if all(_get(each, "token") != _get(token, "token") for each in listed):
         listed.append(token)
     for each in listed:
-        logprob = _get(each, "logprob")
-        if isinstance(logprob, int | float) and not math.isnan(logprob):
-            yield _text(each), math.exp(min(logprob, 1.0))
+        if (share := _share(each)) is not None:
+            yield _text(each), share
+
+
+def _share(entry: Any) -> float | None:
+    logprob = _get(entry, "logprob")
+    known = isinstance(logprob, int | float) and not math.isnan(logprob)
+    return math.exp(min(logprob, 1.0)) if known else None
+
+
+def _own_share(token: Any) -> float:
+    """The probability of the token itself, as it is listed among the alternatives, else as it stands beside them."""
+    listed = [each for each in _get(token, "top_logprobs") or () if _get(each, "token") == _get(token, "token")]
+    return max((_share(each) or 0.0 for each in listed or [token]), default=0.0)
 
 
 def _level_begun(text: str) -> int | None:

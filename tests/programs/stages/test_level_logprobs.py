@@ -16,6 +16,7 @@ BEFORE, AFTER = ['{"', "assess", "ment", '": {"', "quality", "_level", '":'], ['
 def token(text: str, alternatives: dict[str, float] | None = None) -> dict[str, Any]:
     """A token with its alternatives' probabilities, in the form of an OpenAI-compatible server."""
     top = [{"token": name, "logprob": math.log(p), "bytes": None} for name, p in (alternatives or {text: 1.0}).items()]
+    top += [{"token": "~", "logprob": -40.0, "bytes": None}] if len(top) == 1 else []  # no server lists one alone
     own = next((each["logprob"] for each in top if each["token"] == text), -20.0)
     return {"token": text, "logprob": own, "bytes": None, "top_logprobs": top}
 
@@ -140,10 +141,17 @@ def test_objects_serve_as_well_as_mappings() -> None:
     assert level_probabilities_from_tokens(as_object(said)) == level_probabilities_from_tokens(said)
 
 
-def test_without_alternatives_the_token_itself_counts_for_what_it_is() -> None:
-    said = answer(token(' "'), {**token("Good", {"Good": 0.8}), "top_logprobs": []})
-    assert levels(said) == {4: 1.0}
-    assert read(said).mass == pytest.approx(0.8)
+@pytest.mark.parametrize("top", [[], None, [{"token": "Good", "logprob": -0.2}]])
+def test_a_token_without_alternatives_is_no_distribution(top: Any, caplog: pytest.LogCaptureFixture) -> None:
+    said = answer(token(' "'), {**token("Good", {"Good": 0.8}), "top_logprobs": top})
+    assert level_probabilities_from_tokens(said) is None
+    assert "gives no alternatives to the level's token" in caplog.text
+
+
+def test_a_token_far_below_its_alternatives_was_not_drawn_from_them(caplog: pytest.LogCaptureFixture) -> None:
+    said = answer(token(' "'), token("Good", {"Good": 0.01, "Bad": 0.96, "Poor": 0.03}))
+    assert level_probabilities_from_tokens(said) is None
+    assert "the level's token is not what its log-probabilities say" in caplog.text
 
 
 def test_a_sampled_token_that_is_no_alternative_counts_too() -> None:
@@ -160,7 +168,7 @@ def test_a_sampled_token_that_is_no_alternative_counts_too() -> None:
 )
 def test_a_distribution_is_one_whatever_the_alternatives(shares: dict[str, float]) -> None:
     total = math.fsum(shares.values())
-    first, *_ = shares
+    first = max(shares, key=lambda text: shares[text])
     said = answer(token(' "'), token(first, {text: share / total for text, share in shares.items()}))
     found = read(said)
     assert 0 <= found.mass <= 1
@@ -185,9 +193,9 @@ def test_under_half_the_probability_there_is_no_distribution_and_a_warning(
 
 @pytest.mark.parametrize("logprob", [math.nan, None, "-0.1"])
 def test_an_alternative_without_a_log_probability_is_left_out(logprob: Any) -> None:
-    good = token("Good", {"Good": 0.6, "Fair": 0.4})
+    good = token("Good", {"Good": 0.6, "Fair": 0.2, "Poor": 0.2})
     good["top_logprobs"][1]["logprob"] = logprob
-    assert levels(answer(token(' "'), good)) == {4: 1.0}
+    assert levels(answer(token(' "'), good)) == pytest.approx({2: 0.25, 4: 0.75})
 
 
 def test_numbers_that_are_no_log_probabilities_are_not_used(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,141 @@
+"""Look at the body of a response before it is read: a response without an answer in it is a fault of the server.
+
+Servers, gateways and login pages send a status of 200 with no choices, an error, a ticket or a page. Taken as the
+model's answer it would be rejected as a bad one and kept in the cache. And a field beside the answer (usage,
+log-probabilities) may have a form that no reader takes; the answer was paid for, so only that field is left out.
+"""
+
+import json
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from dspy import lm15
+
+from agenticiqa.programs.backends.held_images import Transport as AnyTransport
+from agenticiqa.programs.backends.transport import Answered
+
+Body = dict[str, Any]
+
+SHOWN = 200  # characters of a body without an answer
+MOST_TOKENS = 10**9  # more than any model takes: no count
+BROKEN_OFF = ("error", "abort", "failed")
+
+
+class Vetted:
+    """A transport whose responses of status 2xx have an answer in them, in the form that lm15 reads.
+
+    Raises ``lm15.ServerError``, which is retried, for a response without one.
+    """
+
+    def __init__(self, inner: AnyTransport, route: str) -> None:
+        self.inner, self._vet = inner, VETTED.get(route, vet_chat)
+
+    @asynccontextmanager
+    async def stream(self, request: Any) -> AsyncIterator[Answered]:
+        """Send one request through the other transport."""
+        async with self.inner.stream(request) as answered:
+            yield replace(answered, body=self._vetted(answered)) if answered.status < 300 else answered
+
+    def _vetted(self, answered: Answered) -> bytes:
+        text = answered.body.decode("utf-8", "replace")
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError):  # also a number of too many digits
+            return answered.body  # lm15 says that it is no JSON, and shows its beginning
+        if not isinstance(body, dict) or answered.status == 202:
+            raise no_answer(answered.status, text)
+        if _is_error(body.get("error")):
+            return answered.body  # lm15 reads the error
+        found = self._vet(body)
+        if found is None:
+            raise no_answer(answered.status, text)
+        return answered.body if found == body else json.dumps(found).encode()
+
+
+def no_answer(status: int, text: str) -> lm15.ServerError:
+    """The fault of a server that sent this in place of an answer."""
+    shown = " ".join(text[: 2 * SHOWN].split())[:SHOWN] or "nothing"
+    return lm15.ServerError(f"a response without an answer in it: {shown}", status=status)
+
+
+def vet_chat(body: Body) -> Body | None:
+    """A chat completion in OpenAI's form; ``None`` without an answer in it. Of several choices the first counts."""
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict) or not message.keys() - {"role"}:
+        return None
+    if choice.get("finish_reason") in BROKEN_OFF or _is_error(body.get("error")):
+        return None
+    kept = {**choice, "message": message}
+    if "logprobs" in choice:
+        kept["logprobs"] = _logprobs(choice["logprobs"])
+    return {**body, "choices": [kept], "usage": _usage(body.get("usage"))}
+
+
+def vet_anthropic(body: Body) -> Body | None:
+    """A message in Anthropic's form; ``None`` without content."""
+    return body if isinstance(body.get("content"), list) else None
+
+
+def vet_gemini(body: Body) -> Body | None:
+    """A response in Gemini's form; ``None`` without candidates, unless the prompt was blocked."""
+    return body if body.get("candidates") or body.get("promptFeedback") else None
+
+
+VETTED: dict[str, Callable[[Body], Body | None]] = {"anthropic": vet_anthropic, "gemini": vet_gemini}
+
+
+def _is_error(error: Any) -> bool:
+    return isinstance(error, dict) and bool(error)
+
+
+def _usage(usage: Any) -> Any:
+    """The counts of tokens that are counts; what is none is left out, so that the price counts as unknown."""
+    if not isinstance(usage, dict):
+        return None
+    kept: Body = {}
+    for name, value in usage.items():
+        if name.endswith("_details"):
+            if isinstance(value, dict):
+                kept[name] = {key: count for key, inner in value.items() if (count := _count(inner)) is not None}
+        elif not name.endswith("_tokens"):
+            kept[name] = value
+        elif (count := _count(value)) is not None:
+            kept[name] = count
+    return kept
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, str) and value.isdecimal() and len(value) < len(str(MOST_TOKENS)):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+
+
+def _logprobs(logprobs: Any) -> Any:
+    """Log-probabilities as they are, without alternatives that have none; ``None`` where a token's own is none."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(content, list):
+        return None
+    kept = [_token(each) for each in content]
+    return {"content": kept} if all(kept) else None
+
+
+def _token(token: Any) -> Body | None:
+    if not _is_logprob(token):
+        return None
+    listed = token.get("top_logprobs")
+    likely = [each for each in listed if _is_logprob(each)] if isinstance(listed, list) else []
+    return {"token": token["token"], "logprob": token["logprob"], "top_logprobs": likely}
+
+
+def _is_logprob(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
+        return False
+    logprob = entry.get("logprob")
+    return isinstance(logprob, int | float) and not isinstance(logprob, bool) and math.isfinite(logprob)

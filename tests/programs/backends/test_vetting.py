@@ -1,0 +1,149 @@
+"""What a server may send with a status of 200 in place of an answer, or beside one."""
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from dspy import lm15
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenticiqa.programs.backends.transport import Answered, finish
+from agenticiqa.programs.backends.vetting import MOST_TOKENS, Vetted
+
+MESSAGE = {"role": "assistant", "content": "{}"}
+CHOICE = {"index": 0, "message": MESSAGE, "finish_reason": "stop"}
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+BODY = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [CHOICE], "usage": USAGE}
+
+
+class Sent:
+    """A transport that gives this response."""
+
+    def __init__(self, body: bytes, status: int) -> None:
+        self.answered = Answered(status, "", [], "HTTP/1.1", body)
+
+    @asynccontextmanager
+    async def stream(self, request: object) -> Iterator[Answered]:
+        yield self.answered
+
+
+def vetted(body: Any, status: int = 200, route: str = "vllm") -> bytes:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    async def exchange() -> bytes:
+        async with Vetted(Sent(raw, status), route).stream(None) as answered:
+            return answered.body
+
+    return finish(exchange())
+
+
+def with_choice(**changes: Any) -> dict[str, Any]:
+    return {**BODY, "choices": [{**CHOICE, **changes}]}
+
+
+NO_ANSWER: dict[str, tuple[Any, str]] = {
+    "no choices": ({"id": "1"}, "vllm"),
+    "null": ({**BODY, "choices": None}, "openai-chat"),
+    "none": ({**BODY, "choices": []}, "sglang"),
+    "a text": ({**BODY, "choices": "none"}, "vllm"),
+    "choices of null": ({**BODY, "choices": [None]}, "vllm"),
+    "no message": (with_choice(message=None), "vllm"),
+    "an empty message": (with_choice(message={"role": "assistant"}), "vllm"),
+    "an error in its finish": (with_choice(finish_reason="error"), "vllm"),
+    "broken off": (with_choice(finish_reason="abort"), "sglang"),
+    "a ticket": ({"id": "1", "status": "queued"}, "vllm"),
+    "a detail": ({"detail": "Not authenticated"}, "vllm"),
+    "an error in words": ({"error": "model is loading"}, "vllm"),
+    "a list": ([], "vllm"),
+    "null for all": (None, "vllm"),
+    "Anthropic without content": ({"type": "message", "content": None}, "anthropic"),
+    "Gemini without candidates": ({"candidates": []}, "gemini"),
+}
+
+
+@pytest.mark.parametrize(("body", "route"), NO_ANSWER.values(), ids=NO_ANSWER)
+def test_a_response_without_an_answer_is_a_fault_of_the_server(body: Any, route: str) -> None:
+    with pytest.raises(lm15.ServerError, match="without an answer in it: ") as raised:
+        vetted(body, route=route)
+    assert len(str(raised.value)) < 300
+    assert isinstance(raised.value, lm15.RETRYABLE_ERRORS)
+
+
+def test_a_ticket_of_status_202_is_no_answer_whatever_is_in_it() -> None:
+    with pytest.raises(lm15.ServerError, match="without an answer"):
+        vetted(BODY, 202)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BODY,
+        with_choice(message={"role": "assistant", "content": ""}),
+        with_choice(message={"role": "assistant", "content": None, "refusal": "no"}),
+        with_choice(finish_reason=None),
+        {"error": {"message": "overloaded"}},
+    ],
+)
+def test_an_answer_good_or_bad_and_an_error_in_its_form_pass_as_they_are(body: Any) -> None:
+    raw = json.dumps(body, indent=3).encode()
+    assert vetted(raw) == raw
+
+
+@pytest.mark.parametrize("raw", [b"<html>", b"", b"[" * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b"\xff\xfe{"])
+def test_what_is_no_json_is_left_to_the_reader(raw: bytes) -> None:
+    assert vetted(raw) == raw
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("many", None),
+        (17, None),
+        ([1], None),
+        ({"prompt_tokens": "1000", "completion_tokens": 5.0}, {"prompt_tokens": 1000, "completion_tokens": 5}),
+        ({"prompt_tokens": 9.5, "completion_tokens": True}, {}),
+        ({"prompt_tokens": -1, "completion_tokens": MOST_TOKENS * 10}, {}),
+        ({"prompt_tokens": math.nan, "completion_tokens": math.inf}, {}),
+        ({"prompt_tokens": 9, "prompt_tokens_details": "none"}, {"prompt_tokens": 9}),
+        ({"prompt_tokens": 9, "queue_time": 0.5}, {"prompt_tokens": 9, "queue_time": 0.5}),
+    ],
+)
+def test_a_count_that_is_none_is_left_out_and_the_answer_kept(given: Any, kept: Any) -> None:
+    found = json.loads(vetted({**BODY, "usage": given}))
+    assert found == {**BODY, "usage": kept}
+
+
+def entry(logprob: Any = -0.5, top: Any = None, token: Any = "Good") -> dict[str, Any]:
+    listed = [{"token": "Good", "logprob": -0.5}, {"token": "Fair", "logprob": -1.0}] if top is None else top
+    return {"token": token, "logprob": logprob, "top_logprobs": listed}
+
+
+@pytest.mark.parametrize("logprob", [None, math.nan, math.inf, "high", True, [-1.0]])
+def test_a_log_probability_that_is_none_leaves_out_all_of_them_and_keeps_the_answer(logprob: Any) -> None:
+    found = json.loads(vetted(with_choice(logprobs={"content": [entry(), entry(logprob)]})))
+    assert found == with_choice(logprobs=None)
+
+
+@pytest.mark.parametrize("top", [{"token": "x"}, "none", [None], [{"token": "Fair", "logprob": None}]])
+def test_alternatives_that_are_none_are_left_out(top: Any) -> None:
+    found = json.loads(vetted(with_choice(logprobs={"content": [entry(top=top)]})))
+    assert found == with_choice(logprobs={"content": [entry(top=[])]})
+
+
+def test_of_several_choices_the_first_counts() -> None:
+    other = {**CHOICE, "index": 1, "message": {"role": "assistant", "content": "another"}}
+    assert json.loads(vetted({**BODY, "choices": [CHOICE, other]})) == BODY
+
+
+KEYS = st.sampled_from(["choices", "message", "content", "usage", "logprobs", "error", "prompt_tokens"])
+LEAVES = st.none() | st.booleans() | st.floats() | st.text()
+
+
+@given(st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)))
+def test_whatever_is_sent_is_kept_or_refused_and_nothing_else_is_raised(body: Any) -> None:
+    with suppress(lm15.ServerError):
+        assert vetted(body)
