@@ -288,7 +288,6 @@ REJECTED: dict[str, tuple[Dialect, Make, str]] = {
     "words": (ANTHROPIC, text("I would let it stand."), "not a JSON object"),
     "empty": (OPENAI, text(""), "empty"),
     "null": (VLLM, text(None), "empty"),
-    "no choices": (VLLM, lambda dialect: Reply(raw_body=b'{"id": "1", "choices": []}'), "empty"),
 }
 
 
