@@ -412,7 +412,6 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
     "model of OpenAI": (OPENAI, kind("no_model"), dspy.LMUnsupportedModelError, "does not exist"),
     "model of Ollama": (OLLAMA, kind("no_model"), dspy.LMUnsupportedModelError, "not found"),
     "no such address": (VLLM, says(404, "Not Found"), dspy.LMUnsupportedModelError, "is api_base right"),
-    "a list": (VLLM, lambda dialect: Reply(raw_body=b"[]"), dspy.LMError, "JSON object"),
 }
 
 
