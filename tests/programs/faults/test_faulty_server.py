@@ -65,6 +65,7 @@ def _waited_for(log: Callable[[], list[object]]) -> list[object]:
     raise AssertionError("no request was noted")
 
 
+@pytest.mark.slow  # hundreds of servers, some of which take seconds by design
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_fault_differs_from_a_healthy_answer_in_bytes_or_end(family: str) -> None:
     """And has the pattern that it says to have."""
