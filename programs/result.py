@@ -3,7 +3,7 @@
 import base64
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
@@ -20,6 +20,7 @@ from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.signatures.types import (
     GLOBAL,
+    PARSING_FAILED,
     DistortionAnalysis,
     ExecutorOutput,
     PlannerOutput,
@@ -101,6 +102,11 @@ class Assessment(dspy.Prediction):
     backend: str
     version: str
 
+    @property
+    def is_unscored(self) -> bool:
+        """Whether it has neither a score nor an answer, because the model gave no usable one."""
+        return is_unscored({name: self.get(name) for name in ("quality_reasoning", "query_type", "quality_score")})
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON types, with the documented keys: what ``agenticiqa assess --json`` prints."""
         summary = self.summarizer_result
@@ -153,6 +159,12 @@ class Assessment(dspy.Prediction):
     def _repr_html_(self) -> str:
         """The result for a notebook: a thumbnail, the score as a bar, distortions and tools. It loads nothing."""
         return to_html(self)
+
+
+def is_unscored(row: Mapping[str, Any]) -> bool:
+    """``Assessment.is_unscored`` of a result as its JSON."""
+    asks_for_score = row.get("query_type") == QueryType.SCORING
+    return row.get("quality_reasoning") == PARSING_FAILED or (asks_for_score and row.get("quality_score") is None)
 
 
 def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, DistortionAnalysis]]:

@@ -26,9 +26,11 @@ from agenticiqa.programs.cli.options import (
     limits_from,
     workers_from,
 )
+from agenticiqa.programs.cli.outputs import complain, unscored_text
 from agenticiqa.programs.cli.probing import prepare
-from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 
@@ -88,7 +90,9 @@ def run(args: Namespace) -> int:
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     print(f"Kept in {out}: results.jsonl, report.json, report.md")
-    return OK if measured["unscored"] == 0 else SOME_FAILED
+    if unscored := sum(map(is_unscored, rows)):
+        complain(unscored_text(unscored, len(rows), "the same command"))
+    return SOME_FAILED if any("error" in row for row in rows) else UNSCORED if unscored else OK
 
 
 def _shown(rows: NewRows, finished: int, total: int) -> NewRows:

@@ -24,6 +24,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 from agenticiqa.programs.batch.file_lock import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.stages.options import with_options
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,10 @@ JOB_KEYS = ("image", "reference", "query")  # a later row with the same values r
 OTHER_SETTINGS = "of another configuration"
 OTHER_BYTES = "of an image or reference that has changed"
 NO_SETTINGS = "without a record of their configuration"
+UNSCORED = "without a score or an answer"
+INCOMPLETE = "with a part that the model gave no usable answer for"
+
+FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # each probability_source of a model
 
 
 class Identity(NamedTuple):
@@ -151,22 +156,43 @@ def resume(rows: Iterable[Row], wanted: Mapping[K, Identity], identify: Callable
 
     A row whose identity equals a job's is that job's result; of several, the last. A job that only has rows of the same
     image, reference and question, but of other bytes or settings, is to be judged again, and is counted under the
-    reason that the last of these rows gives. Rows with an ``error`` are not results.
+    reason that the last of these rows gives. So is one whose row lacks something (see ``lacking``): without a score or
+    an answer every time, with an incomplete one once, as a model that cannot do better would otherwise be asked for
+    ever. Rows with an ``error`` are not results.
     """
     results: dict[Identity, Row] = {}
+    incomplete: Counter[Identity] = Counter()
     last: dict[tuple[str, str | None, str], Identity] = {}
     for row in rows:
         if "error" not in row:
             identity = identify(row)
             results[identity] = row
+            incomplete[identity] += lacking(row) == INCOMPLETE
             last[_job(identity)] = identity
-    finished = {job: results[identity] for job, identity in wanted.items() if identity in results}
-    again = Counter(
-        _reason(last[_job(identity)], identity)
-        for job, identity in wanted.items()
-        if job not in finished and _job(identity) in last
-    )
+    finished: dict[K, Row] = {}
+    again: Counter[str] = Counter()
+    for job, identity in wanted.items():
+        if identity in results:
+            lacks = lacking(results[identity])
+            if lacks is None or (lacks == INCOMPLETE and incomplete[identity] > 1):
+                finished[job] = results[identity]
+            else:
+                again[lacks] += 1
+        elif _job(identity) in last:
+            again[_reason(last[_job(identity)], identity)] += 1
     return Resumed(finished, again)
+
+
+def lacking(row: Row) -> str | None:
+    """What a result lacks because a model gave no usable answer, in the words of a reason; ``None`` for nothing.
+
+    ``INCOMPLETE`` is one of which a step of the executor failed (``executor_evidence.failures``), or whose score was
+    made of an answer that was rejected. A tool that failed is no such thing: it would fail again.
+    """
+    if is_unscored(row):
+        return UNSCORED
+    failed = (row.get("executor_evidence") or {}).get("failures")
+    return INCOMPLETE if failed or row.get("probability_source") in FROM_REJECTED else None
 
 
 def latest_rows(rows: Sequence[Row], keys: Sequence[str] = JOB_KEYS) -> list[Row]:

@@ -19,13 +19,15 @@ class Summary:
 
     ``images`` is what the user named, after folders were searched. Of these, ``judged`` were judged in this run and
     ``judged_before`` in earlier ones; ``failed`` has a line for each that could not be judged, missing files included.
-    ``judged_again`` counts those that the results file held an outdated result of, by reason; ``skipped`` what folders
-    held that cannot be judged, by suffix or reason. ``settings`` are what the results of this run were made with (see
-    ``batch.fingerprint``).
+    ``unscored`` of those ``judged`` have neither a score nor an answer, because the model gave no usable one.
+    ``judged_again`` counts those that the results file held an outdated or incomplete result of, by reason; ``skipped``
+    what folders held that cannot be judged, by suffix or reason. ``settings`` are what the results of this run were
+    made with (see ``batch.fingerprint``).
     """
 
     images: int
     judged: int = 0
+    unscored: int = 0
     judged_before: int = 0
     judged_again: Mapping[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)

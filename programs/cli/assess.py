@@ -39,14 +39,15 @@ from agenticiqa.programs.cli.outputs import (
     print_line,
     resumed_text,
     save_summary,
+    unscored_text,
 )
 from agenticiqa.programs.cli.probing import prepare
-from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.pictures import draw
-from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.result import Assessment, is_unscored
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 EXAMPLES = """\
@@ -62,7 +63,8 @@ examples:
   agenticiqa assess album/ --config mine.yaml --dry-run        estimate the cost, send nothing
   curl -s https://example.org/a.jpg | agenticiqa assess -      an image on stdin
 
-exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged
+exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
+3 none failed, but some have no score or answer, as the model gave no usable one (--resume judges them again)
 """
 
 
@@ -167,11 +169,13 @@ def run(args: Namespace) -> int:
         print(kept_text(results), file=sys.stderr)
     if args.save_maps:
         print(f"Pictures are in {args.save_maps}", file=sys.stderr)
+    if summary.unscored:
+        complain(unscored_text(summary.unscored, summary.judged, "the same command with --resume" if file else None))
     if summary.not_judged:
         go_on = f"; the same command with --resume continues {file}" if file else ""
         complain(f"stopped; {summary.not_judged} images were not judged{go_on}")
     if not errors and not summary.not_judged:
-        return OK
+        return UNSCORED if summary.unscored else OK
     nothing = not summary.judged and not summary.judged_before
     return USAGE if nothing and errors and all(isinstance(error, UserError) for error in errors) else SOME_FAILED
 
@@ -198,4 +202,5 @@ def _judge(
                 complain(str(error))
                 rule.ended_by = error
             summary.judged += 1
+            summary.unscored += is_unscored(outcome)
     return errors

@@ -102,6 +102,12 @@ def kept_text(results: ResultsFile) -> str:
     return f"{text}, where {results.replaced} of {results.length} rows are replaced by later ones"
 
 
+def unscored_text(unscored: int, images: int, again: str | None) -> str:
+    """How many images have no score or answer, and what command (``again``), if any, judges them again."""
+    text = f"{unscored} of {images} have no score or answer: the model gave no usable one"
+    return f"{text}; {again} judges them again" if again else text
+
+
 def save_summary(summary: Summary, results: ResultsFile) -> None:
     """Write the summary beside the results; a summary that cannot be written is reported, and no failure."""
     try:

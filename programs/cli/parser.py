@@ -29,7 +29,7 @@ examples:
   agenticiqa tools                                         list the metrics
   agenticiqa COMMAND --help                                options and examples of a command
 
-exit status: 0 all done, 1 some images failed, 2 usage, 130 interrupted
+exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score, 130 interrupted
 """
 
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")

@@ -14,7 +14,8 @@ import pytest
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
-from support.fake_server import bad_key, by_stage, fake_server, server_error
+from agenticiqa.programs.cli.status import UNSCORED
+from support.fake_server import bad_json, bad_key, by_stage, fake_server, server_error
 from support.loopback import Body, Reply
 
 MakeLabels = Callable[..., Path]
@@ -240,6 +241,25 @@ def test_an_outage_in_mid_run_loses_nothing_and_the_same_command_goes_on(
     assert "4 of 18 were judged before" in capsys.readouterr().err
     assert rows_of(run)[: len(kept)] == kept
     assert json.loads((run / "report.json").read_text())["scored"] == 18
+
+
+def test_what_the_model_gave_no_usable_answer_for_is_unscored_and_judged_again(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, run, labels = tmp_path / "remote.yaml", tmp_path / "run", make_labels(scenes=1)
+    answers = by_stage({"assessment": [*[bad_json()] * 3, ASSESSMENT]})
+    with fake_server(answers) as server:
+        config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
+        command = [*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]
+        assert main(command) == UNSCORED
+        told = "1 of 3 have no score or answer: the model gave no usable one; the same command judges them again\n"
+        assert told in capsys.readouterr().err
+        assert json.loads((run / "report.json").read_text())["unscored"] == 1
+        assert main(command) == 0
+        assert len(server.requests) == 3 + 2 + 1
+    assert "2 of 3 were judged before" in capsys.readouterr().err
+    assert json.loads((run / "report.json").read_text())["scored"] == 3
+    assert [row["quality_score"] is None for row in rows_of(run)] == [True, False, False, False]
 
 
 def test_a_question_without_a_rating_is_refused(make_labels: MakeLabels, capsys: pytest.CaptureFixture[str]) -> None:

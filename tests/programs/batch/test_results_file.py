@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.programs.batch.results_file import (
+    INCOMPLETE,
     NO_SETTINGS,
     OTHER_BYTES,
     OTHER_SETTINGS,
+    UNSCORED,
     Identity,
     ResultsFile,
     Row,
@@ -19,6 +21,7 @@ from agenticiqa.programs.batch.results_file import (
     resume,
 )
 from agenticiqa.programs.errors import UserError
+from agenticiqa.signatures.types import PARSING_FAILED
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:
@@ -203,6 +206,36 @@ def test_of_several_rows_of_a_job_the_last_one_counts() -> None:
 def test_a_configuration_that_was_used_before_finds_its_rows_again() -> None:
     rows = [row_of(A, score=1), row_of(A._replace(run_fingerprint="other"), score=2)]
     assert resume(rows, {"job": A}, identify).finished["job"]["score"] == 1
+
+
+NO_SCORE: Row = {"query_type": "scoring", "quality_score": None}
+SCORE: Row = {"query_type": "scoring", "quality_score": 3.0, "probability_source": "quality_probs"}
+GAP: Row = {**SCORE, "executor_evidence": {"failures": {"distortion_analysis": "no usable answer"}}}
+BROKEN_TOOL: Row = {**SCORE, "executor_evidence": {"failures": {}, "tool_log": [{"error": "too small"}]}}
+
+
+@pytest.mark.parametrize(
+    ("results", "reason"),
+    [
+        ([NO_SCORE], UNSCORED),
+        ([NO_SCORE, NO_SCORE, NO_SCORE], UNSCORED),
+        ([{"query_type": "mcq", "quality_reasoning": PARSING_FAILED}], UNSCORED),
+        ([SCORE, NO_SCORE], UNSCORED),
+        ([NO_SCORE, SCORE], None),
+        ([GAP], INCOMPLETE),
+        ([{**SCORE, "probability_source": "salvaged_level"}], INCOMPLETE),
+        ([NO_SCORE, GAP], INCOMPLETE),
+        ([GAP, GAP], None),
+        ([BROKEN_TOOL], None),
+        ([{"query_type": "mcq", "quality_score": None, "quality_reasoning": "It is soft."}], None),
+    ],
+)
+def test_a_row_that_lacks_something_for_want_of_a_usable_answer_is_judged_again(
+    results: list[Row], reason: str | None
+) -> None:
+    resumed = resume([row_of(A, **result) for result in results], {"job": A}, identify)
+    assert resumed.again == ({reason: 1} if reason else {})
+    assert resumed.finished == ({} if reason else {"job": row_of(A, **results[-1])})
 
 
 def test_readers_get_the_last_row_of_each_job_and_are_told(caplog: pytest.LogCaptureFixture) -> None:

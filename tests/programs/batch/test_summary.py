@@ -19,6 +19,7 @@ def test_the_summary_is_written_beside_the_results_and_replaces_the_last_one(tmp
     assert kept == {
         "images": 7,
         "judged": 2,
+        "unscored": 0,
         "judged_before": 1,
         "judged_again": {},
         "failed": ["a.png: broken"],

@@ -140,7 +140,7 @@ def _check_run(verdict: Verdict, name: str, run: Ran, profile: Profile) -> None:
         verdict.defects.append(f"{name}did not end in {run.seconds:.0f} s ({left})")
     elif run.ended:
         verdict.defects.append(f"{name}took {run.rss} MB in {run.seconds:.0f} s")
-    elif run.status not in (0, 1, 2):
+    elif run.status not in (0, 1, 2, 3):
         verdict.defects.append(f"{name}exit status {run.status}")
     if run.output > MOST_OUTPUT:
         verdict.defects.append(f"{name}{run.output:,} characters of output")

@@ -1,0 +1,187 @@
+"""``assess`` where a model gives no usable answer: counted, told, an exit status of its own, and judged again."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
+from support.fake_server import Server, bad_json, by_stage, fake_server, stage_of
+from support.judging import RATE, SCRIPT, program_for
+from support.loopback import Body, Reply
+
+IMAGES = 3
+
+
+class Ill:
+    """Gives words in place of JSON, to the stages in ``unusable``, until it is well."""
+
+    def __init__(self, *unusable: str) -> None:
+        self.unusable, self.healthy = unusable, by_stage(SCRIPT)
+
+    def __call__(self, request: Body) -> Reply | str:
+        return bad_json() if stage_of(request) in self.unusable else self.healthy(request)
+
+    def get_well(self) -> None:
+        self.unusable = ()
+
+
+@pytest.fixture
+def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small images, each different, in a folder of the current one; DSPy's cache is on disk."""
+    monkeypatch.chdir(tmp_path)
+    folder, random = tmp_path / "album", np.random.default_rng(7)
+    folder.mkdir()
+    for number in range(IMAGES):
+        pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((64, 64)).save(folder / f"{number}.png")
+    new_process()
+    return folder
+
+
+@pytest.fixture
+def ill() -> Ill:
+    return Ill("assessment", "answer")
+
+
+@pytest.fixture
+def server(ill: Ill) -> Iterator[Server]:
+    with fake_server(ill) as running:
+        yield running
+
+
+def new_process() -> None:
+    """Nothing is left of DSPy's cache but what is on disk."""
+    dspy.configure_cache(disk_cache_dir="answers", enable_memory_cache=True)
+
+
+def assess(server: Server, *arguments: str) -> int:
+    new_process()
+    to = ["--backend", "vllm.test", "--api-base", server.url, "--workers", "1"]
+    return main(["assess", "album", "--jsonl", "rows.jsonl", *to, *arguments])
+
+
+def rows() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+
+
+def summary() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(Path("rows.jsonl.summary.json").read_text())
+    return content
+
+
+@pytest.mark.parametrize("query", [RATE, "Why is it soft?"])
+def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
+    album: Path, ill: Ill, server: Server, capsys: pytest.CaptureFixture[str], query: str
+) -> None:
+    assert assess(server, "--query", query) == UNSCORED
+    told = capsys.readouterr().err
+    line = "agenticiqa: 3 of 3 have no score or answer: the model gave no usable one; "
+    assert told.count(line + "the same command with --resume judges them again\n") == 1
+    assert (summary()["judged"], summary()["unscored"]) == (3, 3)
+    assert [row["quality_score"] for row in rows()] == [None] * 3
+
+    asked = len(server.requests)
+    assert assess(server, "--query", query, "--resume") == UNSCORED
+    assert len(server.requests) == asked + 3 * IMAGES, "three attempts each; the other stages are replayed"
+    assert "0 of 3 were judged before; judged again: 3 without a score or an answer" in capsys.readouterr().err
+
+    ill.get_well()
+    before = rows()
+    assert assess(server, "--query", query, "--resume") == OK
+    assert "have no score" not in capsys.readouterr().err
+    assert rows()[: len(before)] == before, "rows are never changed"
+    assert all(row["rejected_answers"] == {} for row in rows()[len(before) :])
+    assert (summary()["judged"], summary()["unscored"], summary()["rows"], summary()["replaced_rows"]) == (3, 0, 9, 6)
+
+    asked = len(server.requests)
+    assert assess(server, "--query", query, "--resume") == OK
+    assert len(server.requests) == asked
+    assert "3 of 3 were judged before\n" in capsys.readouterr().err
+
+
+def test_a_failure_beside_it_has_the_status_of_failures(album: Path, server: Server) -> None:
+    (album / "broken.png").write_bytes(b"none")
+    assert assess(server) == SOME_FAILED
+    assert (summary()["judged"], summary()["unscored"], len(summary()["failed"])) == (3, 3, 1)
+
+
+def test_without_a_file_it_is_told_without_resume(
+    album: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["album/0.png", "--json", "--backend", "vllm.test", "--api-base", server.url]
+    assert main(["assess", *arguments]) == UNSCORED
+    out, err = capsys.readouterr()
+    assert "agenticiqa: 1 of 1 have no score or answer: the model gave no usable one\n" in err
+    assert json.loads(out)["final_answer"] == "Unable to determine"
+
+
+@pytest.mark.parametrize(
+    ("stage", "answer"),
+    [
+        ("analysis", None),
+        ("detection", None),
+        ("assessment", {"quality_level": "Poor", "quality_reasoning": "Soft edges."}),
+    ],
+)
+def test_what_a_model_left_a_gap_in_is_judged_again_once(
+    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str], stage: str, answer: Any
+) -> None:
+    ill.unusable = (stage,) if answer is None else ()
+    ill.healthy = by_stage({**SCRIPT, "assessment": answer} if answer else SCRIPT)
+    assert assess(server) == OK, "they have a score"
+    assert assess(server, "--resume") == OK
+    told = capsys.readouterr().err
+    assert "judged again: 3 with a part that the model gave no usable answer for" in told
+    assert len(rows()) == 2 * IMAGES
+    asked = len(server.requests)
+    assert assess(server, "--resume") == OK
+    assert len(server.requests) == asked, "a model that cannot do better is not asked for ever"
+    assert "3 of 3 were judged before\n" in capsys.readouterr().err
+
+
+def test_what_was_well_the_second_time_is_left_out(
+    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ill.unusable = ("analysis",)
+    assert assess(server) == OK
+    ill.get_well()
+    assert assess(server, "--resume") == assess(server, "--resume") == OK
+    assert len(rows()) == 2 * IMAGES
+    assert [bool(row["executor_evidence"]["failures"]) for row in rows()] == [True] * 3 + [False] * 3
+
+
+def test_another_max_side_is_judged_again_and_sends_other_images(
+    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ill.get_well()
+    assert assess(server) == OK
+    asked = len(server.requests)
+    assert assess(server, "--resume", "--max-side", "32") == OK
+    assert "0 of 3 were judged before; judged again: 3 of another configuration" in capsys.readouterr().err
+    assert len(server.requests) > asked
+    notes = [row["executor_evidence"]["notes"] for row in rows()]
+    assert ["32x32 pixels" in str(note) for note in notes] == [False] * 3 + [True] * 3
+
+
+def test_judge_many_gives_results_that_say_so(album: Path, server: Server, ill: Ill) -> None:
+    def unscored(program: AgenticIQA) -> list[bool]:
+        outcomes = judge_many(program, [album / "0.png", album / "1.png"], workers=1)
+        return [outcome.is_unscored for _, outcome in outcomes if not isinstance(outcome, Exception)]
+
+    assert unscored(program_for(server)) == [True, True]
+    ill.get_well()
+    assert unscored(program_for(server)) == [False, False]
+
+
+def test_an_offline_answer_that_nothing_could_be_told_is_an_answer(album: Path) -> None:
+    result = AgenticIQA.offline()(album / "0.png", "What is the man holding?", options=["Umbrella", "Camera"])
+    assert (result.final_answer, result.is_unscored) == ("Unable to determine", False)
