@@ -19,6 +19,9 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
     (404, "", lm15.UnsupportedModelError),
     (405, "", lm15.UnsupportedModelError),
+    (409, "", lm15.ServerError),  # these three may pass: a conflict with another request, a connection that does not
+    (421, "", lm15.ServerError),  # fit, a request that came too early
+    (425, "", lm15.ServerError),
     # Google says "check your plan and billing" for limits per minute, too, and those pass.
     (429, r"insufficient_quota|exceeded your current quota(?!.*(per_?minute|retry in)).*billing", lm15.BillingError),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),

@@ -1,15 +1,15 @@
 """Which failed requests are retried, after what wait, and how that is logged.
 
-=========================  ===========================================================================================
-failure                    action
-=========================  ===========================================================================================
-429, 5xx, 408, connection  retry after the time that the server asks for (``retry-after``, at most a minute), else
-                           after 1, 2, 4, ... seconds (at most 30), plus up to a quarter at random, so that calls
-                           that failed together are not retried together
-no answer in time          retry once
-a longer ``retry-after``   fail: the error says how long the server asks to wait
-everything else            fail: the same request would fail again (key, model, schema, certificate)
-=========================  ===========================================================================================
+==================================  ==================================================================================
+failure                             action
+==================================  ==================================================================================
+429, 5xx, 408, 409, 421, 425,       retry after the time that the server asks for (``retry-after``, at most a minute),
+connection                          else after 1, 2, 4, ... seconds (at most 30), plus up to a quarter at random, so
+                                    that calls that failed together are not retried together
+no answer in time                   retry once
+a longer ``retry-after``            fail: the error says how long the server asks to wait
+everything else                     fail: the same request would fail again (key, model, schema, certificate)
+==================================  ==================================================================================
 """
 
 import logging

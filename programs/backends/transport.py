@@ -23,6 +23,7 @@ import aiohttp
 from dspy import lm15
 
 from agenticiqa.programs.backends.addresses import public_address
+from agenticiqa.programs.backends.error_text import readable_error
 
 T = TypeVar("T")
 
@@ -98,6 +99,8 @@ class Transport:
                 headers = [(name, value) for name, value in response.headers.items()]
                 version = "1.1" if response.version is None else f"{response.version.major}.{response.version.minor}"
                 body = await _bounded(response)
+                if response.status >= 400:
+                    body = readable_error(body)
                 return Answered(response.status, response.reason or "", headers, f"HTTP/{version}", body)
         except TimeoutError as error:
             raise lm15.TransportError(f"no answer within {self.timeout:g} s") from error

@@ -132,6 +132,9 @@ PASSING: dict[str, tuple[Dialect, Make, list[Any], type[Exception], str]] = {
     "429 with a wait in words": (GEMINI, kind("rate_limit", 7), [about(7)] * 2, dspy.LMRateLimitError, "to wait 7 s"),
     "500": (OPENAI, kind("server"), DOUBLING, dspy.LMServerError, "server had an error"),
     "502 of a proxy": (VLLM, page(502), DOUBLING, dspy.LMServerError, "Bad gateway"),
+    "409": (VLLM, says(409, "Conflict"), DOUBLING, dspy.LMServerError, "Conflict"),
+    "421": (VLLM, says(421, "Misdirected"), DOUBLING, dspy.LMServerError, "Misdirected"),
+    "425": (VLLM, says(425, "Too Early"), DOUBLING, dspy.LMServerError, "Too Early"),
     "503": (VLLM, kind("overloaded"), DOUBLING, dspy.LMServerError, "Service Unavailable"),
     "529 of Anthropic": (ANTHROPIC, kind("overloaded"), DOUBLING, dspy.LMServerError, "Overloaded"),
     "an error with status 200": (
@@ -402,6 +405,12 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
     "image of OpenAI": (OPENAI, kind("image"), dspy.LMInvalidRequestError, "Image is too large"),
     "image of Anthropic": (ANTHROPIC, kind("image"), dspy.LMInvalidRequestError, "image exceeds 5 MB"),
     "413 of a proxy": (VLLM, says(413, "Request Entity Too Large"), dspy.LMInvalidRequestError, "Too Large"),
+    "422 of FastAPI": (
+        VLLM,
+        lambda dialect: error_reply(422, {"detail": [{"loc": ["body", "seed"], "msg": "not a number"}]}),
+        dspy.LMInvalidRequestError,
+        "body.seed: not a number",
+    ),
     "no images": (LLAMACPP, kind("no_images"), dspy.LMInvalidRequestError, "image input is not supported"),
     "key of OpenAI": (OPENAI, kind("bad_key"), dspy.LMAuthError, "Incorrect API key"),
     "key of Anthropic": (ANTHROPIC, kind("bad_key"), dspy.LMAuthError, "invalid x-api-key"),
