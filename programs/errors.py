@@ -27,6 +27,13 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+LONGEST_SHOWN = 2000  # characters of what a model wrote, in an error, a log or a result
+
+
+def excerpt(text: str) -> str:
+    """The first ``LONGEST_SHOWN`` characters of a text, and its length where it has more."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ... ({len(text):,} characters)"
+
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return ``, did you mean X?`` with the name most similar to ``given``, or an empty text; case is ignored."""
@@ -100,9 +107,9 @@ class WrongArgument(UserError, TypeError):
 class Unanswered(AgenticIQAError):
     """A model was asked as often as allowed and never gave a usable answer.
 
-    ``reasons`` has one line per attempt, ``last_output`` the raw text of the last one, and ``last_answer`` the last
-    one that could be read as a typed output and that only a rule of the stage rejected. ``outputs`` has the raw text
-    of each.
+    ``reasons`` has one line per attempt, ``last_output`` the raw text of the last one, shortened, and ``last_answer``
+    the last one that could be read as a typed output and that only a rule of the stage rejected. ``outputs`` has the
+    raw text of each, empty for one that was too long to be read.
     """
 
     def __init__(

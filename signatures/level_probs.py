@@ -20,6 +20,7 @@ Written = dict[LevelKey, float | None]  # None: no probability
 
 NEVER = -1000.0  # a log-probability of nothing, as a finite number: exp gives exactly 0
 NEARLY = 0.05  # how far a sum may be from 1
+LONGEST_LEVEL = 100  # characters of a value that states one level
 FILLERS = {"level", "quality", "rating", "stars", "star"}
 
 _NONE = re.compile(r"(?:-\s*(?:inf(?:inity)?|∞)|null|none|n/?a|)", re.I)
@@ -120,6 +121,8 @@ def stated_level(value: Any) -> int | None:
     ``None`` for anything else: two levels, a number between two, another scale, a word that is no level.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, str) and len(value) > LONGEST_LEVEL:
         return None
     text = unicodedata.normalize("NFKC", f"{value:g}" if isinstance(value, int | float) else value).lower()
     text = _OF_FIVE.sub(r"\1", text)

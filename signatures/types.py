@@ -30,6 +30,7 @@ OVERALL = "Overall"
 PLAN_WORDS = ("IQA", "Other", "Explicit", "Inferred", "Full-Reference", "No-Reference")
 UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"
+LONGEST_NAME = 500  # characters of the words for one distortion or severity; a longer text is not searched for them
 
 
 _DENIED = re.compile(r"\b(?:no|not|non|without|free|none|absent|absence)\b", re.IGNORECASE)
@@ -48,7 +49,7 @@ def _stripped(text: str) -> str:
 
 
 def _folded_distortion(value: Any) -> Any:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > LONGEST_NAME:
         return value
     named = distortions_in(value)
     if not named:
@@ -58,7 +59,9 @@ def _folded_distortion(value: Any) -> Any:
 
 
 def _folded_severity(value: Any) -> Any:
-    return (fold_severity(value) or closest(value, SEVERITIES) or value) if isinstance(value, str) else value
+    if not isinstance(value, str) or len(value) > LONGEST_NAME:
+        return value
+    return fold_severity(value) or closest(value, SEVERITIES) or value
 
 
 Distortions = dict[str, list[Distortion]]  # by region

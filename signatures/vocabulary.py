@@ -41,6 +41,9 @@ SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+LONGEST_WORD = 100  # characters; what is longer is a sentence, and comparing takes long
+
+
 def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str | None:
     """The one word of a closed vocabulary that ``word`` is, in any case, or is a misspelling of; ``None`` without.
 
@@ -50,6 +53,8 @@ def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str 
     'Explicit'
     """
     given = word.strip().casefold()
+    if len(given) > LONGEST_WORD:
+        return None
     ratios = {known: SequenceMatcher(None, given, known.casefold()).ratio() for known in vocabulary}
     best = max(ratios, key=lambda known: ratios[known], default=None)
     if best is None or ratios[best] < similar or list(ratios.values()).count(ratios[best]) > 1:

@@ -14,7 +14,7 @@ from dspy.adapters.types.base_type import split_message_content_for_custom_types
 from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.reading import Unreadable, read_fields
+from agenticiqa.programs.backends.reading import Unreadable, read_fields, require_readable
 
 CORRECTION = "correction"  # the input that says why the last answer was rejected
 SIGNATURES = 64  # cached; more than the program has, with room for those that carry a correction
@@ -67,8 +67,8 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
     """A copy of an adapter whose prompts have each image as an image.
 
     An adapter that formats the prompt by itself, such as ``dspy.TwoStepAdapter``, leaves images as base64 in the text.
-    The copy asks no second time, as JSON, where an answer could not be parsed: it is read first (see ``reading``), and
-    what cannot be read goes back with the reason.
+    The copy parses no answer that is too much to be read (see ``bounds``). It asks no second time, as JSON, where an
+    answer could not be parsed: it is read first (see ``reading``), and what cannot be read goes back with the reason.
     """
 
     def format(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
@@ -77,8 +77,16 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
         split_message_content_for_custom_types(as_text)  # in place
         return messages
 
+    def parse(signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        try:
+            require_readable(completion)
+        except Unreadable as error:
+            raise AdapterParseError(type(adapter).__name__, signature, completion, str(error)) from error
+        fields: dict[str, Any] = adapter.parse(signature, completion)
+        return fields
+
     shown = copy.copy(adapter)
-    shown.format = format
+    shown.format, shown.parse = format, parse
     if isinstance(shown, dspy.ChatAdapter):
         shown.use_json_adapter_fallback = False
     return shown

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.forget import Asked
 from agenticiqa.programs.backends.history import description
+from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,6 @@ PARAMETERS = (
     "top_logprobs", "frequency_penalty", "presence_penalty", "reasoning_effort", "rollout_id",
 )  # fmt: skip
 
-LONGEST = 2000  # characters of a reply in the message of its record; a field has it whole
 Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
 
 
@@ -182,8 +182,7 @@ def _log_reply(model: str, text: str, thoughts: str, more: Mapping[str, Any], se
         "reply", **(turn.place if turn else {}), model=model, text=text, thoughts=thoughts, length=len(text), **more
     )
     which = f"{turn.stage}: " if turn else ""
-    shown = text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text)} characters)"
-    logger.debug("%sreplied: %s", which, shown, extra=fields)
+    logger.debug("%sreplied: %s", which, excerpt(text), extra=fields)
 
 
 def _part(part: Any) -> Any:

@@ -15,7 +15,7 @@ _THOUGHTS_BEGUN_BY_THE_PROMPT = re.compile(rf"\s*[^\s{{`<].*?</{_TAG}", re.DOTAL
 _THINKING = re.compile(
     rf"\s*(?:<{_TAG}|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|channel\|>(?!final))", re.IGNORECASE
 )
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # one without an end takes the rest
 _WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
 
 
@@ -38,8 +38,12 @@ def cut_short(text: str) -> bool:
     if ends_in_thoughts(text):
         return True
     text = without_thoughts(text)
-    outside = _STRING.sub('""', text[text.find("{") :] if "{" in text else "")
+    outside = _STRING.sub(_emptied, text[text.find("{") :] if "{" in text else "")
     if '"' in outside.replace('""', ""):  # a string that is not closed, or a stray quotation mark in one
         return not outside.rstrip("` \n").endswith("}")
     braces, brackets = (outside.count(opening) - outside.count(closing) for opening, closing in ("{}", "[]"))
     return brackets > 0 or (braces > 0 and not _WHOLE_VALUE_LAST.search(outside))
+
+
+def _emptied(string: re.Match[str]) -> str:
+    return '""' if string["end"] == '"' else string[0]

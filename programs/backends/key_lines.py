@@ -18,7 +18,7 @@ _KEY_LINE = re.compile(
 _HEADING = re.compile(
     r"(?P<indent>)(?:#{1,6}[ \t]+[*_]{0,2}|\*\*)(?P<key>[A-Za-z][A-Za-z_ -]{1,30}?)[*_]{0,2}[ \t]*(?P<value>)"
 )
-_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(r"^([ \t]*)[*•][ \t]+", re.MULTILINE)
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # an anchor or alias of YAML, with which a short text can be huge
 BLOCKS = {">", "|", ">-", "|-", ">+", "|+"}  # of YAML: the text follows
@@ -66,5 +66,5 @@ def _value(lines: list[str], *, is_text: bool) -> Any:
         return block.strip()
     try:
         return yaml.safe_load(block)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # a date that is none is a ValueError
         return first.strip("\"'`*, ")

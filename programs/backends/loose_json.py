@@ -109,10 +109,12 @@ def _repaired(text: str) -> Any:
 
 
 def _without_comments(text: str) -> str:
-    return "".join("" if part.startswith(("//", "/*")) else part for part in _COMMENT_OR_STRING.findall(text))
+    return "".join("" if _COMMENT.fullmatch(part) else part for part in _COMMENT_OR_STRING.findall(text))
 
 
-_COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|.', re.DOTALL)
+# A string that its line does not end, and a comment that is never closed, are left as they are, up to there.
+_COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*.*?(?:\*/|\Z)|[^"/]++|.', re.DOTALL)
+_COMMENT = re.compile(r"//.*|/\*.*\*/", re.DOTALL)
 
 
 def _closing(text: str, at: int) -> int | None:

@@ -15,12 +15,18 @@ from typing import Any, get_args, get_origin
 import dspy
 from pydantic import BaseModel, ValidationError
 
+from agenticiqa.programs.backends.bounds import too_much
 from agenticiqa.programs.backends.cleaning import IN_THOUGHTS, UNFINISHED, cut_short, ends_in_thoughts, without_thoughts
 from agenticiqa.programs.backends.key_lines import key_lines
 from agenticiqa.programs.backends.loose_json import Decoded, TwoValues, decoded_values, plain_characters
 from agenticiqa.signatures.answers import ModelAnswer, exact_keys, known_keys, snake, under_own_keys
 
 DEEPEST = 4  # wrappers around an answer, a string with JSON in it counted as one
+UNREAD = "the answer was not a JSON object"
+
+# What the parsers raise for what they cannot read: Unreadable and TwoValues are ValueErrors, too, and so is a date of
+# YAML that is none; an integer may be too large for a float.
+PARSERS_RAISE = (ValueError, OverflowError, RecursionError)
 
 _REPLACES = re.compile(
     r"\b(correct|revis|updat|actually|wait\b|instead|final|improv|fixed|adjust|reconsider|replac)", re.IGNORECASE
@@ -47,8 +53,10 @@ def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | 
     """The output fields of a signature with one typed answer; ``None`` for any other signature.
 
     A field of text beside the typed one (such as the reasoning of a ``ChainOfThought``) is empty where it was left out.
-    Raises Unreadable, from the ValidationError if there is one.
+    Raises Unreadable, from the ValidationError if there is one; for a text that is too much to be read also where the
+    signature is another one, so that no other parser gets it.
     """
+    require_readable(text)
     kinds = {name: field.annotation for name, field in signature.output_fields.items()}
     typed = [name for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)]
     if len(typed) != 1 or any(kind is not str for name, kind in kinds.items() if name not in typed):
@@ -63,14 +71,23 @@ def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
     """The answer in a text, as the model class of the output field. Raises Unreadable."""
     try:
         return validated(written_answer(text, field, model), model)
+    except Unreadable:
+        raise
     except TwoValues as error:
         raise Unreadable(str(error)) from error
-    except RecursionError:
-        raise Unreadable("the answer was nested too deeply") from None
+    except PARSERS_RAISE as error:
+        raise Unreadable(UNREAD) from error
+
+
+def require_readable(text: str) -> None:
+    """Raises Unreadable for a text that is too long, too deep or too large a number; see ``bounds``."""
+    if why := too_much(text):
+        raise Unreadable(why)
 
 
 def written_answer(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]:
     """The last object of the text that has the answer's keys, not yet validated. Raises Unreadable or TwoValues."""
+    require_readable(text)
     text = without_thoughts(text)
     if not text.strip():
         raise Unreadable("the answer was empty")
@@ -88,7 +105,7 @@ def written_answer(text: str, field: str, model: type[BaseModel]) -> Mapping[Any
         raise Unreadable(IN_THOUGHTS if ends_in_thoughts(text) else UNFINISHED)
     objects = [value.value for value in values if isinstance(value.value, Mapping)]
     if not objects:
-        raise Unreadable("the answer was not a JSON object")
+        raise Unreadable(UNREAD)
     if any(field in each for each in objects):
         raise Unreadable("the answer: Input should be an object with the keys that were asked for")
     begun = [each for each in map(partial(_begun, model=model), objects) if each]
@@ -100,12 +117,14 @@ def written_answer(text: str, field: str, model: type[BaseModel]) -> Mapping[Any
 def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
     """What an answer that was rejected has under the model's keys, as written; ``None`` where that is unclear."""
     fields: Mapping[Any, Any] | None
+    if too_much(text):
+        return None
     try:
         fields = written_answer(text, field, model)
-    except (Unreadable, TwoValues, RecursionError):
+    except PARSERS_RAISE:
         try:
             fields = None if cut_short(text) else key_lines(without_thoughts(text), model, least=1)
-        except TwoValues:
+        except PARSERS_RAISE:
             return None
     if fields is None:
         return None
@@ -161,7 +180,7 @@ def _shaped(value: Any, field: str, model: type[BaseModel], depth: int = 0) -> M
     if depth > DEEPEST:
         return None
     if isinstance(value, str):
-        inside = list(decoded_values(value)) if _CARRIES_JSON.search(value) else []
+        inside = list(decoded_values(value)) if _CARRIES_JSON.search(value) and not too_much(value) else []
         return _only(_shaped(each.value, field, model, depth + 1) for each in inside)
     if isinstance(value, list):
         return _records(value, model) or _only(_shaped(each, field, model, depth + 1) for each in value)

@@ -18,6 +18,7 @@ from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
+from agenticiqa.programs.backends.bounds import too_much
 from agenticiqa.programs.backends.call_log import Turn, attempting, logging_settings
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
@@ -28,7 +29,7 @@ from agenticiqa.programs.backends.history import history_settings, images_left_o
 from agenticiqa.programs.backends.ledger import AskedFor, Spent, answered_by, asking, note_reading, spending_of
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields
-from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.errors import Unanswered, excerpt
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import progress
@@ -47,7 +48,7 @@ MARKER = "CUSTOM-TYPE-"
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
 
 # What DSPy reports as the text of an empty answer, with and without log-probabilities.
-_NO_TEXT = re.compile(r"\s*(None|\{'text': (''|None).*)?\s*", re.DOTALL)
+_NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
 
 
 class Rejected(Exception):
@@ -194,7 +195,8 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 note_reading(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                 rejected = {self.stage: reasons} if reasons else {}
                 return Reply(parsed, prediction.get("logprobs"), rejected)
-            outputs.append(raw)
+            reasons[-1] = excerpt(reasons[-1])
+            outputs.append("" if too_much(raw) else raw)
             fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
             again = reasons[-2:] == [reasons[-1]] * 2
             why = " for the same reason" if again else f": {reasons[-1]}"
@@ -202,10 +204,10 @@ class CheckedPredict(dspy.Module, Generic[A]):
         logger.error(
             "%s: the last answer was: %s",  # whoever catches the error reports that none was usable
             self.stage,
-            exchange.text or raw,
+            excerpt(exchange.text or raw),
             extra=event("unanswered", stage=self.stage, attempts=self.attempts),
         )
-        raise Unanswered(self.stage, reasons, raw, parsed, outputs)
+        raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
 
     def _reach(self, request: dict[str, Any]) -> Flow[dspy.Prediction]:
         """One attempt: the primary model, and the fallback when the primary stays out of reach after its retries."""
@@ -319,7 +321,7 @@ def reason(error: AdapterParseError) -> str:
 def raw_text(error: AdapterParseError) -> str:
     """The text of an answer that could not be parsed; empty for an empty answer."""
     text = str(error.lm_response or "")
-    return "" if _NO_TEXT.fullmatch(text) else text
+    return "" if _NO_TEXT.fullmatch(text.strip()) else text
 
 
 def opened_trace() -> list[Any] | None:

@@ -10,6 +10,9 @@ import re
 
 from agenticiqa.signatures.vocabulary import LEVELS
 
+LONGEST = 8_000  # characters; of a longer text nothing is certain
+MOST_CLAUSES = 40  # of a sentence
+
 _IMAGE = "(?:image|picture|photo|photograph)"
 _KIND = "(?:overall|perceptual|perceived|visual|general|image|picture|photo|photographic)"
 _OF_THE_IMAGE = rf"(?:\s+of\s+(?:the|this)\s+{_IMAGE})?"
@@ -108,6 +111,8 @@ _TAKEN_BACK = re.compile(
 
 def level_named(text: str) -> int | None:
     """The one quality level, 1 to 5, that a text states of its image; ``None`` where it states none or several."""
+    if len(text) > LONGEST:
+        return None
     text = " ".join(_MARKUP.sub("", line.replace("\u2019", "'")) for line in text.splitlines(keepends=True))
     if _ALONE.fullmatch(text.strip().rstrip(".! ")):
         return _level_in(text)
@@ -131,7 +136,7 @@ def _stated(sentence: str, before: str) -> list[int]:
     if dropped and _DENIED.search(dropped[-1]) and _ALONE.fullmatch(_stripped(last)):
         return [_level_in(last)]
     clauses = [clause for each in _CLAUSE_ENDS.split(_LABEL.sub(r"\1=", last)) if (clause := each.strip(" ,"))]
-    if any(_PLACE.match(clause) for clause in clauses):
+    if len(clauses) > MOST_CLAUSES or any(_PLACE.match(clause) for clause in clauses):
         return []
     return [
         level

@@ -103,6 +103,39 @@ def test_every_kind_of_bad_answer_is_named_as_what_it_is(bad: str, why: str) -> 
     assert why in correction(engine.bodies[1])
 
 
+@pytest.mark.parametrize(
+    "bad",
+    ["{" * 1_000_000, "The picture is nice. " * 500_000, '{"verdict": ' + '{"x": 1}, ' * 20_000, "7" * 1_000_000],
+    ids=["braces", "prose", "objects", "digits"],
+)
+def test_2000_characters_of_a_rejected_answer_are_shown_with_its_length(
+    bad: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    backend, engine = scripted_backend([bad])
+    with pytest.raises(Unanswered) as caught:
+        asked(backend)(about())
+    gave_up = caught.value
+    shown = f"{bad[:2000]} ... ({len(bad):,} characters)"
+    assert gave_up.last_output == shown
+    assert gave_up.account[-1].endswith(shown)
+    assert any(record.getMessage().endswith(f"the last answer was: {shown}") for record in caplog.records)
+    assert f"it has {len(bad):,} characters" in correction(engine.bodies[-1])
+    assert gave_up.outputs == [""] * 3
+    assert len(str(gave_up)) < 1000
+    assert max(len(record.getMessage()) for record in caplog.records) < 10_000
+
+
+def test_a_reason_of_any_length_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    bad = json.dumps({"verdict": {f"a{'b' * 500}{number}": number for number in range(100)} | {"level": 1}})
+    backend, engine = scripted_backend([bad, say(3)])
+    (why,) = asked(backend)(about()).rejected_answers["judging"]
+    assert len(why) < 2100
+    assert why.endswith("characters)")
+    assert why in correction(engine.bodies[1])
+    assert all(len(record.getMessage()) < 3000 for record in caplog.records)
+
+
 def test_an_empty_answer_with_logprobs_is_still_called_empty() -> None:
     class Empty(ScriptedEngine):
         def complete(self, request: lm15.Request) -> lm15.Response:
