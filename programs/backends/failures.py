@@ -32,6 +32,7 @@ _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice for programmers, which does not help users who wrote a configuration.
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
+LONGEST = 2000  # characters of what a server says about a failure
 _SHORTEST = 6  # characters: the beginning of a secret is removed, too, since a server may quote it cut off
 
 
@@ -42,7 +43,8 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     """
     if ran_out_of_time(error):
         return lm15.TimeoutError(f"no answer within {timeout:g} s")
-    text = redacted(" ".join(_ADVICE.sub("", str(error.message or error)).split()), secrets)
+    said = str(error.message or error)[:LONGEST]
+    text = redacted(" ".join(_ADVICE.sub("", said).split()), secrets)
     wait = error.retry_after
     if isinstance(error, lm15.RateLimitError):
         wait = asked_to_wait(text) if wait is None else wait
