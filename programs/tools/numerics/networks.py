@@ -1,12 +1,12 @@
 """Running an ONNX network that ships with the package: one core, the same bits each time."""
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.tools.numerics.weights import read_checked
 
 
@@ -24,8 +24,14 @@ def run_network(file: Path, sha256: str, output: str, given: NDArray[np.float32]
     return found
 
 
-@cache
 def _session(file: Path, sha256: str) -> Any:
+    return _sessions.once((file, sha256), lambda: _loaded(file, sha256))
+
+
+_sessions = Memo()  # not functools.cache, with which threads that begin together would each load the network
+
+
+def _loaded(file: Path, sha256: str) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

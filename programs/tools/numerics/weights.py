@@ -2,13 +2,15 @@
 
 import hashlib
 import io
-from functools import cache
+import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.images.memo import Memo
 
 
 def read_checked(file: Path, sha256: str) -> bytes:
@@ -26,8 +28,35 @@ def read_checked(file: Path, sha256: str) -> bytes:
     return content
 
 
-@cache
 def read_weights(file: Path, sha256: str) -> dict[str, NDArray[np.float64]]:
     """The arrays of an ``.npz`` file in double precision, read once. Raises as ``read_checked`` does."""
-    with np.load(io.BytesIO(read_checked(file, sha256))) as arrays:
-        return {name: np.asarray(values, dtype=np.float64) for name, values in arrays.items()}
+    return _read.once((file, sha256), lambda: _arrays(read_checked(file, sha256)))
+
+
+_read = Memo()
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[np.float64]]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
+
+
+def _array(content: bytes) -> NDArray[np.float64]:
+    """An array of the ``.npy`` format, version 1.0 (NumPy's documentation, ``numpy.lib.format``).
+
+    NumPy reads the header as Python source, for which ``ast`` may raise SystemError ("AST constructor recursion depth
+    mismatch") while another thread parses some, such as one of DSPy's.
+    """
+    header = _HEADER.match(content)
+    if header is None:
+        raise ValueError("expected an array of real numbers in the .npy format, version 1.0")
+    shape = [int(side) for side in header["shape"].replace(b" ", b"").split(b",") if side]
+    values = np.frombuffer(content, header["type"].decode(), offset=header.end())
+    return values.reshape(shape, order="F" if header["by_column"] == b"True" else "C").astype(np.float64)
+
+
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<type>[<|][fiu]\d)', 'fortran_order': (?P<by_column>True|False), "
+    rb"'shape': \((?P<shape>[\d, ]*)\), \} *\n",
+    re.DOTALL,
+)

@@ -1,10 +1,15 @@
+import ast
 import hashlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.tools.numerics import weights as weight_files
 from agenticiqa.programs.tools.numerics.weights import read_weights
 
 
@@ -38,3 +43,65 @@ def test_one_changed_byte_is_told_by_name(file: Path) -> None:
 def test_a_missing_file_is_told_by_name(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"absent\.npz cannot be read"):
         read_weights(tmp_path / "absent.npz", "0" * 64)
+
+
+SHIPPED = sorted(Path(weight_files.__file__).parents[2].rglob("*.npz"))
+
+
+@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: path.name)
+def test_the_arrays_are_those_that_numpy_reads(shipped: Path) -> None:
+    weights = read_weights(shipped, sha256(shipped))
+    with np.load(shipped) as expected:
+        assert set(weights) == set(expected)
+        for name, values in expected.items():
+            assert np.array_equal(weights[name], values.astype(np.float64))
+            assert weights[name].strides == values.astype(np.float64).strides
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(()),
+        np.ones((2, 0, 3)),
+        np.arange(5, dtype="<u2"),
+        np.int8([[1], [-2]]),
+        np.asfortranarray([[1.0, 2, 3], [4, 5, 6]]),
+    ],
+)
+def test_arrays_of_every_shape(tmp_path: Path, values: np.ndarray) -> None:
+    np.savez_compressed(tmp_path / "a.npz", values=values)
+    read = read_weights(tmp_path / "a.npz", sha256(tmp_path / "a.npz"))["values"]
+    assert read.shape == values.shape
+    assert read.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("values", [np.array(["text"]), np.array([1j])])
+def test_other_arrays_are_refused(tmp_path: Path, values: np.ndarray) -> None:
+    np.savez(tmp_path / "a.npz", values=values)
+    with pytest.raises(ValueError, match="real numbers"):
+        read_weights(tmp_path / "a.npz", sha256(tmp_path / "a.npz"))
+
+
+def test_threads_that_begin_together_read_a_file_once_and_without_python_source(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest, reads, together = sha256(file), [], threading.Barrier(8)
+
+    def never(*_: object, **__: object) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    def counted(read: Callable[[Path, str], bytes]) -> Callable[[Path, str], bytes]:
+        return lambda *given: reads.append(given) or read(*given)
+
+    monkeypatch.setattr(ast, "literal_eval", never)
+    monkeypatch.setattr(ast, "parse", never)
+    monkeypatch.setattr(weight_files, "read_checked", counted(weight_files.read_checked))
+
+    def read(_: int) -> dict[str, np.ndarray]:
+        together.wait()
+        return read_weights(file, digest)
+
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(read, range(8))
+    assert all(other is first for other in others)
+    assert len(reads) == 1
