@@ -75,7 +75,9 @@ def _lm(stage: StageConfig) -> dspy.LM:
     engine = Model(
         name=name_of(stage),
         wire_model=model,
-        wire=Server(provider, model, stage.api_base and checked_address(stage.api_base), key, stage.timeout),
+        wire=Server(
+            provider, model, stage.api_base and checked_address(stage.api_base), key, stage.timeout, stage.max_tokens
+        ),
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=stage.max_retries,
         timeout=stage.timeout,

@@ -27,7 +27,10 @@ from agenticiqa.programs.backends.error_text import readable_error
 
 T = TypeVar("T")
 
-LARGEST_ANSWER = 16 << 20  # bytes; a long answer with twenty alternatives for each token has about 4 MB
+# Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB, in four Chinese
+# characters, escaped and with blanks in the JSON, 2.9 KB.
+PER_TOKEN = 3 << 10
+BESIDE_TOKENS = 2 << 20
 CONNECT = 10.0  # seconds
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -60,12 +63,12 @@ class Transport:
     """Sends requests for lm15's async providers; ``timeout`` in seconds is the deadline of each.
 
     Raises ``lm15.TransportError``, with a TimeoutError as its cause when the deadline has passed, ``lm15.ServerError``
-    for an answer of more than ``LARGEST_ANSWER`` bytes, and ``lm15.InvalidRequestError`` for a redirect, which is never
+    for an answer of more than ``largest`` bytes, and ``lm15.InvalidRequestError`` for a redirect, which is never
     followed: it would send image and key to another place.
     """
 
-    def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
+    def __init__(self, timeout: float, largest: int) -> None:
+        self.timeout, self.largest = timeout, largest
 
     @asynccontextmanager
     async def stream(self, request: Prepared) -> AsyncIterator[Answered]:
@@ -98,7 +101,7 @@ class Transport:
                     )
                 headers = [(name, value) for name, value in response.headers.items()]
                 version = "1.1" if response.version is None else f"{response.version.major}.{response.version.minor}"
-                body = await _bounded(response)
+                body = await _bounded(response, self.largest)
                 if response.status >= 400:
                     body = readable_error(body)
                 return Answered(response.status, response.reason or "", headers, f"HTTP/{version}", body)
@@ -108,13 +111,18 @@ class Transport:
             raise lm15.TransportError(_in_words(error, proxy)) from error
 
 
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+def largest_answer(max_tokens: int) -> int:
+    """The bytes that an answer of so many tokens may have: 3.5 MiB for 512, 8 MiB for 2,048."""
+    return BESIDE_TOKENS + PER_TOKEN * max_tokens
+
+
+async def _bounded(response: aiohttp.ClientResponse, largest: int) -> bytes:
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > LARGEST_ANSWER:
+        if len(body) > largest:
             response.close()
-            raise lm15.ServerError(f"the answer is larger than {LARGEST_ANSWER >> 20} MiB")
+            raise lm15.ServerError(f"the answer is larger than {largest / (1 << 20):g} MiB")
     return bytes(body)
 
 

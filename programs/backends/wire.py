@@ -11,7 +11,7 @@ from agenticiqa.programs.backends.addresses import basic_login, without_login
 from agenticiqa.programs.backends.held_images import Splicing, marked
 from agenticiqa.programs.backends.held_images import Transport as AnyTransport
 from agenticiqa.programs.backends.providers import Provider
-from agenticiqa.programs.backends.transport import Transport, begin, finish
+from agenticiqa.programs.backends.transport import Transport, begin, finish, largest_answer
 from agenticiqa.programs.backends.vetting import Vetted
 
 BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Length", "imum")} | {
@@ -26,7 +26,7 @@ class Server:
     """A provider's interface at an address (``None``: its own), with a key.
 
     A name and password in the address are sent as basic authentication, in place of a key in the same header.
-    ``timeout`` is the deadline of a request in seconds.
+    ``timeout`` is the deadline of a request in seconds. ``max_tokens`` bounds the bytes of an answer.
     """
 
     provider: Provider
@@ -34,6 +34,7 @@ class Server:
     address: str | None = field(repr=False)
     key: str = field(repr=False)
     timeout: float
+    max_tokens: int = 2048
     _connection: Any = field(default=None, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -70,7 +71,7 @@ class Server:
             providers=self.provider.definitions(),
         )
         connected = lm15.AsyncLMRouter(config).lm(f"{route}:{self.model}")
-        connected.transport = Splicing(Vetted(Transport(self.timeout), route))
+        connected.transport = Splicing(Vetted(Transport(self.timeout, largest_answer(self.max_tokens)), route))
         if basic := basic_login(self.address):
             connected.transport = Authorized(connected.transport, basic)
         return connected

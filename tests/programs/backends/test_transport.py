@@ -1,18 +1,22 @@
 """What a server may send that is no plain answer, over raw sockets: nothing is mixed up, endless or followed."""
 
+import json
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from dspy import lm15
 
-from agenticiqa.programs.backends import transport
-from agenticiqa.programs.backends.transport import Answered, Transport, finish, proxy_for
+from agenticiqa.programs.backends.transport import Answered, Transport, finish, largest_answer, proxy_for
 
 Serve = Callable[[socket.socket, bytes], None]
 
@@ -56,9 +60,9 @@ def answer(body: bytes, status: str = "200 OK", headers: bytes = b"") -> bytes:
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s" % (status.encode(), len(body), headers, body)
 
 
-def send(url: str, timeout: float = 5.0, body: bytes = b"{}") -> Answered:
+def send(url: str, timeout: float = 5.0, body: bytes = b"{}", largest: int = largest_answer(2048)) -> Answered:
     async def exchange() -> Answered:
-        async with Transport(timeout).stream(Request(url, body)) as answered:
+        async with Transport(timeout, largest).stream(Request(url, body)) as answered:
             return answered
 
     return finish(exchange())
@@ -144,8 +148,7 @@ def test_a_request_ends_at_its_deadline_whatever_trickles_in(head: bytes, each: 
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 99999999999", b"Transfer-Encoding: chunked", b"Connection: close"]
 )
-def test_an_endless_body_is_given_up(framing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LARGEST_ANSWER", 4 << 20)
+def test_an_endless_body_is_given_up(framing: bytes) -> None:
     block = b" " * 65536
     block = b"%x\r\n%s\r\n" % (len(block), block) if b"chunked" in framing else block
     taken = 0
@@ -157,9 +160,62 @@ def test_an_endless_body_is_given_up(framing: bytes, monkeypatch: pytest.MonkeyP
             client.sendall(block)
             taken += len(block)
 
-    with raw_server(serve) as url, pytest.raises(lm15.ServerError, match="larger than 4 MiB"):
-        send(url)
+    with raw_server(serve) as url, pytest.raises(lm15.ServerError, match=r"larger than 3\.5 MiB"):
+        send(url, largest=largest_answer(512))
     assert taken < 64 << 20
+
+
+@pytest.mark.parametrize("max_tokens", [2048, 8192])
+def test_the_longest_answer_with_log_probabilities_is_within_the_bound(max_tokens: int) -> None:
+    """Twenty alternatives for each token, of four characters that have three bytes and six in escaped JSON."""
+    said = "\u6f22\u5b57\u6f22\u5b57"
+    token = {"token": said, "logprob": -12.345678901234567, "bytes": list(said.encode())}
+    answer = {"content": [{**token, "top_logprobs": [token] * 20}] * max_tokens}
+    body = json.dumps({"choices": [{"message": {"content": said * max_tokens}, "logprobs": answer}]})
+    assert 0.5 * largest_answer(max_tokens) < len(body) < largest_answer(max_tokens)
+
+
+MEMORY = """
+import resource, sys
+from concurrent.futures import ThreadPoolExecutor
+from dspy import lm15
+from test_transport import send
+from agenticiqa.programs.backends.transport import largest_answer
+
+def given_up(_):
+    try:
+        send(sys.argv[1], timeout=30, largest=largest_answer(2048))
+    except lm15.ServerError as error:
+        assert "8 MiB" in str(error), error
+        return 1
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+before = peak()
+with ThreadPoolExecutor(10) as pool:
+    assert sum(pool.map(given_up, range(30))) == 30
+print(peak() - before)
+"""
+
+
+def test_ten_workers_at_an_endless_body_take_less_than_200_mb() -> None:
+    def serve(client: socket.socket, _: bytes) -> None:
+        client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        while True:
+            client.sendall(b" " * 65536)
+
+    with raw_server(serve) as url:
+        ended = subprocess.run(
+            [sys.executable, "-c", MEMORY, url],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert ended.returncode == 0, ended.stderr
+    assert float(ended.stdout) < 200
 
 
 def test_endless_headers_are_given_up() -> None:
