@@ -35,7 +35,7 @@ from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.flow import Flow, arun, call, run, together
+from agenticiqa.programs.stages.flow import Flow, arun, call, compute, run, together
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.inputs import SYNONYMS, checked
 from agenticiqa.programs.stages.locator import Locator
@@ -208,7 +208,7 @@ class AgenticIQA(SavedProgram):
         query, offered, limit = checked(question), read_options(options), self.max_replan_iterations
         asked = as_asked(query, offered)
         backend = asked_backend(self)  # raises when there is no model, before anything is loaded
-        image, reference = yield from call(
+        image, reference = yield from compute(
             load_pair, source, reference_source, resize_reference=resize_reference, max_side=self.max_side
         )
         progress.begun(image, query, reference, backend)

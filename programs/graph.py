@@ -31,6 +31,7 @@ from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.programs.events import judging
 from agenticiqa.programs.images import LoadedImage, load_pair, name_of
 from agenticiqa.programs.stages import progress
+from agenticiqa.programs.stages.computing import on_a_core
 from agenticiqa.programs.stages.flow import call, run, together
 from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.options import as_asked, read_options
@@ -331,12 +332,13 @@ def _asked(state: AgenticIQAState) -> str:
 
 
 def _images(state: AgenticIQAState, program: AgenticIQA) -> tuple[LoadedImage, LoadedImage | None]:
-    return load_pair(
-        state["image_path"],
-        state.get("reference_path"),
-        resize_reference=state.get("resize_reference", False),
-        max_side=program.max_side,
-    )
+    with on_a_core():
+        return load_pair(
+            state["image_path"],
+            state.get("reference_path"),
+            resize_reference=state.get("resize_reference", False),
+            max_side=program.max_side,
+        )
 
 
 def query_and_path(state: AgenticIQAState) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import account, grown, place_in_frame
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
-from agenticiqa.programs.stages.flow import Flow, Stage, call, together
+from agenticiqa.programs.stages.flow import Flow, Stage, call, compute, together
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
 from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.programs.stages.tool_runs import (
@@ -162,7 +162,7 @@ class Executor(Stage[Executed]):
         for region, chosen_tools in selected.items():
             for distortion, name in chosen_tools.items():
                 if (region, name) not in measured:  # one run serves every distortion that the tool was chosen for
-                    measured[region, name] = yield from call(
+                    measured[region, name] = yield from compute(
                         run_in_box,
                         get_tool(name, self.toolbox),
                         work.image,

@@ -23,6 +23,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import dspy
 
+from agenticiqa.programs.stages.computing import on_a_core
+
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
@@ -54,6 +56,17 @@ def call(target: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Flow[T
     """Call a DSPy module (through its ``acall`` when async) or a plain function (in a thread when async)."""
     result: T = yield Call(target, args, kwargs)
     return result
+
+
+def compute(target: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
+    """As :func:`call`, for a function that decodes or measures and waits for nothing: when a core is free."""
+    result: T = yield Call(_computed, (target, *args), kwargs)
+    return result
+
+
+def _computed(target: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    with on_a_core():
+        return target(*args, **kwargs)
 
 
 def call_under(settings: Mapping[str, Any], target: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
@@ -190,8 +203,8 @@ class Computed(dspy.Module, Generic[T]):
 
     def forward(self, *args: Any, **kwargs: Any) -> T:
         """Compute here."""
-        return self.compute(*args, **kwargs)
+        return _computed(self.compute, *args, **kwargs)
 
     async def aforward(self, *args: Any, **kwargs: Any) -> T:
         """Compute in a thread, so that the event loop goes on."""
-        return await asyncio.to_thread(self.compute, *args, **kwargs)
+        return await asyncio.to_thread(_computed, self.compute, *args, **kwargs)

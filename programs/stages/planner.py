@@ -12,7 +12,7 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.flow import Flow, Stage, call, together
+from agenticiqa.programs.stages.flow import Flow, Stage, call, compute, together
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
@@ -76,7 +76,7 @@ class Planner(Stage[Planned]):
         asking = call(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)
         try:
             if self.prefetch and not feedback:
-                reply, _ = yield from together(asking, call(self.prefetch, image, query, reference))
+                reply, _ = yield from together(asking, compute(self.prefetch, image, query, reference))
             else:
                 reply = yield from asking
         except Unanswered as gave_up:
