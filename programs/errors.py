@@ -24,6 +24,8 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+LAST_ANSWER = "; the answer was: "
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -137,7 +139,12 @@ class Unanswered(AgenticIQAError):
     def account(self) -> list[str]:
         """What a result tells of it: the reasons, the last one with the raw output that it is about."""
         *earlier, last = self.reasons
-        return [*earlier, f"{last}; the answer was: {self.last_output}"]
+        return [*earlier, f"{last}{LAST_ANSWER}{self.last_output}"]
+
+
+def ended_unanswered(reasons: Iterable[str]) -> bool:
+    """Whether, of the reasons for which a stage rejected answers, any is the last of an ``Unanswered.account``."""
+    return any(LAST_ANSWER in reason for reason in reasons)
 
 
 class NoScore(AgenticIQAError):

@@ -14,10 +14,12 @@ import dspy
 from PIL import Image
 from pydantic import BaseModel
 
+from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages.flow import Flow
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import StageResult
+from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import (
     GLOBAL,
     PARSING_FAILED,
@@ -105,7 +107,8 @@ class Assessment(dspy.Prediction):
     @property
     def is_unscored(self) -> bool:
         """Whether it has neither a score nor an answer, because the model gave no usable one."""
-        return is_unscored({name: self.get(name) for name in ("quality_reasoning", "query_type", "quality_score")})
+        shown = ("quality_reasoning", "query_type", "quality_score", "query", "rejected_answers")
+        return is_unscored({name: self.get(name) for name in shown})
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON types, with the documented keys: what ``agenticiqa assess --json`` prints."""
@@ -162,9 +165,16 @@ class Assessment(dspy.Prediction):
 
 
 def is_unscored(row: Mapping[str, Any]) -> bool:
-    """``Assessment.is_unscored`` of a result as its JSON."""
-    asks_for_score = row.get("query_type") == QueryType.SCORING
-    return row.get("quality_reasoning") == PARSING_FAILED or (asks_for_score and row.get("quality_score") is None)
+    """``Assessment.is_unscored`` of a result as its JSON.
+
+    It is also a question that asks for a score and was answered in words, by a plan of which no attempt was accepted.
+    """
+    if row.get("quality_reasoning") == PARSING_FAILED:
+        return True
+    asks = row.get("query_type")
+    if asks == QueryType.EXPLANATION and ended_unanswered((row.get("rejected_answers") or {}).get("planner", ())):
+        asks = detect_query_type(str(row.get("query")))
+    return asks == QueryType.SCORING and row.get("quality_score") is None
 
 
 def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, DistortionAnalysis]]:

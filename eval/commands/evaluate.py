@@ -92,7 +92,9 @@ def run(args: Namespace) -> int:
     print(f"Kept in {out}: results.jsonl, report.json, report.md")
     if unscored := sum(map(is_unscored, rows)):
         complain(unscored_text(unscored, len(rows), "the same command"))
-    return SOME_FAILED if any("error" in row for row in rows) else UNSCORED if unscored else OK
+    if any("error" in row for row in rows):
+        return SOME_FAILED
+    return UNSCORED if measured["unscored"] else OK
 
 
 def _shown(rows: NewRows, finished: int, total: int) -> NewRows:
