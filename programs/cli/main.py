@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.cli.commands import COMMANDS, Command
+from agenticiqa.programs.cli.memory import return_large_blocks
 from agenticiqa.programs.cli.parser import PROGRAM, parse
 from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
@@ -20,6 +21,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     commands = commands or COMMANDS
     try:
         args = parse(sys.argv[1:] if argv is None else argv, commands)
+        return_large_blocks()
         # Only a command needs these, not --help or --version: they load DSPy.
         from agenticiqa.programs.cli import logs, tracing
 

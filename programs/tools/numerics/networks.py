@@ -19,6 +19,7 @@ def run_network(file: Path, sha256: str, output: str, given: NDArray[np.float32]
 
     path_only = onnxruntime.RunOptions()
     path_only.only_execute_path_to_fetches = True
+    path_only.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     session = _session(file, sha256)
     found: NDArray[np.float32] = session.run([output], {session.get_inputs()[0].name: given}, path_only)[0]
     return found
@@ -36,5 +37,6 @@ def _loaded(file: Path, sha256: str) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # the plans for the shapes of all images are kept
     options.log_severity_level = 3  # errors only: it warns of initializers that it drops
     return onnxruntime.InferenceSession(read_checked(file, sha256), options, providers=["CPUExecutionProvider"])
