@@ -19,7 +19,7 @@ from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import log_request, log_response
 from agenticiqa.programs.backends.capabilities import Capabilities
 from agenticiqa.programs.backends.discovery import Discovery
-from agenticiqa.programs.backends.failures import classified, costs_nothing
+from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
 from agenticiqa.programs.backends.ledger import AskedFor, Spent, spend
@@ -183,6 +183,7 @@ class Model:
             spend(spent)
 
     def _recorded(self, spent: Spent, response: lm15.Response) -> lm15.Response:
+        response = self._masked(response)
         self._notice(response.model)
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
@@ -197,6 +198,15 @@ class Model:
             raise lm15.InvalidRequestError(f"the model refuses to answer: {why}")
         # DSPy keeps all of a response in its cache, but only the level's token is ever read of the many.
         return replace(response, logprobs=level_token_only(response.logprobs or ()) or None, provider_data=None)
+
+    def _masked(self, response: lm15.Response) -> lm15.Response:
+        """The response without a secret that the server repeats, before it is read, logged or kept by anyone."""
+        parts = [
+            replace(part, text=masked(part.text, self.secrets)) if hasattr(part, "text") and part.text else part
+            for part in response.message.parts
+        ]
+        message, model = replace(response.message, parts=tuple(parts)), masked(response.model, self.secrets)
+        return replace(response, id=response.id and masked(response.id, self.secrets), model=model, message=message)
 
     def _notice(self, model: str) -> None:
         """Forget what was found of another model of the server's, but not twice a day: a gateway may have several."""

@@ -3,6 +3,7 @@
 The message becomes one line without secrets.
 """
 
+import json
 import re
 
 from dspy import lm15
@@ -79,6 +80,17 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
     for secret in filter(None, secrets):
         for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
             text = text.replace(secret[:length], "***")
+    return text
+
+
+def masked(text: str, secrets: tuple[str, ...]) -> str:
+    """An answer's text with ``***`` for each whole secret of at least 6 characters, as it is or as JSON writes it.
+
+    Not for beginnings of one, as ``redacted`` does: an answer has words of its own.
+    """
+    for secret in secrets:
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
     return text
 
 

@@ -71,12 +71,20 @@ def key_variable(stage: StageConfig) -> str | None:
 
 
 def key_from(variable: str | None, name: str) -> str:
-    """The key in an environment variable, for the backend ``name``. Raises BackendError when it is not set."""
+    """The key in an environment variable, for the backend ``name``, without blanks and line breaks around it.
+
+    Raises BackendError when it is not set, and for a key that no header can hold.
+    """
     if variable is None:
         return NO_KEY
-    key = os.environ.get(variable)
+    key = os.environ.get(variable, "").strip()
     if not key:
         raise BackendError(f"backend {name!r} needs a key: set the environment variable {variable}, or use offline")
+    if not all("!" <= character <= "~" for character in key):
+        raise BackendError(
+            f"backend {name!r} needs a key without blanks, line breaks and letters beyond ASCII: the one in the "
+            f"environment variable {variable} has some"
+        )
     return key
 
 

@@ -1,6 +1,7 @@
 """A key, and the password in an address, are sent to their server and written nowhere else."""
 
 import base64
+import json
 import logging
 import os
 import traceback
@@ -160,6 +161,25 @@ def test_a_server_that_is_not_there_does_not_get_the_address_shown_with_its_pass
     text = written()
     assert "refused" in text
     assert free_of_secrets(text)
+
+
+def test_a_model_that_repeats_a_secret_in_its_answers_does_not_get_it_kept(
+    login: Login, make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
+) -> None:
+    folder = make_labels(scenes=1, levels=(0,)).parent
+    said = {**ASSESSMENT, "quality_reasoning": f"Soft, {login.repeated}, {login.authorization}\x1b[2J"}
+    accepted = json.dumps({"assessment": said})
+    rejected = json.dumps({"assessment": {**said, "quality_level": login.repeated}})
+    rows = tmp_path / "scores.jsonl"
+    with fake_server(in_turn(rejected, accepted)) as server:
+        config = login.configured(server, tmp_path)
+        kept = ["--jsonl", str(rows), "--log", str(tmp_path / "log.jsonl")]
+        assert main(["assess", str(folder), *kept, "--config", str(config), "-vv", "--workers", "1"]) == 0
+    text = written()
+    assert "***" in rows.read_text(encoding="utf-8")
+    assert any((tmp_path / "cache").rglob("*.db")), "the cache is among the files"
+    assert free_of_secrets(text)
+    assert "\x1b" not in rows.read_text(encoding="utf-8"), "JSON escapes what a terminal would obey"
 
 
 @pytest.mark.parametrize("wrong", ["http://ann:{}@", "ftp://ann:{}@host/v1", "http://ann:{}@host:port/v1"])

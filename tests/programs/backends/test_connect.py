@@ -12,6 +12,7 @@ from agenticiqa.configs import Config, StageConfig, load_config
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.providers import PROVIDERS
+from agenticiqa.programs.backends.resolve import key_from
 from agenticiqa.programs.errors import BackendError, Unanswered
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan, Decision
@@ -406,3 +407,27 @@ def test_usage_is_counted_over_every_attempt() -> None:
 def test_a_model_file_that_is_not_there_is_told_in_one_line() -> None:
     with pytest.raises(BackendError, match="there is no model at"):
         connect(StageConfig(backend="gguf./no/such.gguf"))
+
+
+@pytest.mark.parametrize("around", ["{}\n", " {}", "{}\r\n", "\t{} "])
+def test_blanks_and_line_breaks_around_a_key_are_not_sent(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", around.format("sk-secret-4711"))
+    assert key_from("MY_KEY", "vllm.m") == "sk-secret-4711"
+
+
+@pytest.mark.parametrize("key", ["sk secret 4711", "sk-secret\n4711", "sk-sécret-4711", "sk-secret\x00"])
+def test_a_key_that_no_header_can_hold_is_told_before_anything_is_sent(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", {**os.environ, "MY_KEY": key})
+    with pytest.raises(BackendError, match=r"MY_KEY has some$") as caught:
+        key_from("MY_KEY", "vllm.m")
+    assert key not in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("key", ["", " ", "\n"])
+def test_a_key_of_blanks_is_none(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(BackendError, match="set the environment variable MY_KEY"):
+        key_from("MY_KEY", "vllm.m")
