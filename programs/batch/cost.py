@@ -11,7 +11,7 @@ counted: a model's hidden reasoning, worked examples of tuned prompts, discounts
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -51,7 +51,8 @@ class StageEstimate:
     """The expected cost of one stage, which asks ``model``.
 
     ``calls``, tokens and ``usd`` are those of one pass over all images without rejected answers; ``image_tokens`` are
-    part of ``input_tokens``. ``usd`` is ``None`` where the configuration has no price for the stage.
+    part of ``input_tokens``. ``least_*`` leave out stages that depend on what is found, or on a model's plan. ``usd``
+    is ``None`` where the configuration has no price for the stage.
     """
 
     stage: str
@@ -62,6 +63,10 @@ class StageEstimate:
     image_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = None
+    least_calls: int = 0
+    least_input_tokens: int = 0
+    least_output_tokens: int = 0
+    least_usd: float | None = None
 
 
 @dataclass
@@ -82,7 +87,9 @@ class Estimate:
         """The sum over all stages. ``usd`` is ``None`` when one of them has no price."""
         prices = [stage.usd for stage in self.stages]
         total = StageEstimate("total", "", usd=None if None in prices else sum(usd for usd in prices if usd))
-        for count in ("calls", "calls_at_most", "input_tokens", "image_tokens", "output_tokens"):
+        total.least_usd = None if total.usd is None else sum(stage.least_usd or 0.0 for stage in self.stages)
+        counts = ("calls", "calls_at_most", "input_tokens", "image_tokens", "output_tokens")
+        for count in (*counts, "least_calls", "least_input_tokens", "least_output_tokens"):
             setattr(total, count, sum(getattr(stage, count) for stage in self.stages))
         return total
 
@@ -100,6 +107,7 @@ class StageCost:
     text: int = 0
     answer: int = 0
     images: tuple[str, ...] = ()
+    is_sure: bool = True  # whether it is asked whatever is planned and found
 
 
 def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
@@ -133,6 +141,7 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
     for row in found.stages:
         price = section_of(config, row.stage).price
         row.usd = price.usd(row.input_tokens, row.output_tokens) if price else None
+        row.least_usd = price.usd(row.least_input_tokens, row.least_output_tokens) if price else None
     return found
 
 
@@ -148,6 +157,10 @@ def _add(row: StageEstimate, cost: StageCost, image_tokens: int) -> None:
     row.image_tokens += image_tokens
     row.input_tokens += cost.text + image_tokens
     row.output_tokens += cost.answer
+    if cost.is_sure:
+        row.least_calls += cost.calls
+        row.least_input_tokens += cost.text + image_tokens
+        row.least_output_tokens += cost.answer
 
 
 def _costs_or_error(config: Config, tools: ToolTexts, job: Job) -> dict[str, StageCost] | ToolError:
@@ -179,12 +192,17 @@ def _costs(config: Config, tools: ToolTexts, job: Job) -> dict[str, StageCost]:
     else:
         rounds = [set(calls)]
     turns = {stage: sum(stage in stages for stages in rounds) for stage in SECTIONS}
+    if not config.planner.is_offline:
+        unsure = set(SECTIONS) - {"planner", "scoring", "answering"}
+    else:
+        unsure = {"distortion_analysis", "tool_selection"} if plan.plan.distortion_detection else set()
     turns["replan"] = min(turns["distortion_analysis"], replans)  # all doubts come from the analysis
     costs = {}
     for stage, section in ((stage, section_of(config, stage)) for stage in SECTIONS if turns[stage]):
         if not section.is_offline:
             at_most = turns[stage] * config.attempts
-            costs[stage] = _cost(calls[stage], section, at_most, reference) if stage in calls else StageCost(0, at_most)
+            cost = _cost(calls[stage], section, at_most, reference) if stage in calls else StageCost(0, at_most)
+            costs[stage] = replace(cost, is_sure=stage not in unsure)
     return costs
 
 

@@ -22,7 +22,9 @@ COUNTED = {
 }
 ESTIMATED = (
     "Nothing was sent. Calls and tokens are estimated for one pass without retries, from the real prompts and the "
-    "providers' published rules for images; at most: with every answer rejected and every image replanned."
+    "providers' published rules for images; a range begins where nothing is found, or planned, that further stages are "
+    "asked about. At most: with every answer rejected and every image replanned. A model that is not known yet is also "
+    "probed first, with four short requests or a few more."
 )
 
 BEST_SHOWN = 3
@@ -65,12 +67,13 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
     models = sorted({stage.model for stage in found.stages})
     several = len(models) > 1
     table = plain_table("stage", *COUNTED.values(), "USD", *(["model"] if several else []))
+    table.columns[0].min_width = max(len(stage.stage) for stage in found.stages)
     for column in table.columns[1 : len(COUNTED) + 2]:
         column.justify = "right"
     for row in found.rows():
-        usd = "no price" if row["usd"] is None else f"{row['usd']:.4f}"
+        usd = "no price" if row["usd"] is None else _range(row, "usd", ".4f")
         table.add_row(
-            row["stage"], *(f"{row[count]:,}" for count in COUNTED), usd, *([row["model"]] if several else [])
+            row["stage"], *(_range(row, count) for count in COUNTED), usd, *([row["model"]] if several else [])
         )
     print(f"{about}, asked of {', '.join(models)}:")
     console = stdout_console()
@@ -78,6 +81,12 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
     console.print(Text(ESTIMATED, style="dim"))
     for refused in found.refused:
         print(f"agenticiqa: {refused}", file=sys.stderr)
+
+
+def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
+    """A count, from the least one where that is known and differs."""
+    low, high = (format(value, form) for value in (row.get(f"least_{count}", row[count]), row[count]))
+    return high if low == high else f"{low} - {high}"
 
 
 def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:

@@ -342,3 +342,18 @@ def test_with_rules_that_plan_no_run_asks_more_than_the_most(query: str, replans
     most = {name: row.calls_at_most for name, row in stages(estimate(config, [Job(photo, query)])).items()}
     asked = {name: len(server.of(field)) for name, field in FIELDS.items()}
     assert {name: count for name, count in asked.items() if count} == most
+
+
+def test_what_depends_on_findings_or_on_a_models_plan_is_a_range(photo: Path) -> None:
+    full = estimate(asking(price=Price(input=1, output=2)), [Job(photo, RATE)] * 3)
+    least = {name: (row.least_calls, row.calls) for name, row in stages(full).items() if row.calls}
+    sure = {"planner", "scoring"}
+    assert least == {name: (3 if name in sure else 0, 3) for name in least}
+    assert len(least) == 5
+    assert (full.total.least_calls, full.total.calls) == (6, 15)
+    assert 0 < full.total.least_input_tokens < full.total.input_tokens
+    assert full.total.least_usd is not None
+    assert full.total.usd is not None
+    assert 0 < full.total.least_usd < full.total.usd
+    fast = estimate(asking(profile="fast"), [Job(photo, RATE)]).total
+    assert (fast.least_calls, fast.least_input_tokens) == (fast.calls, fast.input_tokens)
