@@ -15,6 +15,15 @@ from agenticiqa.programs.tools.calibration import load_profile, usable
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 
 
+@pytest.fixture(autouse=True)
+def order():
+    """The tools in their order afterwards: what monkeypatch puts back comes last."""
+    before = dict(TOOLS)
+    yield
+    TOOLS.clear()
+    TOOLS.update(before)
+
+
 @pytest.fixture
 def labels(tmp_path):
     """24 blurred made-up scenes with their references; the mos falls with the level, on 0..100."""

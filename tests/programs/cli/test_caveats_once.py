@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.cli.status import UNSCORED
 from support.fake_server import bad_json, by_stage, fake_server
 from support.full_run import configuration
 from support.judging import ALL, ASSESSMENT, NONE, SCRIPT, STAND, analyse, plan
@@ -100,7 +101,7 @@ def test_in_a_folder_once_for_each_image(tmp_path: Path, examples: Path, capsys:
     with fake_server(by_stage({**SEVERE, "assessment": bad_json()})) as server:
         config = configuration(tmp_path, server.url)
         command = ["assess", str(folder), "--workers", "1", "--no-cache", "--config", str(config)]
-        assert main(command) == 0
+        assert main(command) == UNSCORED
         assert main([*command, "--max-calls", "2"]) == 1
     text = printed(capsys)
     counts = Counter({sentence: text.count(sentence) for sentence in (NO_JSON, BABBLE, "VLM output parsing failed")})
