@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.cleaning import cut_short
 
 LONGEST_REPAIRED = 20_000  # characters; repairing is slow
 DEEPEST_REPAIRED = 200  # brackets
-MOST_BRACKETS = 200  # opening ones in prose that are tried
+MOST_BRACKETS = 100  # opening ones in prose that are tried
 LONGEST_INTEGER = 300  # digits
 
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")

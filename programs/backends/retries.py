@@ -21,6 +21,7 @@ import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import causes
+from agenticiqa.programs.backends.limits import current
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +56,11 @@ def stop_after(retries: int) -> Callable[[tenacity.RetryCallState], bool]:
 
 
 def log_retry(name: str) -> Callable[[tenacity.RetryCallState], None]:
-    """A callback that logs each wait: the server, the failure, the seconds until the next attempt."""
+    """A callback that logs each wait: the server, the failure, the seconds until the next attempt, if there is one."""
 
     def log(state: tenacity.RetryCallState) -> None:
+        if current().halted.is_set():
+            return
         logger.warning(
             "%s: %s; attempt %d follows in %.1f s",
             name,

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
+LONGEST = 2_000  # characters of an answer; in a longer one no option is looked for
+MOST_CLAIMS = 100  # of an answer
 LONGEST_SENTENCE = 20  # words of an answer in which an option's text is looked for
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.I | re.S)
@@ -68,7 +70,7 @@ def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False
     text, and a short sentence with the text of exactly one option. With ``numbered`` the question numbered its options,
     and "2" means the second.
     """
-    text = _unwrapped(answer)
+    text = _unwrapped(answer) if len(answer) <= LONGEST else ""
     if not text:
         return None
     by_text = _by_text(options)
@@ -87,10 +89,15 @@ def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False
 
 def _claims(text: str, options: Mapping[str, str], by_text: Mapping[str, str], numbered: bool) -> Iterator[str | None]:
     """The letters that the answer states; ``None`` for a statement that contradicts itself."""
+    looked_at = 0
     for match in _CLAIM.finditer(text):
         letter = _letter(match["label"], options, numbered)
         if letter is None:
             continue
+        looked_at += 1
+        if looked_at > MOST_CLAIMS:
+            yield None
+            return
         led = bool(text[match.start() : match.start("label")].strip(" \n([-–—"))
         rest, line_ends = match["rest"].strip(), "\n" in match["then"] or not match["rest"]
         delimited = bool(match["close"] or match["then"].strip() or line_ends)

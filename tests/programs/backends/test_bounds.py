@@ -1,6 +1,9 @@
 """What is too long, too deep or too large a number is refused before any parser sees it."""
 
 import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
 
 import dspy
 import pytest
@@ -8,6 +11,11 @@ import pytest
 from agenticiqa.programs.backends.adapter import SteadyAdapter, showing_images
 from agenticiqa.programs.backends.bounds import DEEPEST, LONGEST, MOST_BRACKETS, MOST_DIGITS, too_much
 from agenticiqa.programs.backends.reading import Unreadable, begun_answer, read_answer, read_fields
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.letters import letter_of
+from agenticiqa.programs.stages.salvage import salvaged_answers, salvaged_score
+from agenticiqa.signatures.executor import Detection
 from agenticiqa.signatures.summarizer import Answer, Assessment
 
 ANSWER = json.dumps({"final_answer": "the sky", "quality_reasoning": "seen"})
@@ -18,7 +26,7 @@ TOO_MUCH = {
     "10 MB of thoughts": (f"<think>{'so ' * 3_000_000}</think>{ANSWER}", "too long: it has 9,000,"),
     "brackets in brackets": ("[" * (DEEPEST + 1) + ANSWER, "nested too deeply: more than 64 brackets"),
     "2,000 objects in objects": ('{"a": ' * 2000 + ANSWER + "}" * 2000, "nested too deeply"),
-    "brackets side by side": ("{} " * MOST_BRACKETS + ANSWER, "too many brackets: more than 2,000"),
+    "brackets side by side": ("{} " * MOST_BRACKETS + ANSWER, "too many brackets: more than 500"),
     "digits": (LEVEL % ("9" * (MOST_DIGITS + 1)), "more than 300 digits"),
     "hexadecimal digits": (LEVEL % ("0x" + "f" * 256), "more than 300 digits"),
     "full-width digits": (LEVEL % ("９" * (MOST_DIGITS + 1)), "more than 300 digits"),
@@ -42,7 +50,7 @@ def test_what_is_too_much_is_refused_with_a_short_true_reason(name: str) -> None
         ANSWER.rjust(LONGEST),
         f"<think>{'so ' * 100_000}</think>{ANSWER}",
         "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1) + ANSWER,
-        "{x} " * (MOST_BRACKETS // 20) + ANSWER,
+        "{x} " * (MOST_BRACKETS // 10) + ANSWER,
         ANSWER.replace("seen", "7" * MOST_DIGITS),
     ],
     ids=["long", "long thoughts", "deep", "many brackets", "digits"],
@@ -78,3 +86,86 @@ def test_what_a_parser_raises_does_not_leave(text: str) -> None:
     with pytest.raises(Unreadable):
         read_answer(text, "assessment", Assessment)
     begun_answer(text, "assessment", Assessment)
+
+
+UNITS = {
+    "braces": "{",
+    "brackets": "[",
+    "full-width braces": "｛",
+    "closing braces": "}",
+    "quotes": '"',
+    "single quotes": "'",
+    "escaped quotes": '\\"',
+    "quotes and backslashes": '"\\',
+    "backslashes": "\\",
+    "digits": "7",
+    "groups of digits": "7" * MOST_DIGITS + " ",
+    "blanks": " ",
+    "lines": "\n",
+    "thoughts": "<think>",
+    "comments": "/*",
+    "clauses": "a,",
+    "levels": "the image is good, ",
+    "records of YAML": "- a: b\n",
+    "objects": '{"a": 1} ',
+    "braces in prose": "{x} ",
+    "letters": "A\n",
+}
+AROUND = [
+    ("", ""),
+    ('{"quality_level": 4, "quality_reasoning": "', '"}'),
+    ("{quality_level: 4, x: '", "'}"),
+    ('{"answer": "{', '"}'),
+    ("quality_level: 4\nquality_probs: ", "\nquality_reasoning: x\n"),
+]
+
+
+def filled(unit: str, around: tuple[str, str], length: int) -> str:
+    """A text of this length, of as many of the unit as it may have, and then blanks."""
+    before, after = around
+    count = (length - len(before) - len(after)) // len(unit)
+    if unit.count("{") == unit.count("}") == 1:
+        count = min(count, MOST_BRACKETS - 10)
+    return f"{before}{unit * count}{after}".ljust(length)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Of the processor."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+@pytest.fixture(scope="module")
+def limit() -> float:
+    """The time of some sixteen million steps of Python: twice what the slowest takes where nothing else runs."""
+    return min(seconds(lambda: [mark == "{" for mark in "x" * 5_000_000]) for _ in range(3))
+
+
+@pytest.mark.parametrize("length", [10_000, LONGEST])
+@pytest.mark.parametrize("name", UNITS)
+def test_nothing_within_the_bounds_takes_long(name: str, length: int, limit: float) -> None:
+    for around in AROUND:
+        text = filled(UNITS[name], around, length)
+        for work in (
+            lambda text=text: with_suppressed(read_answer, text, "assessment", Assessment),
+            lambda text=text: with_suppressed(read_answer, text, "detection", Detection),
+            lambda text=text: salvaged_score(Unanswered("any", ["why"], outputs=[text]), ScoreFusion()),
+            lambda text=text: [
+                letter_of(each.final_answer, {"A": "good", "B": "bad"}, numbered=True)
+                for each in salvaged_answers(Unanswered("any", ["why"], outputs=[text]))
+            ],
+        ):
+            assert any(seconds(work) < limit for _ in range(3)), (around, text[:100])
+
+
+def with_suppressed(read: Callable[..., object], *args: object) -> None:
+    with suppress(Unreadable):
+        read(*args)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_ten_megabytes_are_refused_at_once(name: str, limit: float) -> None:
+    text = UNITS[name] * (10_000_000 // len(UNITS[name]))
+    assert too_much(text)
+    assert any(seconds(lambda: too_much(text)) < limit / 20 for _ in range(3))

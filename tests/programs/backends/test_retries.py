@@ -9,6 +9,7 @@ import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends import retries
+from agenticiqa.programs.backends.limits import Limits, within
 
 
 def state(error: BaseException, attempt: int = 1) -> tenacity.RetryCallState:
@@ -111,3 +112,14 @@ def test_each_wait_is_told_with_who_why_and_how_long(caplog: pytest.LogCaptureFi
 )
 def test_an_error_in_brief(error: lm15.LM15Error, told: str) -> None:
     assert retries.brief(error) == told
+
+
+def test_no_attempt_is_announced_after_the_run_was_halted(caplog: pytest.LogCaptureFixture) -> None:
+    failed = state(lm15.TransportError("cut"))
+    failed.upcoming_sleep = 1.0
+    halted = Limits()
+    with within(halted):
+        retries.log_retry("server")(failed)
+        halted.halt()
+        retries.log_retry("server")(failed)
+    assert [record.getMessage() for record in caplog.records] == ["server: cut; attempt 2 follows in 1.0 s"]
