@@ -67,7 +67,7 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
     models = sorted({stage.model for stage in found.stages})
     several = len(models) > 1
     table = plain_table("stage", *COUNTED.values(), "USD", *(["model"] if several else []))
-    table.columns[0].min_width = max(len(stage.stage) for stage in found.stages)
+    table.columns[0].min_width = len("distortion_d…")
     for column in table.columns[1 : len(COUNTED) + 2]:
         column.justify = "right"
     for row in found.rows():
@@ -86,7 +86,7 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
 def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
     """A count, from the least one where that is known and differs."""
     low, high = (format(value, form) for value in (row.get(f"least_{count}", row[count]), row[count]))
-    return high if low == high else f"{low} - {high}"
+    return high if low == high else f"{low}-{high}"
 
 
 def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
