@@ -112,6 +112,8 @@ def settled(written: Mapping[Any, Any]) -> dict[str, Any]:
     for key in LEVEL_KEYS:
         number = numbers.get(key)
         logs[key] = NEVER if number is None or (number == 0 and zeros_mean_none) else max(number, NEVER)
+    if set(logs.values()) == {NEVER}:
+        raise ValueError("no level has any probability: give each level its own")
     return logs
 
 
