@@ -32,9 +32,9 @@ T = TypeVar("T")
 LONGEST_SHOWN = 2000  # characters of what a model wrote, in an error, a log or a result
 
 
-def excerpt(text: str) -> str:
-    """The first ``LONGEST_SHOWN`` characters of a text, and its length where it has more."""
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ... ({len(text):,} characters)"
+def excerpt(text: str, most: int = LONGEST_SHOWN) -> str:
+    """The first ``most`` characters of a text, and its length where it has more."""
+    return text if len(text) <= most else f"{text[:most]} ... ({len(text):,} characters)"
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

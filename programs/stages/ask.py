@@ -45,6 +45,7 @@ A = TypeVar("A")
 
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"
+LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
 
 # What DSPy reports as the text of an empty answer, with and without log-probabilities.
@@ -204,7 +205,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
         logger.error(
             "%s: the last answer was: %s",  # whoever catches the error reports that none was usable
             self.stage,
-            excerpt(exchange.text or raw),
+            excerpt(exchange.text or raw, LONGEST_LOGGED),
             extra=event("unanswered", stage=self.stage, attempts=self.attempts),
         )
         raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)

@@ -89,7 +89,7 @@ def test_an_error_ends_the_graph_though_an_earlier_answer_asked_for_a_new_plan(p
         ({"lm": scripted_lm([""])[0]}, r"'lm' is not known: .* dspy\.context\(lm="),
         ({"config": "no-such-file.yaml"}, "no-such-file"),
     ],
-    ids=str,
+    ids=lambda given: next(iter(given)) if isinstance(given, dict) else given,
 )
 def test_a_program_that_is_none_and_a_key_that_means_another_are_refused(
     photo: Path, configurable: dict[str, Any], message: str

@@ -26,6 +26,8 @@ from support.judging import ASSESSMENT, SCRIPT
 from support.loopback import Body, Reply, error_reply
 from support.provider_base import spoken, tokens
 
+pytestmark = pytest.mark.slow
+
 IMAGES = 20
 ROOT = Path(__file__).resolve().parents[2]
 

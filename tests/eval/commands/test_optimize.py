@@ -22,6 +22,8 @@ from support.loopback import Reply
 from support.simulated_tuning import ANALYSIS, PHRASE, PLAN, model_at, simulated_models, simulation
 from support.snippets import snippets
 
+pytestmark = pytest.mark.slow
+
 
 def command(labels: Path, server: Server, out: Path, budget: int, *more: str) -> list[str]:
     model = model_at(server)

@@ -21,6 +21,8 @@ from support.fake_server import Server, field_of, images_of, text_of
 from support.loopback import Body
 from support.simulated_tuning import PHRASE, PLAN, model_at, simulated_models
 
+pytestmark = pytest.mark.slow
+
 SCORER, ANSWERER = "summarizer.score.ask.predict", "summarizer.answer.ask.predict"
 MakeLabels = Callable[..., Path]
 
