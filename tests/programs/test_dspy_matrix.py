@@ -60,6 +60,8 @@ from support.dspy_matrix import (
 from support.fake_server import text_of
 from support.judging import RATE
 
+pytestmark = pytest.mark.slow
+
 ROWS: list[Row] = []
 PAGE = Path(__file__).parents[2] / "docs" / "dspy.md"
 PROMPTS = "prompts"  # the model that an optimizer asks for new instructions

@@ -29,6 +29,8 @@ from support.full_run import configuration
 from support.judging import RATE, SCRIPT, program_for
 from support.nodes import scripted
 
+pytestmark = pytest.mark.slow
+
 ROUND = ["planner", "executor", "summarizer"]
 THREAD: Any = {"configurable": {"thread_id": "one"}}
 LARGEST = 40_000  # bytes of all checkpoints of one run

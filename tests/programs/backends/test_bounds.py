@@ -142,6 +142,7 @@ def limit() -> float:
     return min(seconds(lambda: [mark == "{" for mark in "x" * 5_000_000]) for _ in range(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [10_000, LONGEST])
 @pytest.mark.parametrize("name", UNITS)
 def test_nothing_within_the_bounds_takes_long(name: str, length: int, limit: float) -> None:

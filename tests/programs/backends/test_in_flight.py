@@ -18,6 +18,8 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at, is_refused
 from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits, set_current
 
+pytestmark = pytest.mark.slow
+
 BUSY = lm15.ServerError("busy", status=503)
 
 

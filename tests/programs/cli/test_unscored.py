@@ -18,6 +18,8 @@ from support.fake_server import Server, bad_json, by_stage, fake_server, stage_o
 from support.judging import ALL, NONE, RATE, SCRIPT, plan, program_for
 from support.loopback import Body, Reply
 
+pytestmark = pytest.mark.slow
+
 IMAGES = 3
 
 

@@ -21,6 +21,8 @@ from support.faulty.profiles import FAMILIES, PROFILES
 from support.faulty.raw_client import STAGES, Client, Received, asked, probed
 from support.faulty_server import FaultyServer, faulty_server
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "tests/support/faulty_server.py"
 MOST_TRIED = 30  # questions until a fault comes

@@ -16,6 +16,8 @@ from support.faulty.trial import KEY, Ran, Trial, make_photos
 from support.faulty.verdict import Baseline, Verdict, judge, state_of
 from support.faulty_server import Entry
 
+pytestmark = pytest.mark.slow
+
 ENTRY = Entry(0.1, "assessment", "img-00000001", 1, 1, True, 1000, 1000, (1000, 100))
 ROWS = 4
 
