@@ -33,6 +33,8 @@ from support.judging import ASSESSMENT
 from support.loopback import Body, Reply, error_reply
 from support.provider_base import spoken, tokens
 
+pytestmark = pytest.mark.slow
+
 TODAY = datetime.now(UTC).date()
 ABLE = Capabilities(True, True, 20, "enforced", False, True, "test", TODAY.isoformat())
 SCORED = spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": {"Fair": -0.4, "Good": -1.5}})

@@ -19,6 +19,8 @@ from agenticiqa.programs.batch.worker import Died, NotStarted
 from agenticiqa.programs.errors import ImageError, ImageNotFound, UserError
 from support.elsewhere import row
 
+pytestmark = pytest.mark.slow
+
 QUERY = "Rate the quality."
 Judged = dict[str, Any]
 

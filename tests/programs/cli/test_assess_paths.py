@@ -20,6 +20,8 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.images import heif
 from support.files import json_lines
 
+pytestmark = pytest.mark.slow
+
 NOT_UTF_8 = b"caf\xe9.png"
 ESCAPED = r"caf\xe9.png"
 
