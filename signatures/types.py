@@ -68,6 +68,18 @@ Distortions = dict[str, list[Distortion]]  # by region
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are just outside
 Boxes = dict[str, Box | None]  # by region; None where none was found
 LevelKey = Literal["1", "2", "3", "4", "5"]
+ProbabilitySource = Literal[
+    "logprobs",
+    "quality_probs",
+    "probabilities",
+    "percentages",
+    "salvaged_probs",
+    "salvaged_level",
+    "reasoning",
+    "uniform",
+    "measurements",
+    "learned",
+]
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
 DistortionName = Annotated[Distortion, BeforeValidator(_folded_distortion)]
@@ -313,21 +325,7 @@ class SummarizerOutput(Strict):
     used_evidence: dict[str, Any] | None = None
     quality_score: float | None = Field(default=None, ge=1, le=5)
     quality_probs: dict[LevelKey, float] | None = None
-    probability_source: (
-        Literal[
-            "logprobs",
-            "quality_probs",
-            "probabilities",
-            "percentages",
-            "salvaged_probs",
-            "salvaged_level",
-            "reasoning",
-            "uniform",
-            "measurements",
-            "learned",
-        ]
-        | None
-    ) = None
+    probability_source: ProbabilitySource | None = None
     probability_mass: float | None = Field(default=None, ge=0, le=1)
 
     @field_validator("final_answer")

@@ -8,6 +8,8 @@ import re
 
 from dspy import lm15
 
+from agenticiqa.programs.errors import LONGEST_SHOWN
+
 # Status and words of real replies. An error that matches none keeps the class that lm15 gave it by its status.
 _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (200, r"is not json", lm15.ServerError),  # the HTML page of a proxy
@@ -33,7 +35,6 @@ _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice for programmers, which does not help users who wrote a configuration.
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
-LONGEST = 2000  # characters of what a server says about a failure
 _SHORTEST = 6  # characters: the beginning of a secret is removed, too, since a server may quote it cut off
 
 
@@ -44,7 +45,7 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     """
     if ran_out_of_time(error):
         return lm15.TimeoutError(f"no answer within {timeout:g} s")
-    said = str(error.message or error)[:LONGEST]
+    said = str(error.message or error)[:LONGEST_SHOWN]
     text = redacted(" ".join(_ADVICE.sub("", said).split()), secrets)
     wait = error.retry_after
     if isinstance(error, lm15.RateLimitError):

@@ -68,7 +68,7 @@ def vet_chat(body: Body) -> Body | None:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict) or not message.keys() - {"role"}:
         return None
-    if choice.get("finish_reason") in BROKEN_OFF or _is_error(body.get("error")):
+    if choice.get("finish_reason") in BROKEN_OFF:
         return None
     kept = {**choice, "message": message}
     if "logprobs" in choice:

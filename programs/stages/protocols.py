@@ -13,7 +13,7 @@ raises Unanswered; one that cannot be reached raises ``dspy.LMError``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages.flow import Flow
@@ -25,6 +25,7 @@ from agenticiqa.signatures.types import (
     Distortions,
     ExecutorOutput,
     PlannerOutput,
+    ProbabilitySource,
     QueryType,
     SummarizerOutput,
 )
@@ -32,18 +33,6 @@ from agenticiqa.signatures.types import (
 RejectedAnswers = Mapping[str, Sequence[str]]  # by stage, the reasons
 ToolSelection = dict[str, dict[str, str]]  # region to distortion to the tool's name
 Measurements = dict[str, dict[str, float]]  # region to measured quantity to value
-ProbabilitySource = Literal[
-    "logprobs",
-    "quality_probs",
-    "probabilities",
-    "percentages",
-    "salvaged_probs",
-    "salvaged_level",
-    "reasoning",
-    "uniform",
-    "measurements",
-    "learned",
-]
 
 
 class StageResult(Protocol):

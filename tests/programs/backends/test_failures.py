@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from dspy import lm15
 
-from agenticiqa.programs.backends.failures import LONGEST, asked_to_wait, causes, classified, ran_out_of_time, redacted
+from agenticiqa.programs.backends.failures import asked_to_wait, causes, classified, ran_out_of_time, redacted
+from agenticiqa.programs.errors import LONGEST_SHOWN
 
 SECRET = "sk-0123456789"
 
@@ -129,5 +130,5 @@ def test_causes_end_where_they_meet_themselves() -> None:
 def test_what_a_server_says_is_cut_and_holds_no_part_of_a_secret() -> None:
     said = "the key sk-secret-4711 is wrong; " + "x" * 5_000_000
     error = classified(lm15.ServerError(said, status=500), 5.0, ("sk-secret-4711",))
-    assert len(str(error)) <= LONGEST
+    assert len(str(error)) <= LONGEST_SHOWN
     assert "sk-secret" not in str(error)
