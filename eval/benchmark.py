@@ -8,6 +8,7 @@ from pathlib import Path
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
+from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.batch.judge_many import Failure, judge_many
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
@@ -15,7 +16,6 @@ from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.question import DEFAULT_QUERY, detect_query_type
 from agenticiqa.signatures.types import QueryType
 
@@ -70,7 +70,7 @@ def judge_labels(program: AgenticIQA, labels: Sequence[LabeledImage], query: str
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
     stop = StopRule(workers)
-    for job, outcome in judge_many(program, jobs, workers, Assessment.to_dict, stop.should_stop):
+    for job, outcome in judge_many(program, jobs, workers, rows_with_fit_inputs(program), stop.should_stop):
         if not isinstance(outcome, LimitReached):
             yield jobs[job], _row(job, jobs[job], outcome)
     if stop.ended_by:

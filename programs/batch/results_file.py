@@ -8,7 +8,8 @@ question, these settings. ``assess --jsonl --resume`` and ``evaluate`` use the s
         ...                                                   # judge what is not in resumed.finished
         results.append(row)
 
-Rows are never deleted. Where a job has several, the last one counts: see :func:`latest_rows`.
+Rows are never deleted. Where a job has several, the last one counts: see :func:`latest_rows`. ``ResultsFile.rewrite``
+replaces all of them at once by what they are after a fit of the fusion.
 """
 
 import json
@@ -23,7 +24,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 from agenticiqa.programs.batch.file_lock import locked_by
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.stages.options import with_options
 
@@ -113,7 +114,7 @@ class ResultsFile:
 
         Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves part of a line behind.
         """
-        data = f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n".encode()
+        data = _line(row)
         end = os.fstat(self._file.fileno()).st_size
         try:
             while data:
@@ -123,6 +124,29 @@ class ResultsFile:
             raise
         self.length += 1
         self._jobs.add(_values(row))
+
+    def read(self) -> list[Row]:
+        """The rows that the file holds now, those appended since it was opened among them."""
+        self._file.seek(0)
+        return [json.loads(line) for line in self._file.read().splitlines()]
+
+    def rewrite(self, rows: Sequence[Row]) -> None:
+        """Replace all rows by these, as a whole: a crash half-way leaves the file as it was. The lock stays.
+
+        Raises ValueError for NaN or infinity, OSError when the disk is full, and UserError when another process took
+        the file in the moment in which it was replaced.
+        """
+        data = b"".join(_line(row) for row in rows)
+        if os.name == "nt":  # where no open file can be replaced
+            self._file.close()
+        try:
+            write_atomically(self.path, data)
+        finally:
+            replaced, self._file = self._file, self.path.open("a+b", buffering=0)
+            replaced.close()
+        if holder := locked_by(self._file):
+            raise UserError(f"{printable_path(self.path)}: {one_line(holder)} began to write to it; run it again")
+        self.length, self._jobs = len(rows), {_values(row) for row in rows}
 
     def __enter__(self) -> Self:
         return self
@@ -231,6 +255,10 @@ def _reason(kept: Identity, wanted: Identity) -> str:
     if kept.run_fingerprint is None:
         return NO_SETTINGS
     return OTHER_SETTINGS if kept.run_fingerprint != wanted.run_fingerprint else OTHER_BYTES
+
+
+def _line(row: Row) -> bytes:
+    return f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n".encode()
 
 
 def _row(line: bytes) -> Row | None:

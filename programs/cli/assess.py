@@ -2,22 +2,19 @@
 
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from agenticiqa.programs.backends.limits import LimitReached, within
+from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
-from agenticiqa.programs.batch.job import failure_text
-from agenticiqa.programs.batch.judge_many import judge_many
-from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
-from agenticiqa.programs.batch.results_file import Row
-from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
+from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli import render, tables
+from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.completing import complete_files, complete_folders
+from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import (
     add_backend_arguments,
     add_dry_run_argument,
@@ -28,7 +25,6 @@ from agenticiqa.programs.cli.options import (
 )
 from agenticiqa.programs.cli.outputs import (
     Appending,
-    CannotAppend,
     Write,
     complain,
     kept_text,
@@ -44,10 +40,9 @@ from agenticiqa.programs.cli.outputs import (
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.pictures import draw
-from agenticiqa.programs.result import Assessment, is_unscored
+from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 EXAMPLES = """\
@@ -164,7 +159,10 @@ def run(args: Namespace) -> int:
         else:
             card = print_card_below_steps if args.verbose else print_card
             write = print_line if args.jsonl == STDIN else card
-        errors = [*found.problems, *_judge(plan, workers, postprocess, write, summary)]
+        errors = [
+            *found.problems,
+            *judge_and_write(plan, workers, rows_with_fit_inputs(plan.program, postprocess), write, summary),
+        ]
     if results:
         print(kept_text(results), file=sys.stderr)
     if args.save_maps:
@@ -178,29 +176,3 @@ def run(args: Namespace) -> int:
         return UNSCORED if summary.unscored else OK
     nothing = not summary.judged and not summary.judged_before
     return USAGE if nothing and errors and all(isinstance(error, UserError) for error in errors) else SOME_FAILED
-
-
-def _judge(
-    plan: RunPlan, workers: int, postprocess: Callable[[Assessment], Row], write: Write, summary: Summary
-) -> list[Exception]:
-    """Judge what is to do: write each result, print each failure, count both. Returns what the failures were."""
-    rule = StopRule(workers)
-    errors: list[Exception] = []
-    outcomes = judge_many(plan.program, plan.todo, workers, postprocess, rule.should_stop)
-    for job, outcome in render.progress(outcomes, len(plan.todo)):
-        if isinstance(outcome, LimitReached):
-            complain(one_line(str(outcome)))
-        elif isinstance(outcome, Exception):
-            errors.append(outcome)
-            summary.failed.append(failure_text(job, outcome))
-            complain(summary.failed[-1])
-        else:
-            try:
-                write(job, outcome)
-            except CannotAppend as error:
-                errors.append(error)
-                complain(str(error))
-                rule.ended_by = error
-            summary.judged += 1
-            summary.unscored += is_unscored(outcome)
-    return errors

@@ -252,3 +252,24 @@ def test_a_failure_replaces_no_result_but_a_result_a_failure() -> None:
     failed, row, again = ({"image": "a", **more} for more in ({"error": "x"}, {"score": 1}, {"error": "y"}))
     assert latest_rows([failed, row, again]) == [row]
     assert latest_rows([failed, again]) == [again]
+
+
+def test_rewritten_rows_replace_the_file_as_a_whole_and_the_lock_stays(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    with ResultsFile(link) as journal:
+        journal.append({"image": "a", "score": 1})
+        journal.append({"image": "b", "score": 2})
+        assert journal.read() == [{"image": "a", "score": 1}, {"image": "b", "score": 2}]
+        with pytest.raises(ValueError, match="JSON"):
+            journal.rewrite([{"image": "a", "score": float("nan")}])
+        assert len(path.read_bytes().splitlines()) == 2, "what cannot be written changes nothing"
+        journal.rewrite([{"image": "a", "score": 3}, {"image": "b", "score": 4}])
+        with pytest.raises(UserError, match="is writing to it"):
+            ResultsFile(path)
+        journal.append({"image": "c", "score": 5})
+        assert (journal.length, journal.replaced) == (3, 0)
+    assert link.is_symlink()
+    assert [row["score"] for row in rows_of(path)] == [3, 4, 5]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.jsonl", "run.jsonl"]

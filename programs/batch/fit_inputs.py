@@ -1,0 +1,74 @@
+"""What a fit of the fusion needs of a result beside its documented keys: the key ``fusion`` of a row.
+
+A fit (``stages.fusion_profile``) compares the model's level probabilities and the tools' mean, which every row has,
+with tools of another make, which a rating does not run, and it must not mix models, prompts or tools.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.fingerprint import digest
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.saving import prompts_of
+from agenticiqa.programs.stages.computing import on_a_core
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
+from agenticiqa.programs.tools.tool import SharedMeasure, raw_value
+
+Row: TypeAlias = dict[str, Any]
+
+THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # of another make than LEARNED-IQA, and than each other
+
+
+def rows_with_fit_inputs(
+    program: AgenticIQA, to_row: Callable[[Assessment], Row] = Assessment.to_dict
+) -> Callable[[Assessment], Row]:
+    """``to_row`` followed by ``fit_inputs``, for ``judge_many(postprocess=...)``; it can be pickled if ``to_row`` can.
+
+    A program that asks no model has nothing to fit: ``to_row`` is returned as it is.
+    """
+    return partial(_row, to_row, prompts_digest(program)) if program.questions else to_row
+
+
+def prompts_digest(program: AgenticIQA) -> str:
+    """A digest of the program's instructions, field descriptions and worked examples, tuned or not."""
+    return digest(prompts_of(program))
+
+
+def fit_inputs(result: Assessment, prompts: str) -> dict[str, Any] | None:
+    """The value of the row's key ``fusion``; ``None`` for what is no rating in which a model gave the probabilities.
+
+    - ``model``: the one that gave the probabilities; ``prompts``: the digest given
+    - ``third_tools``: by name the raw values, each on its metric's own scale, of the whole image, or of a copy whose
+      longer side has 1024 pixels; a tool that fails is left out
+    """
+    answered = result.answered_by.get("scoring")
+    if result.quality_score is None or not answered:
+        return None
+    return {"model": answered[-1], "prompts": prompts, "third_tools": third_tools(result.image)}
+
+
+def third_tools(image: LoadedImage) -> dict[str, float]:
+    """The raw values of ``THIRD_TOOLS`` for an image, without those that fail."""
+    values: dict[str, float] = {}
+    with on_a_core():
+        pixels = in_working_size(image.pixels)
+        for name in THIRD_TOOLS:
+            tool = TOOLS[name]
+            try:
+                if pixels is image.pixels and isinstance(tool.measure, SharedMeasure):
+                    values[name] = tool.measure.of_loaded(image)
+                else:
+                    values[name] = raw_value(tool, pixels)
+            except Exception:  # a metric that does not apply to this image (too small, say) gives no value
+                continue
+    return values
+
+
+def _row(to_row: Callable[[Assessment], Row], prompts: str, result: Assessment) -> Row:
+    row = to_row(result)
+    inputs = fit_inputs(result, prompts)
+    return row if inputs is None else {**row, "fusion": inputs}
