@@ -71,7 +71,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Words:
-    """Phrases, separated by commas, with the same category, if any, and the same meaning, if any.
+    """Phrases, separated by commas (and any blanks), with the same category, if any, and the same meaning, if any.
 
     "*" stands for any ending, a space for blanks or hyphens; "color" also matches "colour".
     """
@@ -94,82 +94,110 @@ class Term:
 LEXICON: tuple[Words, ...] = (
     Words("Blurs", None, "blurs, unfocused, well focused, bokeh, lens blur, gaussian blur"),
     Words("Blurs", Meaning("Blurs", "fault"), "blur*, fuzzy"),
+    Words(None, Meaning("Blurs", "fault"), "fuzzier, fuzziness, smudg*, mushy, soft focus"),
     Words("Blurs", Meaning("Blurs", "fault", "motion blur"), "motion blur*, camera shake, shaky, smear*"),
     Words("Blurs", Meaning("Blurs", "fault", "defocus blur"), "defocus*, out of focus"),
-    Words(None, Meaning("Blurs", "fault", "defocus blur"), "defocus blur*, out of focus blur*, unfocus*"),
-    Words(None, Meaning("Blurs", "fault", "defocus blur"), "focus blur, lens blur*, gaussian blur*"),
+    Words(None, Meaning("Blurs", "fault", "defocus blur"), """
+        defocus blur*, out of focus blur*, unfocus*, oof, focus blur, lens blur*, gaussian blur*, misfocus*,
+        missed focus, missed the focus, focus missed, not in focus, lost focus, focus is off, focus was off,
+        focus off"""),
     Words("Blurs", Meaning("Blurs", "virtue"), "in focus, focused, focussed"),
     Words(None, Meaning("Blurs", "virtue"), "blur free"),
     Words("Blurs", Meaning("Blurs", "neutral"), "focus, focusing"),
     Words(None, Meaning("Blurs", "neutral"), "focussing"),
     Words("Blurs", Meaning("clarity", "fault"), "soft edges"),
-    Words("Color distortions", None, "color distortions, color*, saturat*, skin tone*, reddish, greenish, bluish"),
-    Words("Color distortions", None, "yellowish, too red, too green, too blue, too yellow, too orange, too warm"),
-    Words("Color distortions", None, "too cool, vivid*, vibran*, chroma*"),
-    Words(None, Meaning("Color distortions", "fault"), "color distortion*, color change*, color shift*"),
-    Words(None, Meaning("Color distortions", "fault"), "color diffusion"),
-    Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "oversaturat*"),
-    Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "over saturat*"),
-    Words(None, Meaning("Color distortions", "fault", "oversaturation"), "too saturated, garish"),
-    Words("Color distortions", Meaning("Color distortions", "fault", "desaturation"), "desaturat*, undersaturat*"),
-    Words("Color distortions", Meaning("Color distortions", "fault", "desaturation"), "under saturat*, faded"),
-    Words(None, Meaning("Color distortions", "fault", "desaturation"), "dull, duller, pale, paler, drab"),
-    Words(None, Meaning("Color distortions", "fault", "desaturation"), "colorless, washed out color*"),
-    Words(None, Meaning("Color distortions", "fault", "desaturation"), "colors washed out, color washed out"),
+    Words("Color distortions", None, """
+        color distortions, color*, saturat*, skin tone*, reddish, greenish, bluish, yellowish, too red, too
+        green, too blue, too yellow, too orange, too warm, too cool, vivid*, vibran*, chroma*"""),
+    Words(None, Meaning("Color distortions", "fault"), """
+        color distortion*, color change*, color shift*, color diffusion"""),
+    Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "oversaturat*, over saturat*"),
+    Words(None, Meaning("Color distortions", "fault", "oversaturation"), """
+        too saturated, garish, gaudy, too colorful, too vivid, too vibrant, saturated too much, too much
+        saturation, overly saturated, too much color, overcooked color*"""),
+    Words("Color distortions", Meaning("Color distortions", "fault", "desaturation"), """
+        desaturat*, undersaturat*, under saturat*, faded"""),
+    Words(None, Meaning("Color distortions", "fault", "desaturation"), """
+        dull, duller, pale, paler, drab, colorless, washed out color*, muted color*, muted, faded color*,
+        drained, dull color*, not enough color, too little color, grayish, greyish, not enough saturation,
+        colors washed out, color washed out"""),
     Words("Color distortions", Meaning("Color distortions", "fault", "color cast"), "cast, tint*, discolor*"),
-    Words(None, Meaning("Color distortions", "fault", "color cast"), "color cast, color casts"),
+    Words(None, Meaning("Color distortions", "fault", "color cast"), """
+        color cast, color casts, color tint*, tinge*, hue shift*, off color*, wrong white balance, white
+        balance off, white balance is off, white balance wrong, white balance is wrong"""),
+    Words(None, Meaning("Color distortions", "fault", "red cast"), """
+        red* tint*, red* cast*, reddish, too red, pink* tint*, magenta tint*, magenta cast*, red* color cast*"""),
+    Words(None, Meaning("Color distortions", "fault", "green cast"), """
+        green* tint*, green* cast*, greenish, too green, green* color cast*"""),
+    Words(None, Meaning("Color distortions", "fault", "blue cast"), """
+        blu* tint*, blu* cast*, bluish, too blue, too cool, blue* color cast*, too cold, cyan tint*, cyan
+        cast*"""),
+    Words(None, Meaning("Color distortions", "fault", "yellow cast"), """
+        yellow* tint*, yellow* cast*, yellowish, too warm, too yellow, too orange, orange tint*, orange cast*,
+        yellow* color cast*, warm tint*, warm cast*"""),
     Words(None, Meaning("Color distortions", "more", "oversaturation"), "saturated"),
-    Words(None, Meaning("Color distortions", "virtue", "desaturation"), "vivid, vibrant, colorful, vividness"),
-    Words(None, Meaning("Color distortions", "virtue", "desaturation"), "colorfulness"),
+    Words(None, Meaning("Color distortions", "virtue", "desaturation"), """
+        vivid, vibrant, colorful, vividness, colorfulness"""),
     Words("Color distortions", Meaning("Color distortions", "neutral"), "hue, hues, white balance"),
-    Words(None, Meaning("Color distortions", "neutral"), "color, colors, saturation, color saturation, tones"),
-    Words(None, Meaning("Color distortions", "neutral"), "color tone*, color rendition, color reproduction"),
-    Words(None, Meaning("Color distortions", "neutral"), "color accuracy"),
+    Words(None, Meaning("Color distortions", "neutral"), """
+        color, colors, saturation, color saturation, tones, color tone*, color rendition, color reproduction,
+        color accuracy"""),
     Words("Compression", None, "compression, over compress*"),
     Words("Compression", Meaning("Compression", "fault"), "compress*, artefact*, artifact*"),
-    Words(None, Meaning("Compression", "fault"), "compression artefact*, compression artifact*"),
-    Words("Compression", Meaning("Compression", "fault", "blocking"), "jpeg, jpg, block, blocks, blocky"),
-    Words("Compression", Meaning("Compression", "fault", "blocking"), "blockiness, blocking, blocking artifact*"),
-    Words("Compression", Meaning("Compression", "fault", "blocking"), "block artifact*"),
-    Words(None, Meaning("Compression", "fault", "blocking"), "jpeg compression, jpeg artifact*, jpeg artefact*"),
-    Words(None, Meaning("Compression", "fault", "blocking"), "jpeg compression artifact*, blockier"),
-    Words(None, Meaning("Compression", "fault", "blocking"), "blocking artefact*"),
+    Words(None, Meaning("Compression", "fault"), """
+        compression artefact*, compression artifact*, jpeggy, deep fried, crunched"""),
+    Words("Compression", Meaning("Compression", "fault", "blocking"), """
+        jpeg, jpg, block, blocks, blocky, blockiness, blocking, blocking artifact*, block artifact*"""),
+    Words(None, Meaning("Compression", "fault", "blocking"), """
+        jpeg compression, jpeg artifact*, jpeg artefact*, jpeg compression artifact*, blockier, blocking
+        artefact*"""),
     Words(None, Meaning("Compression", "virtue"), "uncompressed, artifact free, artefact free"),
-    Words("Compression", Meaning("unmeasured", "fault"), "jpeg2000, jp2k, ringing, mosquito noise, banding"),
-    Words("Compression", Meaning("unmeasured", "fault"), "posteri*"),
+    Words("Compression", Meaning("Compression", "fault", "coding artifacts"), """
+        jpeg2000, jp2k, ringing, mosquito noise, macroblock*"""),
+    Words("Compression", Meaning("Compression", "fault", "banding"), "banding, posteri*, banded gradients"),
+    Words(None, Meaning("Compression", "fault", "banding"), """
+        stepped gradients, gradient steps, color steps, color banding, tonal banding, banding artifact*"""),
     Words("Noise", None, "nois*, grain*, iso noise, luminance noise"),
     Words("Noise", Meaning("Noise", "fault"), "speckle*, noise"),
-    Words(None, Meaning("Noise", "fault"), "multiplicative noise, noisy, noisier, graininess, grain, grains"),
-    Words(None, Meaning("Noise", "fault"), "grainy, grainier"),
+    Words(None, Meaning("Noise", "fault"), """
+        multiplicative noise, noisy, noisier, graininess, grain, grains, grainy, grainier, gritty, grittier,
+        speckly, image noise, sensor noise, film grain, iso noise, digital noise, luminance noise, luma noise,
+        noisiness, noisey"""),
     Words("Noise", Meaning("Noise", "fault", "white noise"), "white noise, gaussian noise"),
     Words(None, Meaning("Noise", "fault", "white noise"), "additive noise, additive gaussian noise"),
     Words("Noise", Meaning("Noise", "fault", "impulse noise"), "impulse noise, salt and pepper"),
-    Words(None, Meaning("Noise", "fault", "impulse noise"), "salt and pepper noise"),
+    Words(None, Meaning("Noise", "fault", "impulse noise"), """
+        salt and pepper noise, dead pixels, hot pixels, black and white dots, white and black dots, black and
+        white specks"""),
     Words(None, Meaning("Noise", "virtue"), "noise free, noiseless, clean"),
-    Words("Noise", Meaning("unmeasured", "fault"), "color noise, chroma noise"),
-    Words("Brightness change", None, "brightness change, bright*, dark*, dimly, expos*, highlights, illuminat*"),
-    Words("Brightness change", None, "backlit, backlight*, clipped, clipping, shadows"),
+    Words("Noise", Meaning("Noise", "fault", "color noise"), "color noise, chroma noise"),
+    Words(None, Meaning("Noise", "fault", "color noise"), "chrominance noise, colored speckle*, color speckle*"),
+    Words("Brightness change", None, """
+        brightness change, bright*, dark*, dimly, expos*, highlights, illuminat*, backlit, backlight*,
+        clipped, clipping, shadows"""),
     Words("Brightness change", Meaning("Brightness change", "fault"), "mean shift"),
     Words(None, Meaning("Brightness change", "fault"), "brightness change*, brightness distortion*, misexposed"),
-    Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), "overexpos*, over expos*"),
-    Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), "too much light, blown out"),
-    Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), "glare"),
-    Words(None, Meaning("Brightness change", "fault", "overexposure"), "too bright, overly bright"),
-    Words(None, Meaning("Brightness change", "fault", "overexposure"), "excessively bright, blown highlights"),
-    Words(None, Meaning("Brightness change", "fault", "overexposure"), "clipped highlights"),
-    Words("Brightness change", Meaning("Brightness change", "fault", "underexposure"), "underexpos*, under expos*"),
-    Words("Brightness change", Meaning("Brightness change", "fault", "underexposure"), "dim, low light"),
-    Words(None, Meaning("Brightness change", "fault", "underexposure"), "dark, darker, darkness, dimmer"),
-    Words(None, Meaning("Brightness change", "fault", "underexposure"), "dimly lit, underlit, gloomy, murky"),
-    Words(None, Meaning("Brightness change", "fault", "underexposure"), "too little light"),
+    Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), """
+        overexpos*, over expos*, too much light, blown out, glare"""),
+    Words(None, Meaning("Brightness change", "fault", "overexposure"), """
+        too bright, overly bright, excessively bright, blown highlights, clipped highlights, highlight
+        clipping, blown, blown out highlights, burnt out, burned out, highlights blown, highlights blown out,
+        burnt, highlights clipped, highlights burned out, too light, overly exposed, exposed too much,
+        overbright, over bright, too much exposure, clipped whites, bleached, bleached out"""),
+    Words("Brightness change", Meaning("Brightness change", "fault", "underexposure"), """
+        underexpos*, under expos*, dim, low light"""),
+    Words(None, Meaning("Brightness change", "fault", "underexposure"), """
+        dark, darker, darkness, dimmer, dimly lit, underlit, gloomy, murky, too little light, not enough
+        light, too dark, lack of light, crushed blacks, crushed shadows, pitch black, blacked out, too dim,
+        too black, badly underlit, too little exposure"""),
     Words(None, Meaning("Brightness change", "more", "overexposure"), "bright, brighter, brightly lit"),
     Words("Brightness change", Meaning("Brightness change", "virtue", "underexposure"), "enough light, well lit"),
     Words(None, Meaning("Brightness change", "virtue", "underexposure"), "bright enough"),
     Words("Brightness change", Meaning("Brightness change", "virtue"), "well exposed"),
     Words(None, Meaning("Brightness change", "virtue"), "properly exposed, correctly exposed"),
     Words("Brightness change", Meaning("Brightness change", "neutral"), "lighting, lit, luminance"),
-    Words(None, Meaning("Brightness change", "neutral"), "brightness, exposure, exposed, the light, illumination"),
-    Words(None, Meaning("Brightness change", "neutral"), "illuminated"),
+    Words(None, Meaning("Brightness change", "neutral"), """
+        brightness, exposure, exposed, the light, illumination, illuminated"""),
     Words("Sharpness", None, "sharp*, clearest, crisp*, detail*, halo*"),
     Words("Sharpness", Meaning("clarity", "fault"), "unclear"),
     Words(None, Meaning("clarity", "fault"), "soft, indistinct"),
@@ -180,29 +208,34 @@ LEXICON: tuple[Words, ...] = (
     Words("Sharpness", Meaning("Sharpness", "fault", "lack of sharpness"), "unsharp*"),
     Words(None, Meaning("Sharpness", "fault", "lack of sharpness"), "low sharpness"),
     Words("Sharpness", Meaning("Sharpness", "fault", "oversharpening"), "oversharp*, over sharp*"),
-    Words(None, Meaning("Sharpness", "fault", "oversharpening"), "overly sharp*, too sharp, too sharpened, halo"),
-    Words(None, Meaning("Sharpness", "fault", "oversharpening"), "halos, haloes, haloing"),
+    Words(None, Meaning("Sharpness", "fault", "oversharpening"), """
+        overly sharp*, too sharp, too sharpened, halo, halos, haloes, haloing, sharpened too much, too much
+        sharpening, over processed edges, sharpening halo*, sharpening artifact*, edge halo*, sharpened too
+        far, sharpened too strongly, sharpening overdone, sharpening too strong"""),
     Words("Contrast", None, "contrast*"),
     Words(None, Meaning("Contrast", "fault"), "contrast change*, contrast distortion*"),
-    Words("Contrast", Meaning("Contrast", "fault", "low contrast"), "low contrast, washed out, hazy, haze, foggy"),
-    Words("Contrast", Meaning("Contrast", "fault", "low contrast"), "flat tones"),
-    Words(None, Meaning("Contrast", "fault", "low contrast"), "low in contrast, washed out tones, hazier, flat"),
-    Words(None, Meaning("Contrast", "fault", "high contrast"), "excessive contrast, too much contrast"),
-    Words(None, Meaning("Contrast", "fault", "high contrast"), "harsh contrast, too contrasty"),
+    Words("Contrast", Meaning("Contrast", "fault", "low contrast"), """
+        low contrast, washed out, hazy, haze, foggy, flat tones"""),
+    Words(None, Meaning("Contrast", "fault", "low contrast"), """
+        low in contrast, washed out tones, hazier, flat, flatter, milky, not enough contrast, too little
+        contrast, flatness"""),
+    Words(None, Meaning("Contrast", "fault", "high contrast"), """
+        excessive contrast, too much contrast, contrast too strong, contrast is too strong, harsh contrast,
+        too contrasty"""),
     Words("Contrast", Meaning("Contrast", "more", "high contrast"), "high contrast"),
     Words(None, Meaning("Contrast", "more", "high contrast"), "high in contrast, strong contrast, contrasty"),
     Words("Contrast", Meaning("Contrast", "neutral"), "contrast, dynamic range"),
     Words("Spatial distortions", None, "spatial distortions"),
-    Words("Spatial distortions", Meaning("unmeasured", "fault"), "pixelat*, pixellat*, jitter*, quantiz*"),
-    Words("Spatial distortions", Meaning("unmeasured", "fault"), "quantis*, aliasing, moire, moiré, jagged*"),
-    Words("Spatial distortions", Meaning("unmeasured", "fault"), "color block*"),
-    Words(None, Meaning("unmeasured", "fault"), "vignett*, flare, lens flare, ghosting, chromatic aberration*"),
-    Words(None, Meaning("unmeasured", "fault"), "lens distortion*, geometric distortion*, jpeg 2000"),
-    Words(None, Meaning("unmeasured", "fault"), "jpeg2000 compression, jpeg 2000 compression, ringing artifact*"),
-    Words(None, Meaning("unmeasured", "fault"), "color banding, chrominance noise"),
-    Words(None, Meaning("any", "fault"), "distort*, degrad*, defect*, flaw*, issue, issues, problem, problems"),
-    Words(None, Meaning("any", "fault"), "wrong, impair*, damaged, quality issue, quality issues, quality problem"),
-    Words(None, Meaning("any", "fault"), "quality problems"),
+    Words("Spatial distortions", Meaning("unmeasured", "fault"), """
+        pixelat*, pixellat*, jitter*, quantiz*, quantis*, aliasing, moire, moiré, jagged*, color block*"""),
+    Words(None, Meaning("unmeasured", "fault"), """
+        vignett*, flare, lens flare, ghosting, chromatic aberration*, lens distortion*, geometric distortion*"""),
+    Words(None, Meaning("Compression", "fault", "coding artifacts"), """
+        jpeg2000 compression, jpeg 2000 compression, jpeg 2000, ringing artifact*, ringing artefact*, coding
+        artifact*, coding artefact*"""),
+    Words(None, Meaning("any", "fault"), """
+        distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged, quality
+        issue, quality issues, quality problem, messed up, quality problems"""),
     Words(None, Meaning("any", "virtue"), "undistorted, flawless, pristine, distortion free"),
     Words(None, Meaning("quality", "neutral"), "quality"),
 )  # fmt: skip
@@ -210,7 +243,7 @@ LEXICON: tuple[Words, ...] = (
 
 def phrase_pattern(phrase: str) -> str:
     """The regular expression of a phrase in the notation of the lexicon."""
-    words = re.split(r"[ -]+", phrase.strip().replace("color", "colou?r").replace("*", r"\w*"))
+    words = re.split(r"[\s-]+", phrase.strip().replace("color", "colou?r").replace("*", r"\w*"))
     return r"[\s-]+".join(words)
 
 

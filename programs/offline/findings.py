@@ -1,7 +1,7 @@
 """The severity of one category of distortion: from a measured value, and combined with the networks' prediction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,11 +41,13 @@ class Finding:
 
     ``severity`` is continuous from 0 (none) to 4 (extreme). ``subtype`` is the kind that fits the measurements best; it
     is set even if the severity is 0. ``explanation`` is one sentence with the measured values and the usual ones.
+    ``kinds`` has, for every kind that was measured, its share of the severity, 0 to 1; the subtype's is 1.
     """
 
     severity: float
     subtype: str
     explanation: str
+    kinds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def word(self) -> Severity:
@@ -79,8 +81,13 @@ def combine(category: DetectableDistortion, predictions: Predictions, *measured:
     severity and the predicted one, weighted by ``NETWORK_SHARE``.
     """
     highest = worst(*measured)
-    if category not in predictions:
-        return highest
-    subtypes, share = predictions[category].subtypes, NETWORK_SHARE[category]
-    named = max(measured, key=lambda finding: finding.severity + subtypes.get(finding.subtype, 0.0))
-    return replace(named, severity=(1 - share) * highest.severity + share * predictions[category].severity)
+    prediction = predictions.get(category, Prediction(highest.severity, {}))
+    found = {finding.subtype: finding.severity + prediction.subtypes.get(finding.subtype, 0.0) for finding in measured}
+    named = max(measured, key=lambda finding: found[finding.subtype])
+    most = max(found[named.subtype], 1e-9)
+    share = NETWORK_SHARE[category] if category in predictions else 0.0
+    return replace(
+        named,
+        severity=(1 - share) * highest.severity + share * prediction.severity,
+        kinds={kind: value / most for kind, value in found.items()},
+    )

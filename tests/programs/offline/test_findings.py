@@ -5,7 +5,7 @@ from types import ModuleType
 import pytest
 
 from agenticiqa.programs.offline import full_reference, no_reference
-from agenticiqa.programs.offline.findings import Curve
+from agenticiqa.programs.offline.findings import Curve, Finding, Prediction, combine
 
 
 def curves_of(module: ModuleType) -> dict[str, Curve]:
@@ -30,3 +30,10 @@ def test_a_curve_is_monotone_over_growing_values_and_gives_severities(curve: Cur
 
 def test_the_curves_are_all_looked_at() -> None:
     assert len(CURVES) >= 20
+
+
+def test_each_kind_of_a_category_has_its_share_of_the_severity() -> None:
+    predictions = {"Compression": Prediction(3.0, {"JPEG blocking": 0.5, "banding": 2.0})}
+    found = combine("Compression", predictions, Finding(0.5, "JPEG blocking", "."), Finding(0.0, "banding", "."))
+    assert found.subtype == "banding"
+    assert found.kinds == {"JPEG blocking": 0.5, "banding": 1.0}
