@@ -20,6 +20,7 @@ from agenticiqa.programs.stages.flow import Flow
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.programs.stages.question import detect_query_type
+from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import (
     GLOBAL,
     PARSING_FAILED,
@@ -257,7 +258,7 @@ def _answer(result: Assessment) -> str:
 
 
 def _tool_row(call: ToolCall) -> tuple[str, ...]:
-    raw = "failed" if call.raw is None else f"{call.raw:.4g}"
+    raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
     score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
     return call.tool, placed(call.distortion, call.region), raw, score
 

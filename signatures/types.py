@@ -216,14 +216,16 @@ class DistortionAnalysis(Strict):
 class ToolCall(Strict):
     """One run of one tool: what it measured, or why it did not.
 
-    ``raw`` is on the metric's own scale, ``calibrated`` on 1..5 (higher is better), ``ms`` is wall time, ``box`` is the
-    crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was.
+    ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
+    ``ms`` is wall time, ``box`` is the crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None``
+    where the whole image was.
     """
 
     tool: str
     region: str
     distortion: str
     raw: float | None = None
+    unit: str | None = None
     calibrated: float | None = Field(default=None, ge=1, le=5)
     ms: float = Field(ge=0)
     error: str | None = None

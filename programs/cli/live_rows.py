@@ -11,6 +11,7 @@ from rich.text import Text
 from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.cli.render import COLORS, bar
 from agenticiqa.programs.stages.fusion import level_name
+from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import LEVELS
 
@@ -133,7 +134,7 @@ def _measured(fields: Event) -> list[Row]:
         return [("tool", line(f"{fields['tool']:<15}", ("no score", "yellow"), (about, "dim")))]
     score = fields["calibrated"]
     gauge = (bar((score - 1) / 4, 10), COLORS[level_name(score)])
-    raw = (f"raw {fields['raw']:<10.4g}", "dim")
+    raw = (f"raw {with_unit(fields['raw'], fields.get('unit')):<10}", "dim")
     return [
         ("tool", line(f"{fields['tool']:<15}", raw, gauge, f" {score:.2f}", (f"{about}, {fields['ms']:.0f} ms", "dim")))
     ]

@@ -15,6 +15,7 @@ from rich.text import Text
 from agenticiqa.programs.backends.ledger import total
 from agenticiqa.programs.cli.printable import all_printable, json_text
 from agenticiqa.programs.cli.verdict import explanation, verdict
+from agenticiqa.programs.tools.tool import with_unit
 
 T = TypeVar("T")
 
@@ -54,7 +55,9 @@ def card(row: dict[str, Any]) -> Panel:
         table = plain_table("tool", "for", "raw", "1..5")
         for call in evidence["tool_log"]:
             values = (
-                (f"{call['raw']:.4g}", f"{call['calibrated']:.2f}") if call["error"] is None else ("-", call["error"])
+                (with_unit(call["raw"], call.get("unit")), f"{call['calibrated']:.2f}")
+                if call["error"] is None
+                else ("-", call["error"])
             )
             table.add_row(call["tool"], escape(_subject(call)), *map(escape, values))
         parts.append(table)

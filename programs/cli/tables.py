@@ -46,7 +46,7 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
             row["name"],
             row["kind"],
             row["direction"],
-            f"{low:g} .. {high:g}",
+            f"{low:g} .. {high:g}" + (f" {row['unit']}" if row["unit"] else ""),
             "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}",
             ", ".join(_best_at(row)) or "-",
             escape(row["status"]),

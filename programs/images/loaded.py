@@ -67,6 +67,10 @@ class LoadedImage:
         """Width and height, in this order, as Pillow has it."""
         return self.width, self.height
 
+    def same_pixels(self, other: "LoadedImage") -> bool:
+        """Whether the measured pixels of both are equal, whatever their files are."""
+        return self.pixels is other.pixels or np.array_equal(self.pixels, other.pixels)
+
     def to_dspy(self) -> "dspy.Image":
         """``data`` as a ``dspy.Image`` that holds a data URI.
 

@@ -6,6 +6,7 @@ from textwrap import shorten, wrap
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
 from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, placed
 from agenticiqa.programs.stages.fusion import level_name
+from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.vocabulary import LEVELS
 
 Row = tuple[str, ...]
@@ -72,7 +73,7 @@ def _tools(result: Assessment) -> list[Row]:
         (
             call.tool,
             placed(call.distortion, call.region),
-            "failed" if call.raw is None else f"{call.raw:.4g}",
+            "failed" if call.raw is None else with_unit(call.raw, call.unit),
             "-" if call.calibrated is None else f"{call.calibrated:.2f}",
         )
         for call in result.executor_evidence.tool_log

@@ -11,6 +11,7 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import Scored
+from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import (
     Boxes,
     DistortionAnalysis,
@@ -89,7 +90,7 @@ def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
 
 def measured(call: ToolCall) -> None:
     """The score of one tool, or why it has none."""
-    outcome = call.error or f"raw {call.raw:.4g}, calibrated {call.calibrated:.2f}"
+    outcome = call.error or f"raw {with_unit(call.raw or 0.0, call.unit)}, calibrated {call.calibrated:.2f}"
     logger.info(
         "measured: %s on %s for %s: %s, %.1f ms",
         *(call.tool, call.region, call.distortion, outcome, call.ms),

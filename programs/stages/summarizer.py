@@ -22,6 +22,7 @@ from agenticiqa.signatures.types import (
     SummarizerOutput,
 )
 
+IDENTICAL = "The image has the same pixels as its reference: nothing was lost, which is a score of 5."
 SOURCES = {  # each probability_source whose name is unclear in a sentence
     "learned": "the learned model",
     "probabilities": "the probabilities that the model wrote",
@@ -35,8 +36,9 @@ class Summarizer(Stage[Summarized]):
     """Answers from the evidence, in one of two modes.
 
     Scoring mode (an IQA question that asks for a rating): ``score`` gives probabilities over the five levels, and
-    ScoreFusion makes one number of them and the tool scores. Every other question goes to ``answer``. When the model
-    gives no usable answer, the result is UNABLE with the reason PARSING_FAILED.
+    ScoreFusion makes one number of them and the tool scores. An image with the very pixels of its reference scores 5,
+    and nothing is asked. Every other question goes to ``answer``. When the model gives no usable answer, the result is
+    UNABLE with the reason PARSING_FAILED.
     """
 
     def __init__(self, score: protocols.Scorer, answer: protocols.Answerer, fusion: ScoreFusion | None = None) -> None:
@@ -59,6 +61,8 @@ class Summarizer(Stage[Summarized]):
         progress.summarizing(plan, query_type, evidence, image, reference)
         try:
             if query_type is QueryType.SCORING:
+                if reference is not None and image.same_pixels(reference):
+                    return Summarized(_undamaged(evidence), query_type)
                 scored = yield from call(self.score, image=image, query=query, evidence=evidence, reference=reference)
                 return Summarized(self._scored(scored, evidence), query_type, scored.rejected_answers)
             answered = yield from call(
@@ -105,6 +109,18 @@ class Summarizer(Stage[Summarized]):
             quality_reasoning=_sentences(answered.reasoning, *_caveats(evidence)),
             used_evidence=_used(evidence),
         )
+
+
+def _undamaged(evidence: ExecutorOutput) -> SummarizerOutput:
+    """The score of an image with the very pixels of its reference: 5, by the meaning of a reference."""
+    return SummarizerOutput(
+        final_answer=5.0,
+        quality_score=5.0,
+        quality_reasoning=IDENTICAL,
+        used_evidence=_used(evidence),
+        quality_probs={key: float(key == LEVEL_KEYS[-1]) for key in LEVEL_KEYS},
+        probability_source="measurements",
+    )
 
 
 def _caveats(evidence: ExecutorOutput) -> list[str]:

@@ -62,6 +62,7 @@ def listing(tools: Mapping[str, Tool], profile: str) -> list[dict[str, Any]]:
             "kind": tool.kind,
             "direction": "higher" if tool.higher_is_better else "lower",
             "raw_range": list(tool.raw_range),
+            "unit": tool.unit,
             "cost_ms": tool.cost_ms,
             "good_at": list(tool.good_at),
             "measured": {name: asdict(found) for name, found in tool.strengths().items()},

@@ -45,8 +45,9 @@ class Tool:
     ``measure`` takes the pixels (uint8, H x W x 3, RGB), for a full-reference metric ("FR") also the reference's, and
     returns the raw value. A no-reference metric ("NR") that is computed for others too has a ``SharedMeasure``.
 
-    ``calibration`` maps the raw value to 1..5, higher is better. ``raw_range`` is where raw values usually lie.
-    ``good_at`` names the distortion categories that the metric is made for, "Overall" for quality as a whole.
+    ``calibration`` maps the raw value to 1..5, higher is better. ``raw_range`` is where raw values usually lie, in
+    ``unit`` if they have one. ``good_at`` names the distortion categories that the metric is made for, "Overall" for
+    quality as a whole.
     ``measured`` says how well it was measured to follow each category, which decides what it is chosen for; it is empty
     where nobody measured it. ``trained_on`` names the data sets that the metric was fitted to: figures on these would
     flatter it. ``cost_ms`` is the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown;
@@ -77,6 +78,7 @@ class Tool:
     map_end: float | None = None
     measured: "Mapping[str, Agreement]" = field(default_factory=dict)
     trained_on: tuple[str, ...] = ()
+    unit: str | None = None
 
     def strength(self, category: str) -> float:
         """How well it follows a category, as SRCC; where nobody measured it, 1 for what it is made for, else 0."""
@@ -138,6 +140,15 @@ def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
     return None
 
 
+def with_unit(raw: float, unit: str | None) -> str:
+    """A raw value as people read it: four significant digits, and its unit if it has one.
+
+    >>> with_unit(31.2345, "dB"), with_unit(0.65559, None)
+    ('31.23 dB', '0.6556')
+    """
+    return f"{raw:.4g} {unit}" if unit else f"{raw:.4g}"
+
+
 def raw_value(tool: Tool, pixels: "RGB", reference: "RGB | None" = None) -> float:
     """A tool's value on its own scale for pixels, uint8 (H, W, 3), and those of the reference if it is full-reference.
 
@@ -187,7 +198,14 @@ def _measured(
         logger.warning("tool %s failed on %s: %s", tool.name, region, error, extra=extra)
     ms = (time.perf_counter() - started) * 1000
     return ToolCall(
-        tool=tool.name, region=region, distortion=distortion, raw=raw, calibrated=calibrated, ms=ms, error=error
+        tool=tool.name,
+        region=region,
+        distortion=distortion,
+        raw=raw,
+        unit=tool.unit,
+        calibrated=calibrated,
+        ms=ms,
+        error=error,
     )
 
 

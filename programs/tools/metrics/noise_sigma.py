@@ -54,4 +54,5 @@ TOOL = Tool(
     measure=SharedMeasure(noise_sigma, loaded_statistic("noise_sigma")),
     map=noise_sigma_map,
     map_end=25.0,
+    unit="gray levels",
 )

@@ -48,4 +48,5 @@ TOOL = Tool(
     measure=psnr,
     map=psnr_map,
     map_end=0.016,
+    unit="dB",
 )

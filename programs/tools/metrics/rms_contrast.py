@@ -24,4 +24,5 @@ TOOL = Tool(
     source="Peli 1990, JOSA A 7(10)",
     cost_ms=1,
     measure=SharedMeasure(rms_contrast, loaded_statistic("rms_contrast")),
+    unit="gray levels",
 )

@@ -1,0 +1,58 @@
+"""An image that equals its reference scores 5, whatever the file, the question's region or the model says."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs import AgenticIQA
+from support.fake_server import by_stage, fake_server
+from support.judging import SCRIPT, program_for
+
+
+@pytest.fixture(scope="module")
+def offline() -> AgenticIQA:
+    return AgenticIQA.offline()
+
+
+def test_the_same_file_scores_five(offline: AgenticIQA, examples: Path) -> None:
+    result = offline(examples / "coffee_jpeg.jpg", reference=examples / "coffee_jpeg.jpg")
+    assert result.quality_score == result.final_answer == 5
+    assert "same pixels as its reference" in result.quality_reasoning
+    assert result.to_dict()["quality_level"] == "Excellent"
+
+
+@pytest.mark.parametrize("container", ["PNG", "BMP", "TIFF", "WEBP"])
+def test_the_same_pixels_in_another_container_score_five(offline: AgenticIQA, examples: Path, container: str) -> None:
+    image, file = Image.open(examples / "coffee_jpeg.jpg").convert("RGB"), io.BytesIO()
+    image.save(file, container, **({"lossless": True} if container == "WEBP" else {}))
+    assert offline(file.getvalue(), reference=examples / "coffee_jpeg.jpg").quality_score == 5
+
+
+@pytest.mark.parametrize("side", [1, 8, 40])
+def test_small_ones_too(offline: AgenticIQA, side: int) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (side, side, 3), dtype=np.uint8)
+    assert offline(pixels, reference=pixels.copy()).quality_score == 5
+
+
+def test_one_gray_level_in_one_pixel_is_a_difference(offline: AgenticIQA, examples: Path) -> None:
+    pixels = np.asarray(Image.open(examples / "coffee.webp").convert("RGB"))
+    changed = pixels.copy()
+    changed[200, 300, 1] ^= 1
+    result = offline(changed, reference=pixels)
+    assert result.quality_score < 5
+    assert "same pixels" not in result.quality_reasoning
+
+
+def test_a_question_about_a_region_and_one_that_is_no_rating(offline: AgenticIQA, examples: Path) -> None:
+    image = examples / "coffee.webp"
+    assert offline(image, "Rate the quality of the left half", reference=image).quality_score == 5
+    assert offline(image, "Which is worse? A. Noise B. Blur", reference=image).quality_score is None
+
+
+def test_a_model_cannot_take_from_it(examples: Path) -> None:
+    image = examples / "coffee_jpeg.jpg"
+    with fake_server(by_stage(SCRIPT)) as server:
+        assert program_for(server)(image, reference=image).quality_score == 5
