@@ -49,8 +49,8 @@ def fused(tool: Numbers, p: Numbers, setting: Setting) -> Numbers:
     """``ScoreFusion.fuse_scores`` for many images: tool scores (n,) in 1..5 and probabilities (n, 5) to scores (n,)."""
     logs = -setting.eta * (tool[:, None] - LEVEL_VALUES) ** 2
     if setting.model_error > 0:
-        kernel = np.exp(-0.5 * ((LEVEL_VALUES - LEVEL_VALUES[:, None]) / setting.model_error) ** 2)
-        p = p @ (kernel / kernel.sum(axis=1, keepdims=True)).T
+        logs_p = -0.5 * (((p @ LEVEL_VALUES)[:, None] - LEVEL_VALUES) / setting.model_error) ** 2
+        p = np.exp(logs_p - logs_p.max(axis=1, keepdims=True))
     joint = np.exp(logs - logs.max(axis=1, keepdims=True)) * p
     return joint @ LEVEL_VALUES / joint.sum(axis=1)
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from agenticiqa.programs.stages.fusion_profile import FusionProfile
 from agenticiqa.programs.stages.stated_level import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
@@ -14,6 +15,8 @@ Probabilities = dict[int, float]
 Source = Literal["quality_probs", "reasoning", "uniform"]
 
 SMOOTHED = 0.7
+SMALLEST_ERROR = 1e-3  # levels; smaller ones only cost digits
+UNDECIDED = 1e-9  # probabilities that differ by less are equal
 LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
 
 
@@ -25,23 +28,32 @@ class ScoreFusion:
     prints it without the denominator, with which no result could reach the scale: its own example (two tools at
     2.9871, result 2.9542) holds with it.
 
-    ``model_error`` limits the influence of a confidently wrong model. It is the standard deviation, in levels, of the
-    model's error: ``p_c`` is replaced by the probability that an image of level c is rated as the model rates this one,
-    ``sum_j p_j K(j | c)`` with K Gaussian over the levels and normalized for each c. 0 is the paper's formula; the
-    larger it is, the more the tools decide. A confident model then has no more influence than that error allows, an
-    undecided one has none, and the score still rises with the model's expectation.
+    This is Bayes' rule with ``eta = 1 / (2 sigma^2)``, sigma being the standard deviation of the tools' error in
+    levels. ``model_error`` is that of the model: above 0, ``p_c`` is replaced by a Gaussian of that deviation around
+    the model's expected level, so that a confident model has no more influence than its error allows. Equal
+    probabilities say nothing and stay equal. 0 is the paper's formula.
+
+    A ``profile`` gives both errors, in place of ``eta`` and ``model_error``, and maps the expected level to the scale.
+    Without any tool score the profile's mean opinion and its deviation stand in for the tools.
 
     Raises ValueError for an ``eta`` or ``model_error`` that is negative or not finite.
     """
 
     def __init__(
-        self, eta: float = 1.0, quality_levels: Sequence[int] = (1, 2, 3, 4, 5), *, model_error: float = 0.0
+        self,
+        eta: float = 1.0,
+        quality_levels: Sequence[int] = (1, 2, 3, 4, 5),
+        *,
+        model_error: float = 0.0,
+        profile: FusionProfile | None = None,
     ) -> None:
         if not (math.isfinite(eta) and eta >= 0):
             raise ValueError(f"eta is a finite number of at least 0, got {eta}")
         if not (math.isfinite(model_error) and model_error >= 0):
             raise ValueError(f"model_error is a finite number of at least 0, in levels, got {model_error}")
-        self.eta, self.model_error = eta, model_error
+        self.profile = profile
+        self.eta = eta_of(profile.tool_error) if profile else eta
+        self.model_error = profile.model_error if profile else model_error
         self.quality_levels = tuple(quality_levels)
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
@@ -79,52 +91,68 @@ class ScoreFusion:
         rest = (1 - SMOOTHED) / (len(self.quality_levels) - 1)
         return {c: SMOOTHED if c == level else rest for c in self.quality_levels}
 
-    def fuse_scores(self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float]) -> float:
+    def fuse_scores(
+        self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float], *, tool_error: float | None = None
+    ) -> float:
         """The fused score in [1, 5]; it rises with every tool score and with the model's expectation.
 
-        Without any tool score it is the expectation under ``vlm_probabilities``, whatever ``model_error`` is. Raises
-        ValueError for tool scores outside [1, 5], or probabilities that are not a distribution over the levels.
+        ``tool_error`` is the standard deviation, in levels, that the tools state for this image; it takes the place of
+        ``eta``. Without any tool score and profile it is the expectation under ``vlm_probabilities``, whatever
+        ``model_error`` is. Raises ValueError for tool scores outside [1, 5], for a ``tool_error`` that is not positive,
+        or probabilities that are not a distribution over the levels.
         """
         if set(vlm_probabilities) != set(self.quality_levels):
             raise ValueError(f"probabilities of the levels {sorted(vlm_probabilities)}, expected {self.quality_levels}")
         values = vlm_probabilities.values()
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities are at least 0 and sum to 1, got {dict(vlm_probabilities)}")
-        closeness = self._closeness(tool_scores)
-        shares = self.likelihood(vlm_probabilities) if tool_scores else vlm_probabilities
+        closeness = self._closeness(tool_scores, tool_error)
+        heard = self.log_likelihood(vlm_probabilities, alone=not tool_scores and self.profile is None)
         # In logarithms, so that a large eta does not take every level to zero.
-        joint = softmax({c: closeness[c] + math.log(share) for c, share in shares.items() if share > 0})
+        joint = softmax({c: closeness[c] + log for c, log in heard.items()})
         score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
 
     fuse = fuse_scores
 
-    def likelihood(self, vlm_probabilities: Mapping[int, float]) -> Probabilities:
-        """The likelihood of the model's probabilities for an image of each level, up to a factor."""
-        if self.model_error == 0:
-            return dict(vlm_probabilities)
-        likely = {}
-        for level in self.quality_levels:
-            errors = {rated: (rated - level) / self.model_error for rated in self.quality_levels}
-            kernel = {rated: math.exp(-0.5 * error * error) for rated, error in errors.items()}
-            joint = math.fsum(kernel[rated] * p for rated, p in vlm_probabilities.items())
-            likely[level] = joint / sum(kernel.values())
-        return likely
+    def log_likelihood(self, vlm_probabilities: Mapping[int, float], *, alone: bool = False) -> dict[int, float]:
+        """The logarithm of the likelihood of the model's probabilities for an image of each level, up to a constant.
+
+        A level that is impossible is left out. ``alone`` takes the probabilities as they are.
+        """
+        undecided = max(vlm_probabilities.values()) - min(vlm_probabilities.values()) < UNDECIDED
+        if alone or undecided or self.model_error == 0:
+            return {level: math.log(share) for level, share in vlm_probabilities.items() if share > 0}
+        expectation = math.fsum(level * share for level, share in vlm_probabilities.items())
+        place = self.profile.mapped(expectation) if self.profile else expectation
+        error = max(self.model_error, SMALLEST_ERROR)
+        return {level: -0.5 * ((place - level) / error) ** 2 for level in self.quality_levels}
 
     def map_to_level(self, score: float) -> str:
         """The letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""
         return LETTERS[level_name(score)]
 
-    def _closeness(self, tool_scores: Sequence[float]) -> dict[int, float]:
+    def _closeness(self, tool_scores: Sequence[float], tool_error: float | None = None) -> dict[int, float]:
         """The logarithm of each level's weight, up to a constant: -eta times the squared distance from the mean."""
         low, high = self.quality_levels[0], self.quality_levels[-1]
         for score in tool_scores:
             if not (math.isfinite(score) and low <= score <= high):
                 raise ValueError(f"a tool score lies in [{low}, {high}], got {score}")
-        if not tool_scores:
+        if tool_error is not None and not (math.isfinite(tool_error) and tool_error > 0):
+            raise ValueError(f"tool_error is a finite number above 0, in levels, got {tool_error}")
+        if tool_scores:
+            mean = math.fsum(tool_scores) / len(tool_scores)
+            eta = self.eta if tool_error is None else eta_of(tool_error)
+        elif self.profile:
+            mean, eta = self.profile.quality_mean, eta_of(self.profile.quality_std)
+        else:
             return dict.fromkeys(self.quality_levels, 0.0)
-        mean = math.fsum(tool_scores) / len(tool_scores)
-        return {level: -self.eta * (mean - level) ** 2 for level in self.quality_levels}
+        return {level: -eta * (mean - level) ** 2 for level in self.quality_levels}
+
+
+def eta_of(error: float) -> float:
+    """The paper's eta for an error of this standard deviation, in levels."""
+    return 1 / (2 * error**2)
 
 
 def softmax(logs: Mapping[int, float]) -> Probabilities:

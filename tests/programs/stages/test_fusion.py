@@ -164,9 +164,19 @@ def test_without_an_error_it_is_the_papers_formula_and_with_a_great_one_the_tool
 ) -> None:
     p = softmax(log_p)
     assert ScoreFusion(model_error=0).fuse_scores([tool], p) == FUSION.fuse_scores([tool], p)
-    assert ScoreFusion(model_error=1e-3).fuse_scores([tool], p) == pytest.approx(FUSION.fuse_scores([tool], p))
     alone = FUSION.fuse_scores([tool], UNIFORM)
     assert ScoreFusion(model_error=1e3).fuse_scores([tool], p) == pytest.approx(alone, abs=1e-4)
+
+
+@given(scores, logs, st.floats(0.3, 20))
+def test_with_an_error_only_the_models_expectation_counts(tool: float, log_p: dict[int, float], error: float) -> None:
+    p = softmax(log_p)
+    expectation = sum(level * share for level, share in p.items())
+    low = min(math.floor(expectation), 4)
+    narrow = {**dict.fromkeys(UNIFORM, 0.0), low: low + 1 - expectation, low + 1: expectation - low}
+    if max(p.values()) - min(p.values()) > 1e-6:
+        fusion = ScoreFusion(model_error=error)
+        assert fusion.fuse_scores([tool], narrow) == pytest.approx(fusion.fuse_scores([tool], p), abs=1e-6)
 
 
 @given(scores, errors)

@@ -1,0 +1,149 @@
+"""Fitting a fusion profile: what is estimated without labels, with few images, with labels, in any order."""
+
+import math
+import random
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.fusion_profile import (
+    PRIOR,
+    FusionProfile,
+    read_fusion_profile,
+    write_fusion_profile,
+)
+from agenticiqa.programs.stages.profile_fit import FusionRow, correlation, fit_profile, normal_scores
+
+
+def level_probabilities(expectation: float, error: float = 0.5) -> dict[int, float]:
+    """Gaussian probabilities over the levels around an expectation."""
+    shares = {level: math.exp(-0.5 * ((level - expectation) / error) ** 2) for level in range(1, 6)}
+    return {level: share / sum(shares.values()) for level, share in shares.items()}
+
+
+def simulated(model: float, n: int = 1500, tool: float = 0.8, third: float = 0.5, seed: int = 1) -> list[FusionRow]:
+    """Images whose tool, model and third tool have these reliabilities, with independent errors."""
+    draw = random.Random(seed)
+
+    def seen(quality: float, reliability: float) -> float:
+        return reliability * quality + math.sqrt(1 - reliability**2) * draw.gauss(0, 1)
+
+    rows = []
+    for _ in range(n):
+        quality = draw.gauss(0, 1)
+        score = min(max(3.2 + 0.6 * seen(quality, tool), 1), 5)
+        expectation = min(max(3.6 + 0.5 * seen(quality, model), 1.05), 4.95)
+        rows.append(FusionRow(score, level_probabilities(expectation), others={"NIQE": seen(quality, third)}))
+    return rows
+
+
+@pytest.mark.parametrize("reliability", [0.3, 0.6, 0.9])
+def test_the_models_reliability_is_found_without_any_label(reliability: float) -> None:
+    profile = fit_profile(simulated(reliability), PRIOR, tool_reliability=0.8)
+    assert profile.reliability["model"] == pytest.approx(reliability, abs=0.08)
+    assert profile.reliability["agreement"] == pytest.approx(reliability, abs=0.08)
+    assert profile.reliability["three_way"] == pytest.approx(reliability, abs=0.1)
+
+
+def test_a_better_model_gets_a_smaller_error_and_the_tools_error_stays() -> None:
+    good, poor = (fit_profile(simulated(r), PRIOR, tool_reliability=0.8) for r in (0.9, 0.4))
+    assert good.model_error < 0.6 < 1.2 < poor.model_error
+    assert good.tool_error == pytest.approx(poor.tool_error, rel=0.1)
+
+
+def test_the_order_of_the_rows_does_not_change_a_digit() -> None:
+    rows = simulated(0.7, n=97)
+    profile = fit_profile(rows, PRIOR)
+    for seed in range(5):
+        random.Random(seed).shuffle(rows)
+        assert fit_profile(rows, PRIOR) == profile
+
+
+def test_few_images_stay_near_the_prior_and_under_ten_it_is_the_prior() -> None:
+    rows = simulated(0.2)
+    few = fit_profile(rows[:9], PRIOR)
+    assert (few.model_error, few.reliability, few.images) == (PRIOR.model_error, PRIOR.reliability, 9)
+    trusted = [fit_profile(rows[:n], PRIOR).reliability["model"] for n in (12, 60, 1500)]
+    assert trusted == sorted(trusted, reverse=True)
+    assert trusted[0] > 0.4
+
+
+def test_where_the_models_levels_lie_is_found() -> None:
+    """A model that says 3.6 on average, of images that the tools put at 3.2 on average, means 3.2 by it."""
+    profile = fit_profile(simulated(0.9), PRIOR)
+    assert profile.mapped(3.6) == pytest.approx(3.2, abs=0.06)
+    assert profile.mapped(4.6) > profile.mapped(3.6) + 1
+
+
+def test_a_constant_model_and_a_constant_tool_break_nothing() -> None:
+    rows = [FusionRow(3.0, level_probabilities(4.0)) for _ in range(40)]
+    profile = fit_profile(rows, PRIOR)
+    assert 1 <= ScoreFusion(profile=profile).fuse_scores([3.0], level_probabilities(4.0)) <= 5
+
+
+def test_a_profile_says_what_it_was_fitted_to() -> None:
+    profile = fit_profile(
+        simulated(0.8, n=50), PRIOR, backend="openai.m", prompts="0123", toolset=["NIQE", "FSIM"], version="1"
+    )
+    assert (profile.backend, profile.prompts, profile.toolset) == ("openai.m", "0123", ("FSIM", "NIQE"))
+    assert (profile.images, profile.version) == (50, "1")
+
+
+def test_a_profile_is_read_back_to_the_last_digit(tmp_path: Path) -> None:
+    profile = fit_profile(simulated(0.7, n=60), PRIOR, backend="openai.m", fitted_on=date(2026, 11, 22))
+    write_fusion_profile(tmp_path / "p.yaml", profile)
+    assert read_fusion_profile(tmp_path / "p.yaml") == profile
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read"),
+        ("a: [", "not YAML"),
+        ("tool_error: 1", "model_error"),
+        ("[1, 2]", "profile"),
+        ("{tool_error: 1, model_error: .nan}", "model_error"),
+        ("{tool_error: 1, model_error: 1, modle_slope: 2}", "modle_slope"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_told_in_one_line(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "p.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=message) as told:
+        read_fusion_profile(path)
+    assert "\n" not in str(told.value)
+    assert str(path) in str(told.value)
+
+
+def test_normal_scores_of_equal_values_are_equal_and_symmetric() -> None:
+    assert normal_scores([5.0, 1.0, 5.0, 9.0]) == pytest.approx([0.0, -1.15035, 0.0, 1.15035], abs=1e-4)
+    assert correlation([1.0, 2.0], [3.0, 3.0]) == 0
+
+
+def test_a_profile_moves_the_score_to_the_better_of_both() -> None:
+    """The tools say 3; a model that says 4.4 moves the score the more, the smaller its error is."""
+    said = level_probabilities(4.4)
+    scores = [
+        ScoreFusion(profile=FusionProfile(tool_error=0.6, model_error=error)).fuse_scores([3.0], said)
+        for error in (0.3, 0.8, 3, 30)
+    ]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > 3.9
+    assert scores[-1] == pytest.approx(3, abs=0.01)
+
+
+def test_without_tool_scores_the_profiles_opinions_stand_in() -> None:
+    profile = FusionProfile(tool_error=0.6, model_error=1.0, quality_mean=2.5, quality_std=1.0)
+    assert 2.5 < ScoreFusion(profile=profile).fuse_scores([], level_probabilities(4.5)) < 4
+
+
+def test_the_tools_own_error_takes_the_place_of_eta() -> None:
+    fusion, said = ScoreFusion(profile=PRIOR), level_probabilities(4.5)
+    sure, unsure = (fusion.fuse_scores([2.0], said, tool_error=error) for error in (0.3, 1.5))
+    assert sure < fusion.fuse_scores([2.0], said) < unsure
+    with pytest.raises(ValueError, match="tool_error"):
+        fusion.fuse_scores([2.0], said, tool_error=0)
