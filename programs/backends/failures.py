@@ -6,6 +6,7 @@ The message becomes one line without secrets.
 import json
 import re
 
+import aiohttp
 from dspy import lm15
 
 from agenticiqa.programs.errors import LONGEST_SHOWN
@@ -106,8 +107,11 @@ def asked_to_wait(text: str) -> float | None:
 
 
 def ran_out_of_time(error: BaseException) -> bool:
-    """Whether a request ended because no answer came in time."""
-    return isinstance(error, lm15.TransportError) and any(isinstance(e, TimeoutError) for e in causes(error))
+    """Whether a request that was sent ended because no answer came in time."""
+    chain = causes(error)
+    if not isinstance(error, lm15.TransportError) or any(isinstance(e, aiohttp.ConnectionTimeoutError) for e in chain):
+        return False
+    return any(isinstance(e, TimeoutError) for e in chain)
 
 
 def causes(error: BaseException) -> list[BaseException]:

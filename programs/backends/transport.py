@@ -105,6 +105,9 @@ class Transport:
                 if response.status >= 400:
                     body = readable_error(body)
                 return Answered(response.status, response.reason or "", headers, f"HTTP/{version}", body)
+        except aiohttp.ConnectionTimeoutError as error:
+            waited = f"no connection within {min(CONNECT, self.timeout):g} s"
+            raise lm15.TransportError(f"failed to connect to {public_address(request.url)}: {waited}") from error
         except TimeoutError as error:
             raise lm15.TransportError(f"no answer within {self.timeout:g} s") from error
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, ssl.SSLError, OSError, ValueError) as error:

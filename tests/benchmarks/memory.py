@@ -48,9 +48,11 @@ def main() -> None:
         os.environ["DSPY_CACHEDIR"] = f"{folder}/cache"
         from agenticiqa.configs import Config, StageConfig
         from agenticiqa.programs.assess import AgenticIQA
+        from agenticiqa.programs.backends.answer_cache import install
         from agenticiqa.programs.batch.judge_many import judge_many
         from agenticiqa.programs.result import Assessment
 
+        install()  # as the commands do: DSPy's own cache keeps a million answers in memory
         model = StageConfig(backend="vllm.m", api_base=address, max_retries=0, logprobs=True, max_tokens=2048)
         program = AgenticIQA.from_config(Config(summarizer=model))
         curve = [megabytes()]

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from dspy import lm15
 
+from agenticiqa.programs.backends import transport
+from agenticiqa.programs.backends.failures import classified, ran_out_of_time
 from agenticiqa.programs.backends.transport import Answered, Transport, finish, largest_answer, proxy_for
 
 Serve = Callable[[socket.socket, bytes], None]
@@ -143,6 +145,22 @@ def test_a_request_ends_at_its_deadline_whatever_trickles_in(head: bytes, each: 
         send(url, timeout=0.6)
     assert time.monotonic() - began < 3
     assert "no answer within 0.6 s" in str(raised.value) or "connection closed" in str(raised.value)
+
+
+def test_a_server_that_accepts_no_connection_is_no_server_that_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "CONNECT", 0.5)
+    with socket.socket() as listening, socket.socket() as first, socket.socket() as second:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for waiting in (first, second):  # they fill its queue, so that the third gets no reply
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(lm15.TransportError) as raised:
+            send(f"http://{address}/v1", timeout=20)
+    told = str(classified(raised.value, 20, ()))
+    assert told.startswith(f"failed to connect to {address}/v1: no connection within 0.5 s")
+    assert not ran_out_of_time(raised.value)
 
 
 @pytest.mark.parametrize(
