@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
@@ -89,10 +89,25 @@ class FusionConfig(Section):
 
     The paper's Eq. 7-10 have ``eta`` 1 and ``model_error`` 0. With the defaults none of 15 models, and none of them if
     it were surer of itself, took more than 0.01 SRCC from a good tool (``eval.studies.fusion_study``).
+
+    ``profile`` is a file that ``agenticiqa calibrate`` wrote for the summarizer's model; it gives both errors, so it
+    stands alone. ``fusion: FILE`` is short for it; a relative path is one from the configuration file's folder.
     """
 
     eta: float = Field(default=2.0, ge=0)
     model_error: float = Field(default=3.0, ge=0, description="by how many levels a model's reading may be off")
+    profile: str | None = Field(default=None, min_length=1, description="a fusion profile, in place of the two")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _file_or_section(cls, given: object) -> object:
+        return {"profile": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _profile_stands_alone(self) -> "FusionConfig":
+        if self.profile is not None and (others := sorted(self.model_fields_set - {"profile"})):
+            raise ValueError(f"a profile has the errors of tools and model: remove {' and '.join(others)}")
+        return self
 
 
 class Config(Section):
@@ -159,12 +174,21 @@ def load_config(path_or_name: str | os.PathLike[str] | None = None) -> Config:
     """
     wanted = os.fspath(path_or_name) if path_or_name is not None else os.environ.get(VARIABLE) or DEFAULT
     try:
-        return Config.model_validate(yaml.safe_load(_text(wanted)) or {})
+        config = Config.model_validate(yaml.safe_load(_text(wanted)) or {})
+        return _with_paths_from(Path(wanted).parent, config)
     except yaml.YAMLError as error:
         raise ConfigError(f"configuration {wanted}: not valid YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         wrong = "; ".join(_explain(item["loc"], item["type"], item["msg"]) for item in error.errors())
         raise ConfigError(f"configuration {wanted}: {wrong}") from error
+
+
+def _with_paths_from(folder: Path, config: Config) -> Config:
+    """The configuration with the path of its fusion profile taken from the folder of its file."""
+    if config.fusion.profile is None:
+        return config
+    path = folder / Path(config.fusion.profile).expanduser()
+    return config.model_copy(update={"fusion": FusionConfig(profile=str(path))})
 
 
 def _text(wanted: str) -> str:

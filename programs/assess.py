@@ -36,11 +36,11 @@ from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.flow import Flow, arun, call, compute, run, together
-from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.inputs import SYNONYMS, checked
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.options import OptionsArgument, as_asked, read_options
 from agenticiqa.programs.stages.planner import Planner, feedback_on
+from agenticiqa.programs.stages.profile_use import fusion_of
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
@@ -288,9 +288,9 @@ class Stages(NamedTuple):
 def composed(config: Config) -> Stages:
     """Each stage as the configuration says: asking a model, or its offline twin."""
     tools = toolbox(config.calibration, config.pyiqa)
-    fusion = ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
     attempts = config.attempts
     planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
+    fusion = fusion_of(config, tools, summarizing)
     executor = (
         Executor(
             Detector(backend=executing, attempts=attempts),

@@ -31,6 +31,7 @@ from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result import is_unscored
+from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 
@@ -72,7 +73,9 @@ def run(args: Namespace) -> int:
     if args.prompts:
         program.load(args.prompts)
     out = args.out or default_folder(args.labels, args.split, program.backend)
-    pin(out, made_with(program, config, args.labels, {"split": args.split, "query": query}))
+    description = made_with(program, config, args.labels, {"split": args.split, "query": query})
+    warn_of_other_prompts(config, description["prompts"])
+    pin(out, description)
     with ResultsFile(out / "results.jsonl") as results:
         try:
             with within(limits):

@@ -41,7 +41,7 @@ class Setting:
     model_error: float
 
 
-DEFAULT = Setting(**FusionConfig().model_dump())
+DEFAULT = Setting(**FusionConfig().model_dump(exclude={"profile"}))
 SETTINGS = [Setting(eta, error) for eta in ETAS for error in reversed(MODEL_ERRORS)]
 
 

@@ -1,7 +1,5 @@
 """What determines the results of a run beside its images and question, and one short digest of it."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
@@ -10,8 +8,10 @@ import dspy
 
 from agenticiqa.configs import STAGES, Config, StageConfig
 from agenticiqa.programs.backends.engine import Model
+from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.fusion_profile import read_fusion_profile
 from agenticiqa.programs.tools.calibration import load_profile
 
 # How a model is reached may change between two halves of a run; which model is asked, and what, may not.
@@ -26,7 +26,6 @@ TRANSPORT = frozenset(
         "price",
     }
 )
-HEX_DIGITS = 16
 
 
 def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
@@ -38,12 +37,14 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
     - ``asked``: in which form the first model of each predictor is asked to answer, which a probe may have decided
 
-    No address of a server, name of a key or path of a calibration is in it. Raises ToolError when the calibration
-    cannot be read.
+    No address of a server, name of a key or path of a calibration is in it; a fusion profile counts by its content.
+    Raises ToolError when the calibration cannot be read, and UserError when the fusion profile cannot.
     """
     config = config.in_profile()
     resolved: dict[str, Any] = config.model_dump(mode="json", exclude={"cache", "profile", "calibration", *STAGES})
     resolved |= {name: _stage(getattr(config, name)) for name in STAGES}
+    if config.fusion.profile:
+        resolved["fusion"] = {"profile": digest(read_fusion_profile(config.fusion.profile).model_dump(mode="json"))}
     curves = {tool: [curve.betas, curve.raw_range] for tool, curve in load_profile(config.calibration).items()}
     return {
         "version": version("agenticiqa"),
@@ -52,12 +53,6 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
         "prompts": digest(prompts_of(program)),
         "asked": _asked(program),
     }
-
-
-def digest(content: Any) -> str:
-    """The first 16 hex digits of the SHA-256 of plain JSON types; the order of keys does not count."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
 
 
 def _stage(stage: StageConfig) -> dict[str, Any]:

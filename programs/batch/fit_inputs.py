@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch.fingerprint import digest
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.computing import on_a_core

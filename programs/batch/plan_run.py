@@ -11,6 +11,7 @@ from agenticiqa.programs.batch.fingerprint import run_settings
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.unfinished import find_finished
+from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,10 @@ def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None, p
     """Plan a run over ``jobs``, less those that ``results`` holds a current result of.
 
     ``prepare`` is called if there is something to do. It may probe backends, and what it finds belongs to the settings.
+    A fusion profile that was fitted with other prompts is warned of.
     """
     plan = _plan(config, jobs, results)
+    warn_of_other_prompts(config, plan.settings["prompts"])
     if not plan.todo:
         return plan
     prepare()

@@ -8,11 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.programs.batch.fingerprint import digest
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
-from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.images.files import digest, sha256_of
 
 
 def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:

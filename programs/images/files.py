@@ -1,11 +1,15 @@
-"""The one way to hash a file, to write one as a whole, and to write down its name."""
+"""The one way to hash a file and plain JSON, to write a file as a whole, and to write down its name."""
 
 import hashlib
+import json
 import os
 import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+HEX_DIGITS = 16  # of a digest
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte that is not UTF-8
 
@@ -14,6 +18,12 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes as 64 hex digits. Reads in blocks, so size does not matter. Raises OSError."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest(content: Any) -> str:
+    """The first 16 hex digits of the SHA-256 of plain JSON types; the order of keys does not count."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, private: bool = False) -> None:

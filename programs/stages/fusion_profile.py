@@ -28,7 +28,8 @@ class FusionProfile(BaseModel):
     gave a score. ``reliability`` has the correlations with the true opinion, of ``tool`` and ``model``, and each
     estimate that the model's was made of. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion
     scores were used. ``prior_weight`` is the number of images that the prior counted for. ``backend``, ``prompts`` (a
-    digest) and ``toolset`` say what it was fitted to; they are empty in the prior, which serves any.
+    digest), ``toolset`` and ``curves`` (a digest of the toolset's curves) say what it was fitted to; they are empty in
+    the prior, which serves any.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -37,6 +38,7 @@ class FusionProfile(BaseModel):
     backend: str = ""
     prompts: str = ""
     toolset: tuple[str, ...] = ()
+    curves: str = ""
     version: str = ""
     fitted_on: date | None = None
     images: int = Field(default=0, ge=0)

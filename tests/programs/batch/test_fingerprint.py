@@ -10,7 +10,8 @@ import pytest
 
 from agenticiqa import configs
 from agenticiqa.configs import Config
-from agenticiqa.programs.batch.fingerprint import digest, run_settings
+from agenticiqa.programs.batch.fingerprint import run_settings
+from agenticiqa.programs.images.files import digest
 
 
 class Sharp(dspy.Module):

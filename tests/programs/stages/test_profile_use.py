@@ -1,0 +1,134 @@
+"""A fusion profile in a configuration: whose it is, and what is said where it is another's."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agenticiqa.configs import Config, ConfigError, load_config
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.fingerprint import run_settings
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.stages.fusion_profile import PRIOR, write_fusion_profile
+from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest, warn_of_other_prompts
+from agenticiqa.programs.tools import toolbox
+
+SERVER = "http://127.0.0.1:9/v1"  # nothing is asked
+TOOLS = ("LEARNED-IQA",)
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    """A profile of vllm.test, in a file."""
+    known = {"backend": "vllm.test", "toolset": TOOLS, "curves": curves_digest(TOOLS, toolbox())}
+    write_fusion_profile(folder / "profile.yaml", PRIOR.model_copy(update={**known, "model_error": 0.7, **changes}))
+    return folder / "profile.yaml"
+
+
+def configured(folder: Path, backend: str = "vllm.test", **changes: Any) -> Config:
+    """A configuration that names the profile."""
+    return Config(fusion=str(folder / "profile.yaml"), **changes).with_backend(backend, SERVER)
+
+
+def test_a_profile_is_used_from_the_folder_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "settings"
+    folder.mkdir()
+    written(folder)
+    stage = {"backend": "vllm.test", "api_base": SERVER}
+    (folder / "mine.yaml").write_text(yaml.safe_dump({"summarizer": stage, "fusion": "profile.yaml"}))
+    monkeypatch.chdir(tmp_path)
+    for name in (folder / "mine.yaml", "settings/mine.yaml"):
+        program = AgenticIQA.from_config(name)
+        assert program.summarizer.fusion.profile.model_error == 0.7
+        assert program.summarizer.fusion.model_error == 0.7
+    monkeypatch.chdir(folder)
+    assert AgenticIQA.from_config("mine.yaml").summarizer.fusion.profile.backend == "vllm.test"
+
+
+def test_a_profile_stands_alone_and_without_one_nothing_changed(tmp_path: Path) -> None:
+    (tmp_path / "both.yaml").write_text("fusion: {profile: p.yaml, eta: 1}")
+    with pytest.raises(ConfigError, match=r"fusion: .*remove eta"):
+        load_config(tmp_path / "both.yaml")
+    (tmp_path / "number.yaml").write_text("fusion: 3")
+    with pytest.raises(ConfigError, match="fusion: "):
+        load_config(tmp_path / "number.yaml")
+    assert Config(fusion={"eta": 1.0}).fusion.profile is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"backend": "openai.gpt-4o"}, "fitted for openai.gpt-4o, and the score is asked of vllm.test"),
+        ({"toolset": ("TOPIQ",)}, "fitted for TOPIQ, which is no tool here"),
+        ({"curves": "0123456789abcdef"}, "fitted with another calibration of LEARNED-IQA"),
+    ],
+)
+def test_a_profile_of_another_model_or_of_other_tools_is_refused(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    written(tmp_path, **changes)
+    with pytest.raises(UserError, match="agenticiqa calibrate") as refused:
+        AgenticIQA.from_config(configured(tmp_path))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot be read"), ("a: [", "not YAML"), ("tools: {}", "Extra inputs"), ("tool_error: 0.5", "model_error")],
+)
+def test_a_missing_or_damaged_profile_is_one_line(
+    tmp_path: Path, content: str | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "profile.yaml").write_text(content)
+    stage = {"backend": "vllm.test", "api_base": SERVER}
+    config = tmp_path / "mine.yaml"
+    config.write_text(yaml.safe_dump({"summarizer": stage, "fusion": "profile.yaml"}))
+    assert main(["assess", "examples/chelsea_noise.png", "--config", str(config)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
+    assert "profile.yaml" in error
+
+
+def test_other_prompts_are_only_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    written(tmp_path, prompts="0123456789abcdef")
+    config = configured(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        warn_of_other_prompts(config, "0123456789abcdef")
+        assert not caplog.records
+        warn_of_other_prompts(config, "fedcba9876543210")
+    assert "fitted with other prompts (0123456789abcdef, now fedcba9876543210)" in caplog.text
+
+
+def test_offline_a_profile_is_not_used(tmp_path: Path) -> None:
+    written(tmp_path)
+    offline = Config(fusion=str(tmp_path / "profile.yaml"))
+    assert AgenticIQA.from_config(offline).summarizer.fusion.profile is None
+
+
+def test_a_profile_counts_by_its_content(tmp_path: Path) -> None:
+    def fingerprint(folder: Path) -> str:
+        config = configured(folder)
+        return digest(run_settings(AgenticIQA.from_config(config), config))
+
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    written(one)
+    written(two)
+    assert fingerprint(one) == fingerprint(two)
+    written(two, model_error=0.8)
+    assert fingerprint(one) != fingerprint(two)
+
+
+def test_a_backend_is_named_as_in_a_configuration() -> None:
+    for backend in ("vllm.test", "vllm.Qwen/Qwen2.5-VL-7B-Instruct", "ollama.llava:7b"):
+        program = AgenticIQA.from_config(Config().with_backend(backend, SERVER))
+        assert [backend_shown(lm.model) for lm in program.questions[0].backend.lms] == [backend]
