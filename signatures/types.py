@@ -276,10 +276,19 @@ class ExecutorOutput(Strict):
 
         A tool for one distortion says nothing about the others, so its score explains the rating, but is no part of it.
         """
-        rated: list[float] = []
+        return [score for _, score in self._rated]
+
+    @property
+    def overall_tools(self) -> tuple[str, ...]:
+        """The tools of ``overall_scores`` by name, each once, in alphabetical order."""
+        return tuple(sorted({tool for tool, _ in self._rated}))
+
+    @property
+    def _rated(self) -> list[tuple[str, float]]:
+        rated: list[tuple[str, float]] = []
         for scores in (self.quality_scores or {}).values():
-            overall = [score for key, (_, score) in scores.items() if key.startswith(OVERALL)]
-            rated += overall or [score for _, score in scores.values()]
+            overall = [pair for key, pair in scores.items() if key.startswith(OVERALL)]
+            rated += overall or scores.values()
         return rated
 
     @property

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from agenticiqa.configs import Config
+from agenticiqa.configs import Config, FusionConfig
 from agenticiqa.programs.backends.choice import Backend, without_place
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
@@ -26,13 +26,19 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
     model's error little, and are only warned of, where a run begins (``warn_of_other_prompts``).
     """
     if config.fusion.profile is None:
-        return ScoreFusion(config.fusion.eta, model_error=config.fusion.model_error)
+        return default_fusion(config.fusion)
     profile = read_fusion_profile(config.fusion.profile)
     if backend is None:
         logger.info("fusion profile %s: not used, as no model gives a score", config.fusion.profile)
-        return ScoreFusion()
+        return default_fusion()
     refuse_foreign(profile, config.fusion.profile, backend, tools)
     return ScoreFusion(profile=profile)
+
+
+def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
+    """The fusion without a profile, as a configuration's section says, or as it is without a configuration."""
+    section = section or FusionConfig()
+    return ScoreFusion(section.eta, model_error=section.model_error)
 
 
 def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: Mapping[str, Tool]) -> None:

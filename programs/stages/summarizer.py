@@ -8,7 +8,8 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
 from agenticiqa.programs.stages.flow import Flow, Stage, call
-from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
+from agenticiqa.programs.stages.fused_score import fused_score
+from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.options import beside_options, parse_options
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
 from agenticiqa.programs.stages.question import detect_query_type
@@ -23,13 +24,6 @@ from agenticiqa.signatures.types import (
 )
 
 IDENTICAL = "The image has the same pixels as its reference: nothing was lost, which is a score of 5."
-SOURCES = {  # each probability_source whose name is unclear in a sentence
-    "learned": "the learned model",
-    "probabilities": "the probabilities that the model wrote",
-    "percentages": "the percentages that the model wrote",
-    "salvaged_probs": "the probabilities in an answer that was rejected",
-    "salvaged_level": "the level alone, of an answer that was rejected",
-}
 
 
 class Summarizer(Stage[Summarized]):
@@ -79,23 +73,15 @@ class Summarizer(Stage[Summarized]):
             return Summarized(result, query_type, {gave_up.stage: gave_up.account}, offered)
 
     def _scored(self, scored: Scored, evidence: ExecutorOutput) -> SummarizerOutput:
-        tool_scores, p = evidence.overall_scores, scored.probabilities
-        if not tool_scores and scored.source == "uniform":
+        p = scored.probabilities
+        if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
-        score = self.fusion.fuse_scores(tool_scores, p)
-        expectation = sum(level * share for level, share in p.items())
-        progress.scored(score, evidence, scored, expectation)
-        how = f"Score {score:.2f} ({level_name(score)})"
-        if tool_scores:
-            mean = f"{evidence.overall_mean:.2f} (n={len(tool_scores)})"
-            how += f", fused from the tool mean {mean} and a level expectation of {expectation:.2f}"
-        else:
-            how += ", the level expectation alone, as no tool score came"
-        source = SOURCES.get(scored.source, scored.source)
+        fused = fused_score(self.fusion, evidence, p, scored.source)
+        progress.scored(fused.score, evidence, scored, fused.expectation)
         return SummarizerOutput(
-            final_answer=score,
-            quality_score=score,
-            quality_reasoning=_sentences(scored.reasoning, f"{how} (levels from {source}).", *_caveats(evidence)),
+            final_answer=fused.score,
+            quality_score=fused.score,
+            quality_reasoning=_sentences(scored.reasoning, fused.how, *_caveats(evidence)),
             used_evidence=_used(evidence),
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=scored.source,

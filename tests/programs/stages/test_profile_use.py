@@ -13,9 +13,12 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.fingerprint import run_settings
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.stages.fused_score import FusedScore, fused_score
+from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.fusion_profile import PRIOR, write_fusion_profile
-from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest, warn_of_other_prompts
+from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest, default_fusion, warn_of_other_prompts
 from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.types import ExecutorOutput
 
 SERVER = "http://127.0.0.1:9/v1"  # nothing is asked
 TOOLS = ("LEARNED-IQA",)
@@ -132,3 +135,17 @@ def test_a_backend_is_named_as_in_a_configuration() -> None:
     for backend in ("vllm.test", "vllm.Qwen/Qwen2.5-VL-7B-Instruct", "ollama.llava:7b"):
         program = AgenticIQA.from_config(Config().with_backend(backend, SERVER))
         assert [backend_shown(lm.model) for lm in program.questions[0].backend.lms] == [backend]
+
+
+def test_a_profile_of_other_tools_than_the_evidence_has_is_not_used_and_the_reason_says_so() -> None:
+    profile = PRIOR.model_copy(update={"toolset": ("LEARNED-IQA",), "model_error": 0.4})
+    p = {1: 0.0, 2: 0.0, 3: 0.1, 4: 0.2, 5: 0.7}
+
+    def fused(tool: str) -> FusedScore:
+        evidence = ExecutorOutput(quality_scores={"Global": {"Overall": (tool, 2.5), "Blurs": ("SSIM", 1.5)}})
+        return fused_score(ScoreFusion(profile=profile), evidence, p, "logprobs")
+
+    assert fused("LEARNED-IQA").score == ScoreFusion(profile=profile).fuse_scores([2.5], p)
+    assert "profile" not in fused("LEARNED-IQA").how
+    assert fused("HaarPSI").score == default_fusion().fuse_scores([2.5], p)
+    assert "the fusion profile, of LEARNED-IQA, is not for these tools" in fused("HaarPSI").how
