@@ -22,6 +22,8 @@ NETWORK_SHARE: dict[DetectableDistortion, float] = {
     "Sharpness": 0.67,
     "Contrast": 0.67,
 }
+# Subtypes of "Color distortions" in a picture without color or with one hue, which are no distortion; severity 0.
+GRAY, TONED = "gray picture", "toned picture"
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline.findings import Finding, severity_word
+from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_word
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
 OBJECTIONABLE = 1.5  # the severity from which "moderate" is: from here an image counts as blurry, noisy, ...
+NO_COLOR, TONING = (
+    4.0,
+    2.0,
+)  # what a question about missing color is answered by in a gray picture, about a tint in sepia
 
 NOUNS: dict[DetectableDistortion, str] = {
     "Blurs": "blur",
@@ -48,6 +52,8 @@ class MeasuredImage:
         if category is None or category not in self.findings:
             return None
         finding = self.findings[category]
+        if finding.subtype == GRAY:
+            return -NO_COLOR
         if finding.severity < VISIBLE:
             return 0.0
         signs = {UPPER.get(subject): 1, LOWER.get(subject): -1}
@@ -79,6 +85,8 @@ class MeasuredImage:
     def describe(self, category: DetectableDistortion) -> str:
         """The finding in words, "moderate motion blur" or "no visible noise"."""
         finding = self.findings[category]
+        if finding.subtype in (GRAY, TONED):
+            return f"a {finding.subtype}"
         if finding.severity < VISIBLE:
             return f"no visible {NOUNS[category]}"
         return f"{severity_word(finding.severity)} {finding.subtype or NOUNS[category]}"
@@ -87,6 +95,11 @@ class MeasuredImage:
         if category not in self.findings:
             return None
         severity, kind = self.findings[category].severity, self.kind_of(category)
+        # A gray picture has no color distortion, but whoever asks whether color is missing is told that it is.
+        if self.findings[category].subtype == GRAY and meaning.kind == LOWER["Color distortions"]:
+            return NO_COLOR
+        if self.findings[category].subtype == TONED and meaning.kind.endswith(("color cast", "yellow cast")):
+            return TONING
         if severity < VISIBLE or kind == meaning.kind:
             return severity
         if not meaning.kind:  # an over-sharpened picture is not an unclear one

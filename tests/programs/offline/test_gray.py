@@ -1,0 +1,58 @@
+"""A gray or sepia photo has no "Color distortions", and whoever asks about missing color is told that it is gray."""
+
+import numpy as np
+import pytest
+import skimage.data
+from PIL import Image, ImageOps
+
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.offline.distortions import findings_of
+from support.images import loaded
+
+COFFEE = skimage.data.coffee()
+GRAY = Image.fromarray(COFFEE).convert("L")
+SEPIA = ImageOps.colorize(GRAY, "#1a0f00", "#fff3d6", "#a07850")
+COLOR = "Color distortions"
+
+
+@pytest.fixture(scope="module")
+def program() -> AgenticIQA:
+    return AgenticIQA.offline()
+
+
+@pytest.mark.parametrize("picture", [GRAY, SEPIA], ids=["gray", "sepia"])
+def test_it_is_in_neither_the_findings_nor_the_evidence(program, picture):
+    assert findings_of(loaded(np.asarray(picture.convert("RGB"))))[COLOR].severity == 0
+    evidence = program(picture).executor_evidence
+    assert all(COLOR not in names for names in evidence.distortion_set.values())
+    assert COLOR not in evidence.model_dump_json()
+
+
+def test_with_a_reference_in_color_it_is_one():
+    found = findings_of(loaded(np.asarray(GRAY.convert("RGB"))), loaded(COFFEE))
+    assert found[COLOR].severity > 2
+
+
+@pytest.mark.parametrize(
+    ("picture", "question", "answer"),
+    [
+        (GRAY, "Are there color distortions?", "No"),
+        (GRAY, "Is there a color cast?", "No"),
+        (GRAY, "Are the colors oversaturated?", "No"),
+        (GRAY, "Is it desaturated?", "Yes"),
+        (GRAY, "Is color missing?", "Yes"),
+        (SEPIA, "Are there color distortions?", "No"),
+        (SEPIA, "Is there a color cast?", "Yes"),
+        (SEPIA, "Are the colors oversaturated?", "No"),
+    ],
+)
+def test_a_question_about_its_color_is_answered_of_what_it_asks(program, picture, question, answer):
+    answered = str(program(picture, question).final_answer)
+    assert answered.startswith(answer)
+    assert ("gray picture" if picture is GRAY else "toned picture") in answered
+
+
+def test_of_offered_distortions_it_has_none(program):
+    offered = ["noise", "color distortion", "blur", "none"]
+    assert program(GRAY, "Which distortion is worst?", options=offered).final_answer == "D"
+    assert program(GRAY, "How are the colors?", options=["vivid", "natural", "faded"]).final_answer == "C"
