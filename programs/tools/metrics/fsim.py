@@ -1,5 +1,7 @@
 """FSIM with color (FSIMc): similarity to a reference of the features that the eye picks out first. Higher is better."""
 
+from functools import partial
+
 import numpy as np
 
 from agenticiqa.programs.tools.numerics.filters import Maps
@@ -9,6 +11,7 @@ from agenticiqa.programs.tools.numerics.similarity import (
     SCHARR,
     color_planes,
     dissimilarity,
+    framed,
     gradient_magnitude,
     pool,
     shrink,
@@ -33,21 +36,22 @@ def fsim(image: RGB, reference: RGB) -> float:
     Source: Zhang, Zhang, Mou and Zhang, "FSIM: a feature similarity index for image quality assessment", IEEE TIP
     20(8), 2011; T1 0.85, T2 160, T3 = T4 = 200.
     """
-    return 1 - pool(*_losses(image, reference))
+    check_pair(image, reference, smallest=SMALLEST_SIDE)
+    return 1 - pool(*_losses(image, reference, working_factor(image.shape)))
 
 
 def fsim_map(image: RGB, reference: RGB) -> Plane:
-    """1 - similarity of the features, weighted as FSIM weights it, at its resolution: the mean is 1 - FSIM.
+    """1 - similarity of the features, weighted as FSIM weights it, at its resolution: the mean is about 1 - FSIM.
 
     Raises ToolError as ``fsim``.
     """
-    return spread(*_losses(image, reference))
-
-
-def _losses(image: RGB, reference: RGB) -> Maps:
-    """1 - similarity, and the weights."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     factor = working_factor(image.shape)
+    return spread(*framed(partial(_losses, factor=factor), image, reference, factor))
+
+
+def _losses(image: RGB, reference: RGB, factor: int) -> Maps:
+    """1 - similarity, and the weights."""
     (y1, i1, q1), (y2, i2, q2) = (color_planes(shrink(rgb, factor), YIQ_WEIGHTS) for rgb in (image, reference))
     congruency1, congruency2 = phase_congruency([y1, y2])
     kept = 1 - dissimilarity(congruency1, congruency2, T1)

@@ -3,11 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, whole
+from agenticiqa.programs.tools.numerics.filters import Maps, whole
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair, gray_levels
 from agenticiqa.programs.tools.numerics.similarity import (
     PREWITT,
     dissimilarity,
+    framed,
     gradient_magnitude,
     shrink,
 )
@@ -26,18 +27,20 @@ def gmsd(image: RGB, reference: RGB) -> float:
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
     Source: Xue, Zhang, Mou and Bovik, "Gradient magnitude similarity deviation", IEEE TIP 23(2), 2014.
     """
-    return float(_losses(image, reference).std(dtype=np.float64, ddof=1))
+    check_pair(image, reference, smallest=SMALLEST_SIDE)
+    (lost,) = _losses(gray_levels(image), gray_levels(reference))
+    return float(lost.std(dtype=np.float64, ddof=1))
 
 
 def gmsd_map(image: RGB, reference: RGB) -> Plane:
     """1 - similarity of the gradients, in 0..1, at half the resolution: (ceil(H / 2), ceil(W / 2)). Raises as gmsd."""
-    return _losses(image, reference).astype(np.float64)
-
-
-def _losses(image: RGB, reference: RGB) -> Plane32:
     check_pair(image, reference, smallest=SMALLEST_SIDE)
-    (lost,) = whole(_compare, gray_levels(image), gray_levels(reference), margin=2, step=2)
-    return lost
+    (lost,) = framed(_losses, gray_levels(image), gray_levels(reference), 2)
+    return lost.astype(np.float64)
+
+
+def _losses(image: NDArray[np.uint8], reference: NDArray[np.uint8]) -> Maps:
+    return whole(_compare, image, reference, margin=2, step=2)
 
 
 def _compare(image: NDArray[np.uint8], reference: NDArray[np.uint8]) -> Maps:

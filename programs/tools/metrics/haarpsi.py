@@ -6,7 +6,7 @@ import numpy as np
 
 from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, whole
 from agenticiqa.programs.tools.numerics.pixels import RGB, YIQ_WEIGHTS, Plane, check_pair
-from agenticiqa.programs.tools.numerics.similarity import color_planes, dissimilarity, pool, shrink, spread
+from agenticiqa.programs.tools.numerics.similarity import color_planes, dissimilarity, framed, pool, shrink, spread
 from agenticiqa.programs.tools.tool import Tool
 
 SMALLEST_SIDE = 8
@@ -36,7 +36,8 @@ def haarpsi_map(image: RGB, reference: RGB) -> Plane:
 
     Raises ToolError as ``haarpsi``.
     """
-    return spread(*_losses(image, reference))
+    check_pair(image, reference, smallest=SMALLEST_SIDE)
+    return spread(*framed(_losses, image, reference, 2))
 
 
 def _losses(image: RGB, reference: RGB) -> tuple[Plane32, Plane32]:

@@ -1,5 +1,7 @@
 """MDSI: how unevenly edges and chromaticity changed from those of a reference. Lower is better."""
 
+from functools import partial
+
 import numpy as np
 
 from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, whole
@@ -8,6 +10,7 @@ from agenticiqa.programs.tools.numerics.similarity import (
     PREWITT,
     color_planes,
     dissimilarity,
+    framed,
     gradient_magnitude,
     shrink,
     working_factor,
@@ -33,7 +36,9 @@ def mdsi(image: RGB, reference: RGB) -> float:
     Source: Nafchi, Shahkolaei, Hedjam and Cheriet, "Mean deviation similarity index: efficient and reliable
     full-reference image quality evaluator", IEEE Access 4, 2016.
     """
-    similarity = 1 - _losses(image, reference)
+    check_pair(image, reference, smallest=SMALLEST_SIDE)
+    (lost,) = _losses(image, reference, working_factor(image.shape))
+    similarity = 1 - lost
     root = np.sqrt(np.sqrt(np.abs(similarity)))
     # The fourth root of a negative number is complex, and so are the mean and the deviations from it.
     turn = np.where(similarity < 0, np.float32(np.sqrt(0.5)), np.float32(0)) * root
@@ -44,15 +49,15 @@ def mdsi(image: RGB, reference: RGB) -> float:
 
 def mdsi_map(image: RGB, reference: RGB) -> Plane:
     """1 - similarity of edges and color, 0 or more, at MDSI's resolution. Raises ToolError as ``mdsi``."""
-    return np.maximum(_losses(image, reference), 0, dtype=np.float64)
-
-
-def _losses(image: RGB, reference: RGB) -> Plane32:
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     factor = working_factor(image.shape)
+    (lost,) = framed(partial(_losses, factor=factor), image, reference, factor)
+    return np.maximum(lost, 0, dtype=np.float64)
+
+
+def _losses(image: RGB, reference: RGB, factor: int) -> Maps:
     first, second = (shrink(rgb, factor) for rgb in (image, reference))
-    (lost,) = whole(_compare, first, second, margin=1)
-    return lost
+    return whole(_compare, first, second, margin=1)
 
 
 def _compare(image: Plane32, reference: Plane32) -> Maps:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, correlate, strips, whole
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
-from agenticiqa.programs.tools.numerics.similarity import color_planes, shrink
+from agenticiqa.programs.tools.numerics.similarity import color_planes, framed, shrink
 from agenticiqa.programs.tools.tool import Tool
 
 SMALLEST_SIDE = 8
@@ -129,10 +129,16 @@ def ssimulacra2(image: RGB, reference: RGB) -> float:
 
 
 def ssimulacra2_map(image: RGB, reference: RGB) -> Plane:
-    """Each pixel's part of the weighted sum of norms, over all scales: (H, W), 0 or more; its mean is that sum.
+    """Each pixel's part of the weighted sum of norms, over all scales: (H, W), 0 or more; its mean is about that sum.
 
     Raises ToolError as ``ssimulacra2``.
     """
+    check_pair(image, reference, smallest=SMALLEST_SIDE)
+    (local,) = framed(_local, image, reference, 1)
+    return local.astype(np.float64)
+
+
+def _local(image: NDArray[Any], reference: NDArray[Any]) -> Maps:
     total: Plane32 | None = None
     for scale, first, second in reversed(list(_pyramid(image, reference))):
         _, norms = _weighted_norms(scale, first, second)
@@ -142,7 +148,7 @@ def ssimulacra2_map(image: RGB, reference: RGB) -> Plane:
             local += total.repeat(2, axis=0).repeat(2, axis=1)[:height, :width]
         total = local
     assert total is not None
-    return total.astype(np.float64)
+    return (total,)
 
 
 def _pyramid(image: RGB, reference: RGB) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:

@@ -4,16 +4,18 @@ All in single precision, which is enough for 8-bit pixels. Similarity is compute
 equal pixels lose exactly 0.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.filters import Plane32
+from agenticiqa.programs.tools.numerics.filters import Maps, Plane32
 from agenticiqa.programs.tools.numerics.pixels import Plane
 
 WORKING_SIDE = 256
 WORKING_PIXELS = 2_000_000
+FRAME = 32  # values of a map
 PREWITT = (1 / 3, 1 / 3, 1 / 3)
 SCHARR = (3 / 16, 10 / 16, 3 / 16)
 
@@ -47,6 +49,21 @@ def shrink(pixels: NDArray[Any], factor: int, border: Literal["constant", "edge"
         means += rows[:, offset::factor]
     means /= factor**2
     return means
+
+
+def framed(
+    compare: Callable[[NDArray[Any], NDArray[Any]], Maps], image: NDArray[Any], reference: NDArray[Any], factor: int
+) -> Maps:
+    """The maps of ``compare``, (.., h, w) with one value per ``factor`` x ``factor`` pixels, free of its padding.
+
+    Where a filter takes what lies outside for black, the border of an image is a strong edge that both images share.
+    Both are mirrored at their borders by FRAME values of the map before they are compared, and the maps are cut off.
+    """
+    margin = FRAME * factor
+    sides = ((margin, margin), (margin, margin), *[(0, 0)] * (image.ndim - 2))
+    rows, columns = (slice(FRAME, FRAME + -(-side // factor)) for side in image.shape[:2])
+    pair = (np.pad(pixels, sides, mode="symmetric") for pixels in (image, reference))
+    return tuple(found[..., rows, columns] for found in compare(*pair))
 
 
 def working_factor(shape: tuple[int, ...]) -> int:

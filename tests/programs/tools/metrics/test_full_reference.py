@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
@@ -216,6 +217,18 @@ def test_damage_shows_where_it_was_done(tool: Tool, distortion: str, top: bool, 
     quarter = damage[: middle[0]] if top else damage[middle[0] :]
     quarter = quarter[:, : middle[1]] if left else quarter[:, middle[1] :]
     assert quarter.sum() > 0.8 * damage.sum()
+
+
+@each_tool
+def test_the_border_of_evenly_damaged_texture_is_about_as_bad_as_its_inside(tool: Tool) -> None:
+    grain = np.random.default_rng(3).normal(0, 25, (256, 320, 1)) + 128
+    reference = np.clip(np.repeat(gaussian_filter(grain, (0.7, 0.7, 0)), 3, axis=2), 0, 255).astype(np.uint8)
+    assert tool.map is not None
+    damage = tool.map(noise(4, reference), reference)
+    rim = round(8 * damage.shape[0] / 256)
+    inside = damage[3 * rim : -3 * rim, 3 * rim : -3 * rim].mean()
+    for strip in (damage[:rim], damage[-rim:], damage[:, :rim], damage[:, -rim:]):
+        assert 0.7 < strip.mean() / inside < 1.3
 
 
 @each_tool
