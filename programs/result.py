@@ -73,13 +73,13 @@ class RunRecord:
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
-    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, else text; ``options`` are those
-    that were offered, by letter, ``{}`` for none. ``quality_score`` is that
-    float or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected. ``timings_ms`` has the
-    wall time of each stage in milliseconds, ``usage`` the tokens by model and ``usage_by_stage`` the calls, tokens and
-    USD by stage (see ``backends.ledger``). ``answered_by`` names the models that answered, by stage, also from the
-    cache, ``capabilities`` what was used of each (see ``ledger.AskedFor``). ``image`` and ``reference`` are the loaded
-    images themselves, not copies.
+    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, else text, also for a rating on
+    another scale ("50 of 100"); ``options`` are those that were offered, by letter, ``{}`` for none. ``quality_score``
+    is the score in [1, 5] or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected.
+    ``timings_ms`` has the wall time of each stage in milliseconds, ``usage`` the tokens by model and
+    ``usage_by_stage`` the calls, tokens and USD by stage (see ``backends.ledger``). ``answered_by`` names the models
+    that answered, by stage, also from the cache, ``capabilities`` what was used of each (see ``ledger.AskedFor``).
+    ``image`` and ``reference`` are the loaded images themselves, not copies.
     """
 
     final_answer: float | str

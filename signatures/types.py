@@ -304,7 +304,8 @@ class ExecutorOutput(Strict):
 class SummarizerOutput(Strict):
     """The answer with its reason.
 
-    ``final_answer`` is a float in [1, 5] when scoring (``quality_score`` is then the same number) and text otherwise.
+    ``final_answer`` is a float in [1, 5] when scoring (``quality_score`` is then the same number) and text otherwise;
+    for a rating on another scale it is the number on that in words ("50 of 100"), beside ``quality_score`` in [1, 5].
     ``quality_probs`` maps the levels "1".."5" to probabilities, ``probability_source`` says where they came from, and
     ``probability_mass`` how much of the level token's probability fell on levels, where tokens were read at all; under
     one half they are not used.
@@ -350,7 +351,8 @@ class SummarizerOutput(Strict):
 
     @model_validator(mode="after")
     def _fields_agree(self) -> "SummarizerOutput":
-        if self.quality_score is not None and self.quality_score != self.final_answer:
+        scored = self.quality_score is not None and not isinstance(self.final_answer, str)
+        if scored and self.quality_score != self.final_answer:
             raise ValueError(f"quality_score {self.quality_score} differs from final_answer {self.final_answer}")
         if self.need_replan and not self.replan_reason:
             logger.warning("need_replan is set without a reason")

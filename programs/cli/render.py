@@ -117,7 +117,9 @@ def _answer(row: dict[str, Any]) -> Text:
         return Text(str(row["final_answer"]), style="bold")
     color = COLORS[row["quality_level"]]
     score = row["quality_score"]
+    asked = row["final_answer"] if isinstance(row["final_answer"], str) else ""  # on the question's own scale
     return Text.assemble(
+        (asked and f"{asked}\n", "bold"),
         (f"{score:.2f}", f"bold {color}"),
         " of 5  ",
         (bar((score - 1) / 4, 20), color),

@@ -4,13 +4,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.images.regions import crop
+from agenticiqa.programs.images.regions import crop, place_in_frame
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.offline.opinion import estimate_opinion
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
+from agenticiqa.programs.tools.statistics.tonal import Tone, neutral_tint
 from agenticiqa.signatures.types import GLOBAL, Boxes, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -80,20 +83,41 @@ def statistics_by_region(image: LoadedImage, regions: Iterable[str], boxes: Boxe
     return {region: dict(all_statistics(crop(image, boxes.get(region)))) for region in regions}
 
 
-def findings_asked_about(by_region: Mapping[str, Findings], evidence: ExecutorOutput) -> dict[str, Findings]:
-    """For each region the findings that the question refers to.
+class PartsMeasured:
+    """What is measured of an image, its reference and its parts, by name; each once.
 
-    "Is the car sharp but the background noisy?" names sharpness for one region and noise for the other. A category that
-    is named for other regions only is taken from the first of those.
+    Calling it with ``IMAGE`` gives the whole image (against the reference, if there is one), with ``REFERENCE`` the
+    reference by itself, with the name of a part that part: one that the evidence has a box for, or a place in the frame
+    ("left half"). ``None`` for what is not there. A box that is only assumed (``locate``) counts as not found.
     """
-    detected = evidence.distortion_set is not None  # detection ran, so the question named no distortion
-    analysis = {} if detected else evidence.distortion_analysis or {}
-    named = {region: [row.type for row in analysis.get(region, [])] for region in by_region}
 
-    def source(name: DetectableDistortion, here: str) -> str:
-        return next((region for region in (here, *by_region) if name in named[region]), here)
+    def __init__(self, image: LoadedImage, reference: LoadedImage | None, evidence: ExecutorOutput) -> None:
+        self.image, self.reference, self.evidence = image, reference, evidence
+        self._measured: dict[str, MeasuredImage | None] = {}
 
-    return {
-        region: {name: by_region[source(name, region)][name] for name in findings}
-        for region, findings in by_region.items()
-    }
+    def __call__(self, name: str) -> MeasuredImage | None:
+        """What was measured under a name."""
+        if name not in self._measured:
+            self._measured[name] = self._measure(name)
+        return self._measured[name]
+
+    def _measure(self, name: str) -> MeasuredImage | None:
+        if name == REFERENCE:
+            return measured_image(self.reference, None) if self.reference else None
+        if name == IMAGE:
+            return measured_image(self.image, self.reference)
+        box = (self.evidence.boxes or {}).get(name) or place_in_frame(name, self.image.size)
+        if box is None or PERSON.fullmatch(name):
+            return None
+        return measured_image(crop(self.image, box), crop(self.reference, box) if self.reference else None)
+
+
+def measured_image(image: LoadedImage, reference: LoadedImage | None) -> MeasuredImage:
+    """The findings of an image in the terms of a question, with its estimated level and tint."""
+    findings = findings_of(image, reference)
+    red, yellow = neutral_tint(Tone(image.pixels))
+    if reference is not None:
+        before = neutral_tint(Tone(reference.pixels))
+        red, yellow = red - before[0], yellow - before[1]
+    level = estimate_opinion(image, reference, findings).score
+    return MeasuredImage(findings, level, reference is not None, (red, yellow))

@@ -6,7 +6,7 @@ from statistics import fmean
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.by_region import (
     Findings,
-    findings_asked_about,
+    PartsMeasured,
     findings_by_region,
     findings_for_evidence,
     locate,
@@ -21,7 +21,7 @@ from agenticiqa.programs.offline.opinion import learned_model_applies
 from agenticiqa.programs.stages.flow import Computed
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.tools.tool import Tool, best_for
-from agenticiqa.signatures.types import GLOBAL, UNABLE, Boxes, DistortionAnalysis, Distortions, ExecutorOutput
+from agenticiqa.signatures.types import GLOBAL, Boxes, DistortionAnalysis, Distortions, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 
@@ -125,20 +125,7 @@ class EvidenceAnswerer(Computed[Answered]):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.Answerer``. Several regions are answered one by one; by one letter only if all agree."""
-        by_region = findings_for_evidence(image, reference, evidence)
-        opinions = opinions_by_region(image, reference, evidence, by_region)
-        answers = {
-            region: answer_from_evidence(
-                query, options, findings, evidence, opinions[region].score, has_reference=reference is not None
-            )
-            for region, findings in findings_asked_about(by_region, evidence).items()
-        }
-        one, *others = answers.values()
-        if all(other.final_answer == one.final_answer for other in others):
-            return one
-        each = "; ".join(f"{region}: {answer.final_answer}" for region, answer in answers.items())
-        reasons = [f"{region}: {answer.final_answer}. {answer.reasoning}" for region, answer in answers.items()]
-        return Answered(UNABLE if options else each, " ".join(["The regions differ.", *reasons]))
+        return answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
 
 
 def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]]:

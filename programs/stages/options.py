@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from string import ascii_uppercase
 from typing import TypeAlias
@@ -72,6 +72,7 @@ class _Offer:
     start: int
     end: int
     numbered: bool = False
+    lettered: bool = True
 
 
 def parse_options(query: str) -> dict[str, str]:
@@ -94,6 +95,16 @@ def numbers_options(query: str) -> bool:
     """Whether the question numbers its options, so that an answer may be a number."""
     offer = _offer(without_instructions(query))
     return bool(offer and offer.numbered)
+
+
+def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
+    """Whether who asks sees the options by letter: the caller gave them, or the question letters or numbers them.
+
+    >>> lists_letters("Is it sharp? A. Yes B. No", None), lists_letters("Is it sharp? Answer yes or no.", None)
+    (True, False)
+    """
+    offer = _offer(without_instructions(query))
+    return given is not None or (offer is not None and offer.lettered)
 
 
 def question_part(query: str) -> str:
@@ -309,7 +320,9 @@ def _listed(query: str) -> _Offer | None:
 
 def _yes_no(query: str) -> _Offer | None:
     match = _YES_NO.search(query)
-    return _of_texts([match["first"], match["second"]], match.start(), match.end()) if match else None
+    if not match:
+        return None
+    return replace(_of_texts([match["first"], match["second"]], match.start(), match.end()), lettered=False)
 
 
 def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False) -> _Offer:

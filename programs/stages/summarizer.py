@@ -10,9 +10,9 @@ from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.fused_score import fused_score
 from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.options import beside_options, parse_options
+from agenticiqa.programs.stages.options import beside_options, lists_letters, parse_options
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
-from agenticiqa.programs.stages.question import detect_query_type
+from agenticiqa.programs.stages.question import detect_query_type, stated_scale
 from agenticiqa.signatures.types import (
     LEVEL_KEYS,
     PARSING_FAILED,
@@ -56,9 +56,9 @@ class Summarizer(Stage[Summarized]):
         try:
             if query_type is QueryType.SCORING:
                 if reference is not None and image.same_pixels(reference):
-                    return Summarized(_undamaged(evidence), query_type)
+                    return Summarized(_undamaged(evidence, query), query_type)
                 scored = yield from call(self.score, image=image, query=query, evidence=evidence, reference=reference)
-                return Summarized(self._scored(scored, evidence), query_type, scored.rejected_answers)
+                return Summarized(self._scored(scored, evidence, query), query_type, scored.rejected_answers)
             answered = yield from call(
                 self.answer,
                 image=image,
@@ -67,19 +67,20 @@ class Summarizer(Stage[Summarized]):
                 options=offered,
                 reference=reference,
             )
-            return Summarized(self._answered(answered, evidence), query_type, answered.rejected_answers, offered)
+            answer = self._answered(answered, evidence, {} if lists_letters(query, options) else offered)
+            return Summarized(answer, query_type, answered.rejected_answers, offered)
         except Unanswered as gave_up:
             result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED)
             return Summarized(result, query_type, {gave_up.stage: gave_up.account}, offered)
 
-    def _scored(self, scored: Scored, evidence: ExecutorOutput) -> SummarizerOutput:
+    def _scored(self, scored: Scored, evidence: ExecutorOutput, query: str) -> SummarizerOutput:
         p = scored.probabilities
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
         fused = fused_score(self.fusion, evidence, p, scored.source)
         progress.scored(fused.score, evidence, scored, fused.expectation)
         return SummarizerOutput(
-            final_answer=fused.score,
+            final_answer=_on_stated_scale(fused.score, query),
             quality_score=fused.score,
             quality_reasoning=_sentences(scored.reasoning, fused.how, *_caveats(evidence)),
             used_evidence=_used(evidence),
@@ -88,25 +89,39 @@ class Summarizer(Stage[Summarized]):
             probability_mass=scored.mass,
         )
 
-    def _answered(self, answered: Answered, evidence: ExecutorOutput) -> SummarizerOutput:
-        progress.concluded(answered.final_answer, answered.reasoning)
+    def _answered(
+        self, answered: Answered, evidence: ExecutorOutput, unlettered: Mapping[str, str]
+    ) -> SummarizerOutput:
+        """``unlettered`` are the options of a question that shows no letters: its yes or no is answered in words."""
+        text = unlettered.get(answered.final_answer, "").capitalize()
+        final = text if text in ("Yes", "No") else answered.final_answer
+        progress.concluded(final, answered.reasoning)
         return SummarizerOutput(
-            final_answer=answered.final_answer,
+            final_answer=final,
             quality_reasoning=_sentences(answered.reasoning, *_caveats(evidence)),
             used_evidence=_used(evidence),
         )
 
 
-def _undamaged(evidence: ExecutorOutput) -> SummarizerOutput:
+def _undamaged(evidence: ExecutorOutput, query: str) -> SummarizerOutput:
     """The score of an image with the very pixels of its reference: 5, by the meaning of a reference."""
     return SummarizerOutput(
-        final_answer=5.0,
+        final_answer=_on_stated_scale(5.0, query),
         quality_score=5.0,
         quality_reasoning=IDENTICAL,
         used_evidence=_used(evidence),
         quality_probs={key: float(key == LEVEL_KEYS[-1]) for key in LEVEL_KEYS},
         probability_source="measurements",
     )
+
+
+def _on_stated_scale(score: float, query: str) -> float | str:
+    """The score, 1 to 5, as the question wants it: in words where it states another scale."""
+    scale = stated_scale(query)
+    if scale is None or (scale.low, scale.high, scale.best == "low") == (1, 5, False):
+        return score
+    share = (score - 1) / 4
+    return f"{scale.shown(scale.at(1 - share if scale.best == 'low' else share))} (a score of {score:.2f} from 1 to 5)"
 
 
 def _caveats(evidence: ExecutorOutput) -> list[str]:

@@ -1,119 +1,260 @@
 """Answer a question from measurements only; what does not follow from them is not answered."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.language import word_lists
-from agenticiqa.programs.offline.language.choices import choose
-from agenticiqa.programs.offline.language.measured_image import MeasuredImage
-from agenticiqa.programs.offline.language.open_answers import answer_in_words, tool_scores
-from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
-from agenticiqa.programs.offline.language.verdicts import Verdict
-from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
-from agenticiqa.programs.stages.instructions import without_instructions
-from agenticiqa.programs.stages.options import lists_options, question_part
+from agenticiqa.programs.offline.findings import severity_word
+from agenticiqa.programs.offline.language.choices import choose, is_yes_no, yes_no_letter
+from agenticiqa.programs.offline.language.comparisons import compare, compare_regions
+from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.places import Look, find_place
+from agenticiqa.programs.offline.language.question import Question
+from agenticiqa.programs.offline.language.reader import names_tool, read_question
+from agenticiqa.programs.offline.language.verdicts import (
+    NO,
+    TIE,
+    YES,
+    Verdict,
+    cannot_tell,
+    not_measured,
+    not_understood,
+)
+from agenticiqa.programs.offline.language.yes_no import answer_yes_no, offers_opposites
+from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import Answered
-from agenticiqa.signatures.lexicon import terms_in
-from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput, unique
+from agenticiqa.programs.stages.question import Scale
+from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.signatures.lexicon import Meaning
+from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
-# A sentence that quotes a tool's result for the question that follows.
-_CITED = re.compile(r"[^.?!]*\b(?:the tool|scores?)\b(?:[^.?!]|\.\d)*[.!](?=\s)", re.I)
-# An adjective at the end of a region's name is not part of it: "is the background intentional".
-_ADJECTIVE = re.compile(r"\s+\w+(?:ional|[ai]tive|ctive|istic|ical)$", re.I)
-_HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|details?)\b", re.I)
-# What the question excludes.
-_EXCLUDED = re.compile(
-    r"\b(?:apart from|aside from|other than|besides|except(?: for)?|regardless of|ignoring)\b[^,.;:?!]*[,.;:]?", re.I
+REFERENCE = "the reference"  # its name for ``look``
+IMAGE = ""  # the name of the whole image
+NOTHING_VISIBLE = "No visible distortion was measured"
+FIVE = Scale(1, 5)
+
+_ONE = re.compile(
+    r"\b(?:main|major|primary|principal|dominant|most|worst|worse|biggest|bigger|largest|greatest|strongest|stronger)\b",
+    re.I,
 )
-# Words for what no measurement tells: a question with one is not answered.
-_NOT_MEASURABLE = re.compile(
-    rf"\b(?:{word_lists.AESTHETIC}|what colou?rs?|which colou?rs?|how many|who|whose|where)\b", re.I
+_DESCRIBED = re.compile(
+    r"\b(?:describe|explain|assess|evaluate)\s+(?:\w+\s+)?(?:image|photo|picture|pic|shot|it|this)\b", re.I
 )
+_BAD = re.compile(r"\b(?:bad|poor|terrible|awful|horrible|wrong|ugly|worse)\b", re.I)
+_AMOUNT = re.compile(r"\b(?:noise|blur|grain|artifacts?|artefacts?)[- ]?free\b|\b(?:free|absence|lack)\b", re.I)
 
 
-def answer_from_evidence(
-    query: str,
-    options: Mapping[str, str],
-    findings: Mapping[DetectableDistortion, Finding],
-    evidence: ExecutorOutput,
-    expected_level: float,
-    *,
-    has_reference: bool,
-) -> Answered:
+def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evidence: ExecutorOutput) -> Answered:
     """Answer a question from the measurements.
 
-    ``options`` are the answers offered, by letter; without options the answer is in words. ``findings`` are the
-    measured distortions by category, severities 0..4; ``expected_level`` is the estimated quality, 1..5;
-    ``has_reference`` is true if the findings are against a reference. The final answer is a letter, or words, or
-    ``UNABLE`` if no rule gives a single answer: nothing is guessed. The reasoning says in sentences which rule and
-    which measurements gave the answer, or what is missing.
+    ``options`` are the answers offered, by letter; without options the answer is in words. ``look`` gives what was
+    measured of the whole image (``IMAGE``), of the reference by itself (``REFERENCE``), or of a part by its name;
+    ``None`` for what was not given or not found. The final answer is a letter, or words, or ``UNABLE`` if no rule gives
+    a single answer: nothing is guessed. The reasoning says in sentences which rule and which measurements gave the
+    answer, or what is missing.
     """
-    question = _plain(query, options)
-    excluded = [
-        name for match in _EXCLUDED.findall(question) for term in terms_in(match) for name in term.meaning.categories
-    ]
-    kept = {name: finding for name, finding in findings.items() if name not in excluded}
-    measured = MeasuredImage(kept, evidence, expected_level, has_reference)
-    question = _EXCLUDED.sub(" ", question)
-    regions = regions_of(question, evidence)
-    for region in sorted(regions, key=len, reverse=True):
-        question = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", question, flags=re.I)
-    scored = None if options else tool_scores(query, measured)
-    if scored:
-        return Answered(scored.answer or UNABLE, scored.reason)
-    if not findings:
+    tools = [call.tool for call in evidence.tool_log]
+    analyzed = [*(evidence.boxes or {}), *(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
+    question = read_question(query, options, tools=tools, regions=[name for name in analyzed if name != GLOBAL])
+    measured = look(IMAGE)
+    if question.asked == "metric":
+        verdict = _metric_values(query, evidence)
+    elif measured is None or not measured.findings:
         verdict = Verdict(None, "Nothing was measured.")
-    elif found := _NOT_MEASURABLE.search(question) or re.match(r"\W*(?:what|which) colou?r", query, re.I):
-        verdict = Verdict(None, f"Measurements do not tell what the question asks with '{found[0]}'.")
-    elif options:
-        verdict = choose(question, options, measured, words_of(regions))
+    elif not question.is_sure:
+        verdict = Verdict(None, question.doubt)
     else:
-        verdict = answer_in_words(question, measured, words_of(regions))
-    return Answered(verdict.answer or UNABLE, _reasoning(verdict, measured, regions))
+        verdict, measured = _answer(question, look, measured)
+    return Answered(verdict.answer or UNABLE, _reasoning(verdict, measured, evidence))
 
 
-def _plain(query: str, options: Mapping[str, str]) -> str:
-    """The question without its options, quoted results, and phrases in which a term means something else."""
-    question = without_instructions(query)
-    if options and lists_options(query, options):
-        listing, question = question, question_part(query)
-        if question == listing:  # "Choose from: A) ... B) ..." asks no question
-            return ""
-    return without_idioms(_HAVING.sub(r"\1 \2", _CITED.sub(" ", question)))
+def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:
+    """The verdict, and the measurements that it is about."""
+    options = question.options
+    if question.subject == "reference":
+        reference = look(REFERENCE)
+        if reference is None:
+            needed = "the reference picture (--reference)"
+            return Verdict(None, "The question is about the reference, and none was given.", needed=needed), whole
+        return _of_one(question, reference, options), reference
+    if question.asked == "where":
+        return find_place(question.text, question.claim, options, look), whole
+    parts = {region: look(region) for region in question.regions}
+    if missing := [region for region, part in parts.items() if part is None]:
+        return Verdict(None, f"Nothing here finds {' and '.join(missing)} in the image."), whole
+    found = {region: part for region, part in parts.items() if part}
+    if question.asked == "compare" and len(found) < 2:
+        measured = next(iter(found.values()), whole)
+        offered = {} if is_yes_no(options) else options
+        return _lettered(
+            options, compare(question.text, question.regions, measured, look(REFERENCE), offered), measured
+        ), measured
+    if question.asked == "compare":
+        one, other, *_ = found
+        return _lettered(
+            options, compare_regions(question.text, found[one], found[other], (one, other)), found[one]
+        ), whole
+    verdicts = {region: _of_one(question, part, options) for region, part in (found or {IMAGE: whole}).items()}
+    first, *others = verdicts.values()
+    measured = next(iter(found.values()), whole)
+    if all(other.answer == first.answer for other in others):
+        return first, measured
+    each = "; ".join(f"{region}: {verdict.answer or UNABLE}" for region, verdict in verdicts.items())
+    reasons = " ".join(f"{region}: {verdict.reason}" for region, verdict in verdicts.items())
+    return Verdict(None if options else each, f"The regions differ. {reasons}"), measured
 
 
-def regions_of(question: str, evidence: ExecutorOutput) -> list[str]:
-    """The regions that the evidence or the question names, each once; none for the whole image."""
-    analyzed = [*(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
-    named = [region for region in analyzed if region != GLOBAL] or read_scope(question, {}).regions
-    return unique(_ADJECTIVE.sub("", region) for region in named)
+def _of_one(question: Question, measured: MeasuredImage, options: Mapping[str, str]) -> Verdict:
+    """The answer about one image or part."""
+    if options and question.asked == "choice":
+        return choose(question.claim, options, measured, _words(question.regions))
+    if options:
+        return _lettered(options, answer_yes_no(question.bare, measured), measured)
+    if question.asked == "rating":
+        return _rate(question, measured)
+    if question.asked == "presence" and not offers_opposites(question.bare):
+        return _lettered({}, answer_yes_no(question.bare, measured), measured)
+    if question.asked == "list":
+        return _list(question, measured)
+    return _state(question, measured)
 
 
-def words_of(regions: list[str]) -> list[str]:
-    """The single words of the regions' names."""
+def _words(regions: Sequence[str]) -> list[str]:
     return [word for region in regions for word in region.split()]
 
 
-def _reasoning(verdict: Verdict, measured: MeasuredImage, regions: list[str]) -> str:
-    about = [name for name in verdict.categories if name in measured.findings]
-    details = [
-        f"{measured.describe(name)} ({measured.findings[name].explanation.strip().rstrip('.')})" for name in about
+def _lettered(options: Mapping[str, str], verdict: Verdict, measured: MeasuredImage) -> Verdict:
+    """A yes or no as the letter that means it, or, without options, with what was measured."""
+    if options:
+        return yes_no_letter(options, verdict) or verdict
+    if verdict.answer not in (YES, NO):
+        return verdict
+    shown = [measured.describe(name) for name in verdict.categories] or [f"about {measured.level:.1f} of 5"]
+    return Verdict(f"{verdict.answer}, {' and '.join(shown)}", verdict.reason, verdict.categories)
+
+
+def _state(question: Question, measured: MeasuredImage) -> Verdict:
+    """The severity of the one thing that the question names."""
+    asked = question.claim
+    meanings = asked.meanings or (
+        [Meaning("any", "fault")] if asked.comparison == "worse" or _BAD.search(asked.text) else []
+    )
+    if len({meaning.scale for meaning in meanings}) != 1:
+        return not_understood(asked.unknown_words)
+    meaning = meanings[0]
+    if meaning.subject == "quality":
+        reason = f"The quality is estimated at {measured.level:.1f} on the scale of 1 to 5."
+        return Verdict(f"{level_name(measured.level)}, about {measured.level:.1f} of 5", reason, measured.visible[:2])
+    if meaning.subject == "unmeasured":
+        return not_measured([term.text for term in asked.terms])
+    fault = _fault_of(asked.meanings or meanings)
+    severity, name = measured.severity(fault), measured.worst_of(fault.categories)
+    if severity is None or name is None:
+        return cannot_tell(fault, measured)
+    visible = severity >= VISIBLE
+    answer = measured.describe(name) if visible or not fault.kind else f"no visible {fault.kind}"
+    if visible and fault.kind and fault.kind not in answer:
+        answer = f"{severity_word(severity)} {fault.kind}"
+    if fault.subject == "any" and not visible:
+        answer = NOTHING_VISIBLE
+    return Verdict(answer[0].upper() + answer[1:], f"The measured severity is {severity:.1f} of 4.", [name])
+
+
+def _fault_of(meanings: Sequence[Meaning]) -> Meaning:
+    """The fault that a degree is asked of: of one kind only if just that is named."""
+    meaning = meanings[0]
+    narrow = len(meanings) == 1 and meaning.sense == "fault"
+    return Meaning(meaning.subject, "fault", meaning.kind if narrow else "")
+
+
+def _rate(question: Question, measured: MeasuredImage) -> Verdict:
+    """A number on the question's scale: of quality, or of one property."""
+    asked, scale = question.claim, question.scale or FIVE
+    meanings = [meaning for meaning in asked.meanings if meaning.subject not in ("quality", "any")]
+    if not meanings:
+        share = (measured.level - 1) / 4
+        value = scale.at(1 - share if scale.best == "low" else share)
+        reason = f"The quality is estimated at {measured.level:.1f} on the scale of 1 to 5."
+        return Verdict(f"{scale.shown(value)} ({level_name(measured.level)} quality)", reason, measured.visible[:2])
+    if len({meaning.scale for meaning in meanings}) != 1:
+        return Verdict(None, "The question asks for one number for several properties.")
+    fault = _fault_of(meanings)
+    if fault.subject == "unmeasured":
+        return not_measured([term.text for term in asked.terms])
+    severity, name = measured.severity(fault), measured.worst_of(fault.categories)
+    if severity is None or name is None:
+        return cannot_tell(fault, measured)
+    amount = meanings[0].sense == "fault" and not _AMOUNT.search(asked.text)
+    high_is_bad = scale.best == "low" or (scale.best is None and amount)
+    value = scale.at(severity / 4 if high_is_bad else 1 - severity / 4)
+    ends = f"{scale.high:g} is {'the most' if high_is_bad else 'the best'}"
+    return Verdict(
+        f"{scale.shown(value)} ({measured.describe(name)}; {ends})",
+        f"The measured severity is {severity:.1f} of 4.",
+        [name],
+    )
+
+
+def _list(question: Question, measured: MeasuredImage) -> Verdict:
+    """The visible distortions, worst first: those that the question names, or all of them."""
+    asked = question.claim
+    named = [name for meaning in asked.meanings if meaning.subject != "any" for name in meaning.categories]
+    faulted = bool(_BAD.search(question.text)) or any(
+        term.meaning.sense != "neutral" or term.meaning.subject == "quality" for term in asked.terms
+    )
+    if not faulted and not (asked.terms or _DESCRIBED.search(question.text)):
+        return not_understood(asked.unknown_words)
+    if any(meaning.subject == "unmeasured" for meaning in asked.meanings):
+        return not_measured([term.text for term in asked.terms])
+    shown = [name for name in measured.visible if name in named or not named]
+    if not shown:
+        answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
+        return Verdict(answer, "Every severity in question is below slight.")
+    if _ONE.search(question.text) or (len(named) > 1 and re.search(r"\bor\b", question.text)):
+        worst = measured.findings[shown[0]].severity
+        shown = [name for name in shown if worst - measured.findings[name].severity < TIE]
+        return Verdict(" and ".join(_entry(name, measured) for name in shown), "It has the worst measurement.", shown)
+    answer = "; ".join(f"{_entry(name, measured)}: {_explained(name, measured)}" for name in shown)
+    return Verdict(answer, "These are the measured distortions that are slight or worse, the worst first.")
+
+
+def _entry(name: DetectableDistortion, measured: MeasuredImage) -> str:
+    finding = measured.findings[name]
+    return f"{name} ({', '.join(filter(None, (severity_word(finding.severity), finding.subtype)))})"
+
+
+def _explained(name: DetectableDistortion, measured: MeasuredImage) -> str:
+    return measured.findings[name].explanation.strip().rstrip(".")
+
+
+def _metric_values(query: str, evidence: ExecutorOutput) -> Verdict:
+    """What the metrics that the question names gave, in their own units, and mapped to 1..5."""
+    values = [
+        f"{call.tool} {with_unit(call.raw, call.unit)} ({call.calibrated:.2f} of 5{_in(call.region)})"
+        for call in evidence.tool_log
+        if names_tool(query, call.tool) and call.raw is not None and call.calibrated is not None
     ]
+    if not values:
+        return Verdict(None, "The metric gave no value.")
+    return Verdict("; ".join(dict.fromkeys(values)), "The question asks for what the tool measured.")
+
+
+def _in(region: str) -> str:
+    return "" if region == GLOBAL else f", {region}"
+
+
+def _reasoning(verdict: Verdict, measured: MeasuredImage | None, evidence: ExecutorOutput) -> str:
+    about = [name for name in verdict.categories if measured and name in measured.findings]
+    details = [f"{measured.describe(name)} ({_explained(name, measured)})" for name in about] if measured else []
     scores = [
         f"{tool} scores {score:.2f} of 5 for {region if region != GLOBAL else 'the image'}, {distortion}"
-        for region, row in (measured.evidence.quality_scores or {}).items()
+        for region, row in (evidence.quality_scores or {}).items()
         for distortion, (tool, score) in row.items()
     ]
-    placed = [_ADJECTIVE.sub("", region) for region, box in (measured.evidence.boxes or {}).items() if box]
     parts = [verdict.reason]
     if details or (scores and verdict.answer):
         shown = [*details, *scores[:4]] if verdict.answer else details
         parts.append(f"Measured: {'; '.join(shown)}.")
     if not verdict.answer:
         parts.append(f"An answer needs {verdict.needed}.")
-    elif unplaced := [region for region in regions if region not in placed]:
-        noted = [note for note in measured.evidence.notes if note.endswith(WHOLE_IMAGE)]
-        parts += noted or [f"The whole image was measured, not only {', '.join(unplaced)}."]
     return " ".join(parts)

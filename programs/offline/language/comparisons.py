@@ -4,50 +4,72 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from agenticiqa.programs.offline.language.clauses import TWO_SIDED, Clause, parse_clause
-from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.claims import TWO_SIDED, Clause, parse_clause
+from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import NO, YES, Verdict, nearest, not_understood
 from agenticiqa.signatures.lexicon import Meaning, Subject
 
+_NOUN = r"(?:image|picture|photo|one|version|copy|file|shot)"
 _REFERENCE = (
-    r"(?:the |its |a )?(?:reference|original|pristine|source|undistorted)(?: (?:image|picture|photo|one|version))?"
+    rf"(?:(?:the |its |a |this |my )?(?:reference|original)(?: {_NOUN})?|(?:pristine|source|undistorted) {_NOUN}"
+    r"|the (?:pristine|source|undistorted)(?= one|\b(?=\W*$)))"
 )
 _AGAINST = re.compile(
-    rf"\b(?:than|compar\w+(?: to| with| against)?|relative to|versus|vs\.?|against|as) {_REFERENCE}\b", re.I
+    r"\b(?:than|compar\w+(?: to| with| against)?|relative to|versus|vs\.?|against|as)(?: (?:in|is|of|for))* "
+    rf"{_REFERENCE}\b"
+    r"(?: (?:is|has|does))?",
+    re.I,
 )
 _NAMED = re.compile(rf"\b{_REFERENCE}\b", re.I)
+_AIDED = re.compile(rf"\b(?:given|with|using|considering|based on|knowing|taking)\s+{_REFERENCE}\b", re.I)
+_OTHERS = re.compile(
+    rf"\b(?:first|second|third|other|another|these|both|two) {_NOUN}s?\b|\bthe first or the second\b", re.I
+)
+_REFERENCE_FIRST = re.compile(rf"^\W*(?:(?:is|are|does|do|has|was|were)\s+)?(?:there\s+)?{_REFERENCE}\b", re.I)
+_WHICH_IMAGE = re.compile(r"\bwhich\b|\bwho\b", re.I)
 _COMPARES = re.compile(r"\b(?:than|versus|vs|compar\w+|equally|difference|differs?|different)\b", re.I)
 _COMPARATIVE = re.compile(r"(?:ier|sharper|clearer|crisper|darker|brighter|dimmer|duller|paler)$", re.I)
 
 
-def is_comparison(question: str, options: Mapping[str, str]) -> bool:
-    """Whether the question or one of its options compares the image with something."""
-    if _COMPARES.search(question) or any(_compares(parse_clause(text)) for text in options.values()):
+def names_reference(text: str) -> bool:
+    """Whether a text names the reference, or compares with something."""
+    return bool(_NAMED.search(text) or _COMPARES.search(text))
+
+
+def names_reference_alone(text: str) -> bool:
+    """Whether a question without a comparison is about the reference itself: "Is the reference blurry?"."""
+    return bool(_NAMED.search(_AIDED.sub(" ", text)))
+
+
+def is_comparison(text: str, options: Mapping[str, str]) -> bool:
+    """Whether the question or one of its options compares the image, or a part of it, with something."""
+    if _COMPARES.search(text) or any(_compares(parse_clause(each)) for each in options.values()):
         return True
-    named = _NAMED.search(question) and _compares(parse_clause(question))
-    return bool(named or re.search(r"\b(?:better|worse)\b", question, re.I))
+    named = _NAMED.search(text) and _compares(parse_clause(text))
+    return bool(named or re.search(r"\b(?:better|worse)\b", text, re.I))
 
 
 def compare(
-    question: str,
+    text: str,
+    regions: Collection[str],
     measured: MeasuredImage,
-    regions: Collection[str] = (),
+    reference: MeasuredImage | None,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> Verdict:
-    """A letter of ``options``, or without options ``"Yes"`` or ``"No"``, from the findings against the reference.
+    """How the image compares with its reference: a letter of ``options``, or without options words.
 
-    The reference is assumed to be pristine: a distortion makes the image worse, and nothing makes it better.
+    ``measured`` has the findings against the reference, and ``reference`` what was found in the reference by itself:
+    where no change to the worse was found, a reference that is clearly worse counts.
     """
-    if not _NAMED.search(question) and _COMPARES.search(question):
+    if _OTHERS.search(text) or (not _NAMED.search(text) and _COMPARES.search(text)):
         return Verdict(None, "The question compares with something other than the reference picture.")
-    if not measured.has_reference:
+    if not measured.has_reference or reference is None:
         reason = "A comparison needs the reference picture, and none was given."
         return Verdict(None, reason, needed="the reference picture (--reference)")
-    asked = parse_clause(
-        _AGAINST.sub(" ", question), [*regions, "given", "difference", "compare", "compared", "changed"]
-    )
-    clauses = [parse_clause(text, regions) for text in options.values()] or [asked]
-    if unknown := [word for clause in (asked, *clauses) for word in clause.unknown_words]:
+    known = [*regions, "given", "difference", "compare", "compared", "changed"]
+    asked = parse_clause(_AGAINST.sub(" ", text), known)
+    clauses = [parse_clause(each, regions) for each in options.values()] or [asked]
+    if options and (unknown := [word for clause in clauses for word in clause.unknown_words]):
         return not_understood(unknown)
     subjects = {meaning.scale for clause in (asked, *clauses) for meaning in clause.meanings} - {"quality", "any"}
     if len(subjects) > 1 or "unmeasured" in subjects:
@@ -58,15 +80,46 @@ def compare(
     about = measured.worst_of(Meaning(subject, "fault").categories)
     if position is None or about is None or None in offered:
         return Verdict(None, "The difference from the reference that the question asks for was not measured.")
-    if not options:
-        holds = (
-            abs(position) < VISIBLE
-            if offered[0] == 0
-            else position * (offered[0] or 0) > 0 and abs(position) >= VISIBLE
+    worse = reference.severity(Meaning(subject, "fault")) or 0.0
+    if abs(position) < VISIBLE and worse >= OBJECTIONABLE:
+        position = worse
+    flipped = -1.0 if _REFERENCE_FIRST.search(text) and not _WHICH_IMAGE.search(text) else 1.0
+    if options:
+        return nearest(dict(zip(options, offered, strict=True)), position, [about], "difference from the reference")
+    wanted = (offered[0] or 0.0) * flipped
+    same = abs(position) < VISIBLE
+    reason = "Against the reference, a difference counts from slight on."
+    if _WHICH_IMAGE.search(text):
+        answer = "They are about the same" if same else "The image" if position * wanted > 0 else "The reference"
+        return Verdict(answer, reason, [about])
+    holds = same if wanted == 0 else position * wanted > 0 and not same
+    return Verdict(YES if holds != asked.negated else NO, reason, [about])
+
+
+def compare_regions(text: str, one: MeasuredImage, other: MeasuredImage, names: Sequence[str]) -> Verdict:
+    """How one part of the image compares with another, named in this order."""
+    asked = parse_clause(text, [word for name in names for word in name.split()])
+    subjects = {meaning.scale for meaning in asked.meanings} - {"quality", "any"}
+    if len(subjects) > 1 or "unmeasured" in subjects:
+        return Verdict(None, "The question compares several things at once.")
+    subject: Subject = subjects.pop() if subjects else "any"
+    fault = Meaning(subject, "fault", next((meaning.kind for meaning in asked.meanings), ""))
+    first, second, wanted = one.severity(fault), other.severity(fault), _sign(asked, asked, subject)
+    about = one.worst_of(fault.categories)
+    if first is None or second is None or wanted is None or about is None:
+        return Verdict(None, "The difference that the question asks for was not measured.")
+    difference = second - first  # positive: the first is better
+    reason = f"The severity is {first:.1f} in {names[0]} and {second:.1f} in {names[1]}."
+    if VISIBLE / 2 < abs(difference) < VISIBLE:
+        return Verdict(None, f"{reason} That is too near to call.", [about])
+    same = abs(difference) < VISIBLE
+    if _WHICH_IMAGE.search(text):
+        chosen = names[0] if difference * wanted > 0 else names[1]
+        return Verdict(
+            "Both are about the same" if same else f"The {chosen}".replace("The the ", "The "), reason, [about]
         )
-        reason = "Against the reference, a difference counts from slight on."
-        return Verdict(YES if holds != asked.negated else NO, reason, [about])
-    return nearest(dict(zip(options, offered, strict=True)), position, [about], "difference from the reference")
+    holds = same if wanted == 0 else difference * wanted > 0 and not same
+    return Verdict(YES if holds != asked.negated else NO, reason, [about])
 
 
 def _compares(clause: Clause) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agenticiqa.programs.offline.findings import severity_word
-from agenticiqa.programs.offline.language.clauses import Clause, claimed_meaning, parse_clause
+from agenticiqa.programs.offline.language.claims import Clause, claimed_meaning, parse_clause
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import TIE, Verdict, cannot_tell
 from agenticiqa.signatures.lexicon import DETECTABLE, Meaning

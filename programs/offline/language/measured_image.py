@@ -1,11 +1,11 @@
 """The findings about an image, queried in the terms of a question."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import hypot
 
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_word
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
-from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
@@ -25,15 +25,28 @@ NOUNS: dict[DetectableDistortion, str] = {
     "Contrast": "contrast defect",
 }
 
+# The direction of each hue on CIELAB's a* and b*.
+HUES: dict[str, tuple[float, float]] = {
+    "red cast": (1.0, 0.0),
+    "green cast": (-1.0, 0.0),
+    "blue cast": (0.0, -1.0),
+    "yellow cast": (0.0, 1.0),
+}
+HUE_ANGLE = 0.5  # cosine of the largest angle between a tint and the hue that names it
+
 
 @dataclass(frozen=True)
 class MeasuredImage:
-    """The findings by category, the evidence, the estimated ``level`` (1..5), and whether there is a reference."""
+    """What was measured of one image or part: the findings by category and the estimated ``level`` (1..5).
+
+    ``has_reference``: the findings are of what differs from the reference. ``tint`` is the shift of what should be
+    neutral on CIELAB's a* (red) and b* (yellow), ``None`` if unknown.
+    """
 
     findings: Mapping[DetectableDistortion, Finding]
-    evidence: ExecutorOutput
     level: float
-    has_reference: bool
+    has_reference: bool = False
+    tint: tuple[float, float] | None = None
 
     def severity(self, meaning: Meaning) -> float | None:
         """The severity, 0..4, of the fault that ``meaning`` names; ``None`` if the measurements cannot tell.
@@ -62,9 +75,8 @@ class MeasuredImage:
 
     def kind_of(self, category: DetectableDistortion) -> str:
         """The kind that a finding's subtype names, as the lexicon spells it; empty if it does not name exactly one."""
-        named = terms_in(self.findings[category].subtype)
-        kinds = {term.meaning.kind for term in named if category in term.meaning.categories and term.meaning.kind}
-        return kinds.pop() if len(kinds) == 1 else ""
+        kinds = _kinds_in(self.findings[category].subtype)
+        return next(iter(kinds)) if len(kinds) == 1 else ""
 
     @property
     def visible(self) -> list[DetectableDistortion]:
@@ -100,8 +112,25 @@ class MeasuredImage:
             return NO_COLOR
         if self.findings[category].subtype == TONED and meaning.kind.endswith(("color cast", "yellow cast")):
             return TONING
+        if meaning.kind in HUES:
+            cast = self._one(category, replace(meaning, kind="color cast"))
+            if cast is None or cast < VISIBLE or self.tint is None:
+                return cast if self.tint or (cast or 0) < VISIBLE else None
+            return cast if _hue_fits(self.tint, HUES[meaning.kind]) else 0.0
         if severity < VISIBLE or kind == meaning.kind:
             return severity
+        shares = [share for name, share in self.findings[category].kinds.items() if meaning.kind in _kinds_in(name)]
+        if meaning.kind and shares:
+            return severity * max(shares)
         if not meaning.kind:  # an over-sharpened picture is not an unclear one
             return 0.0 if meaning.subject == "clarity" and kind == UPPER["clarity"] else severity
         return 0.0 if {kind, meaning.kind} == {UPPER.get(category), LOWER.get(category)} else None
+
+
+def _kinds_in(subtype: str) -> set[str]:
+    """The kinds, as the lexicon spells them, that the name of a finding's subtype has."""
+    return {term.meaning.kind for term in terms_in(subtype) if term.meaning.kind}
+
+
+def _hue_fits(tint: tuple[float, float], hue: tuple[float, float]) -> bool:
+    return (tint[0] * hue[0] + tint[1] * hue[1]) >= HUE_ANGLE * max(hypot(*tint), 1e-9)

@@ -5,9 +5,10 @@ from collections.abc import Collection
 from typing import Literal
 
 from agenticiqa.programs.offline.language import word_lists
-from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
+from agenticiqa.programs.offline.language.reader import asking_part, prepared
+from agenticiqa.programs.offline.language.scope import read_scope
 from agenticiqa.programs.offline.language.tool_names import requested_tools, tool_mentions
-from agenticiqa.programs.stages.options import parse_options, question_part
+from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.programs.stages.plan_rules import expected_flags, widened
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import PlannerOutput
@@ -34,8 +35,8 @@ def plan_question(
     for mention in (mention for mention in mentions if not distortions_in(mention.text)):
         query = query[: mention.start] + " " * len(mention.text) + query[mention.end :]
     options = parse_options(query)
-    question = without_idioms(question_part(query))
-    scope = read_scope(question, options)
+    question = prepared(query, options)
+    scope = read_scope(asking_part(question), options)
     query_type: Literal["IQA", "Other"] = "IQA" if tools else query_type_of(question, list(options.values()))
     flags = expected_flags(query_type, bool(scope.regions), bool(scope.distortions), bool(tools))
     if feedback:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from agenticiqa.programs.offline.language.clauses import TWO_SIDED, Clause, claimed_meaning
+from agenticiqa.programs.offline.language.claims import TWO_SIDED, Clause, claimed_meaning
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_tell, nearest, not_measured
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning

@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from agenticiqa.programs.offline.findings import severity_word
-from agenticiqa.programs.offline.language.clauses import Clause, claimed_meaning, parse_clause
+from agenticiqa.programs.offline.language.claims import Clause, claimed_meaning, parse_clause
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import NO, YES, Verdict, cannot_tell, not_measured, not_understood
-from agenticiqa.signatures.lexicon import Meaning
+from agenticiqa.signatures.lexicon import Meaning, terms_in
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 _LINE = "The line between yes and no is drawn at"
@@ -20,9 +20,7 @@ def answer_yes_no(question: str, measured: MeasuredImage, regions: Collection[st
 
     Of several claims joined by "or" one must hold, otherwise all of them. ``regions`` are words to ignore.
     """
-    clauses = [parse_clause(part, regions) for part in _CLAUSE_BREAK.split(question) if part]
-    if unknown := [word for clause in clauses for word in clause.unknown_words]:
-        return not_understood(unknown)
+    clauses = [parse_clause(part, regions) for part in _parts(question)]
     claims = [clause for clause in clauses if not clause.is_empty]
     if not claims:
         return not_understood([])
@@ -43,10 +41,19 @@ def offers_opposites(question: str, regions: Collection[str] = ()) -> bool:
     """Whether a question asks to choose between opposites: "natural or oversaturated"."""
     if not re.search(r"\bor\b", question, re.I):
         return False
-    meanings = [
-        meaning for part in _CLAUSE_BREAK.split(question) if (meaning := claimed_meaning(parse_clause(part, regions)))
-    ]
+    meanings = [meaning for part in _parts(question) if (meaning := claimed_meaning(parse_clause(part, regions)))]
     return len({m.scale for m in meanings}) == 1 and len({(m.sense, m.kind) for m in meanings}) > 1
+
+
+def _parts(question: str) -> list[str]:
+    """The parts of a question between its conjunctions and marks; "salt and pepper" is one."""
+    inside = [(term.start, term.end) for term in terms_in(question)]
+    parts, start = [], 0
+    for mark in _CLAUSE_BREAK.finditer(question):
+        if not any(begin <= mark.start() < end for begin, end in inside):
+            parts.append(question[start : mark.start()])
+            start = mark.end()
+    return [part for part in (*parts, question[start:]) if part.strip()]
 
 
 def verify(clause: Clause, measured: MeasuredImage) -> Verdict:

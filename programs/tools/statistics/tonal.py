@@ -111,14 +111,19 @@ def color_cast(tone: Tone) -> float:
     Nearly every scene holds something without color, so the least saturated fifth of the pixels (chroma over L*) is
     taken for it; black and white ones, L* below 10 or above 95, are left out. Below 20 in nearly all photos.
     """
+    return math.hypot(*neutral_tint(tone))
+
+
+def neutral_tint(tone: Tone) -> tuple[float, float]:
+    """The tint whose strength is ``color_cast``: CIELAB a* (towards red) and b* (towards yellow), about -110 to 100."""
     lightness, a, b = np.moveaxis(tone.lab, -1, 0)
     seen = (lightness >= 10) & (lightness <= 95)
     if not seen.any():
-        return 0.0
+        return 0.0, 0.0
     a, b = a[seen], b[seen]
     saturation = np.hypot(a, b) / lightness[seen]
     neutral = saturation <= np.percentile(saturation, 20)
-    return math.hypot(a[neutral].mean(), b[neutral].mean())
+    return float(a[neutral].mean()), float(b[neutral].mean())
 
 
 def red_tint(tone: Tone) -> float:

@@ -155,7 +155,7 @@ def test_what_only_looks_like_options_is_none(query: str) -> None:
         ("How is the image quality?", QueryType.SCORING),
         ("How's the quality?", QueryType.SCORING),
         ("How good is this image?", QueryType.SCORING),
-        ("How would you rate the clarity?", QueryType.SCORING),
+        ("How would you rate the clarity?", QueryType.EXPLANATION),
         ("Could you rate this?", QueryType.SCORING),
         ("Measure the noise.", QueryType.SCORING),
         ("Rate the quality and explain why.", QueryType.SCORING),

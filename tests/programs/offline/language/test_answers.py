@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.language.answers import answer_from_evidence
+from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE, answer_from_evidence
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
-from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput
+from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
 TABLE = yaml.safe_load(Path(__file__).with_name("answer_cases.yaml").read_text())
@@ -47,15 +48,20 @@ def evidence_of(regions: list[str]) -> ExecutorOutput:
 
 
 def answered(case: Mapping[str, Any]) -> Answered:
-    found = case["found"]
-    return answer_from_evidence(
-        case["query"],
-        case.get("options", parse_options(case["query"])),
-        findings_of(found),
-        evidence_of(case.get("regions", [])),
-        case.get("level", 5 - max((severity for severity, _ in found.values()), default=0.0)),
-        has_reference=case.get("reference", False),
-    )
+    """The answer to a case of the table, whose regions are all found and measured like the image."""
+    found, regions = case["found"], case.get("regions", [])
+    compared = case.get("reference", False)
+    level = case.get("level", 5 - max((severity for severity, _ in found.values()), default=0.0))
+    image = MeasuredImage(findings_of(found), level, compared)
+    pristine = MeasuredImage(findings_of(case.get("in_reference", {})), 4.0)
+
+    def look(name: str) -> MeasuredImage | None:
+        if name == REFERENCE:
+            return pristine if compared else None
+        return image if name == IMAGE or name in regions else None
+
+    options = case.get("options", parse_options(case["query"]))
+    return answer_from_evidence(case["query"], options, look, evidence_of(regions))
 
 
 def yes_or_no(query: str, **found: tuple[float, str]) -> str:
@@ -160,27 +166,27 @@ def test_a_negative_question_is_answered_like_the_positive_one() -> None:
         assert yes_or_no("Isn't it noisy?", Noise=(severity, "")) == yes_or_no("Is it noisy?", Noise=(severity, ""))
 
 
-def test_an_answer_about_a_region_says_that_the_whole_image_was_measured() -> None:
+def test_a_region_that_is_not_found_is_not_answered_from_the_whole_image() -> None:
     case = {"query": "Is the vehicle blurry? A. Yes B. No", "found": {"Blurs": (2.0, "")}}
-    for regions in (["vehicle"], []):
-        result = answered({**case, "regions": regions})
-        assert result.final_answer == "A"
-        assert "whole image was measured, not only vehicle" in result.reasoning
+    assert answered({**case, "regions": ["vehicle"]}).final_answer == "A"
+    result = answered(case)
+    assert result.final_answer == UNABLE
+    assert "vehicle" in result.reasoning
 
 
 def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Noise": ("BRISQUE", 2.6)}})
     found = findings_of({"Noise": (2.0, "Gaussian noise")})
-    result = answer_from_evidence("Is it noisy?", {}, found, evidence, 3.0, has_reference=False)
+    result = answer_from_evidence("Is it noisy?", {}, lambda name: MeasuredImage(found, 3.0), evidence)
     assert result.final_answer == "Yes, moderate Gaussian noise"
     for part in ("moderate", "It measures 2.00", "BRISQUE", "2.60"):
         assert part in result.reasoning
 
 
-def test_a_tool_asked_for_by_name_is_answered_with_its_score() -> None:
-    evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("MS_SSIM", 4.21)}})
-    result = answer_from_evidence("What is the MS-SSIM?", {}, findings_of({}), evidence, 3.0, has_reference=True)
-    assert result.final_answer.startswith("MS_SSIM 4.21")
+def test_a_metric_asked_for_by_name_is_answered_in_its_own_unit() -> None:
+    call = ToolCall(tool="PSNR", region="Global", distortion="Overall", raw=31.4159, unit="dB", calibrated=3.1, ms=1)
+    result = answer_from_evidence("What is the psnr?", {}, lambda name: None, ExecutorOutput(tool_log=[call]))
+    assert result.final_answer == "PSNR 31.42 dB (3.10 of 5)"
 
 
 def test_a_comparison_without_a_reference_asks_for_one() -> None:
@@ -200,7 +206,7 @@ def test_a_tie_names_the_options_that_fit_equally_well() -> None:
 def test_without_any_measurement_nothing_is_answered() -> None:
     for _, case in CASES:
         options = parse_options(case["query"])
-        result = answer_from_evidence(case["query"], options, {}, ExecutorOutput(), 3.0, has_reference=False)
+        result = answer_from_evidence(case["query"], options, lambda name: None, ExecutorOutput())
         assert result.final_answer == UNABLE
 
 

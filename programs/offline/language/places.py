@@ -1,0 +1,103 @@
+"""Where in the image something is: its parts are measured one by one and compared."""
+
+import re
+from collections.abc import Callable, Mapping
+from statistics import fmean
+
+from agenticiqa.programs.offline.language.claims import Clause, claimed_meaning
+from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_tell
+from agenticiqa.signatures.lexicon import Meaning
+
+Look = Callable[[str], MeasuredImage | None]
+
+MARGIN = 0.6  # severity by which a part must be worse than the others to be named
+HALVES = ("left half", "right half", "top half", "bottom half")
+CORNERS = ("top left corner", "top right corner", "bottom left corner", "bottom right corner")
+# The nine parts by their place, and which of them a side has.
+PARTS = (*CORNERS, "top middle", "bottom middle", "left middle", "right middle", "center")
+SIDES = {side: [part for part in PARTS if side in part] for side in ("left", "right", "top", "bottom")}
+_OPPOSITE = {"left half": "right half", "top half": "bottom half"} | {
+    "right half": "left half",
+    "bottom half": "top half",
+}
+_LEAST = re.compile(r"\b(?:least|cleanest|clearest|sharpest|best|crispest|less|cleaner|sharper|clearer|better)\b", re.I)
+
+
+def find_place(text: str, asked: Clause, options: Mapping[str, str], look: Look) -> Verdict:
+    """The part of the image where what is asked for is worst, by name or by the letter of an option.
+
+    ``look`` measures a part of the image by its name, and gives ``None`` for what it cannot place.
+    """
+    meaning = claimed_meaning(asked) or (asked.meanings[0] if asked.meanings else Meaning("any", "fault"))
+    fault = Meaning(meaning.subject, "fault", meaning.kind if meaning.sense == "fault" else "")
+    if fault.subject in ("quality", "unmeasured"):
+        fault = Meaning("any", "fault")
+    least = bool(_LEAST.search(text)) or (meaning.sense == "virtue" and not asked.negated)
+    if options:
+        return _offered(options, fault, least, look)
+    halves = re.search(r"\b(?:half|side)\b|\b(left|right|top|bottom|upper|lower) or\b", text, re.I)
+    names = HALVES if halves else CORNERS if re.search(r"\bcorner\b", text, re.I) else PARTS
+    if halves and re.search(r"\bleft\b|\bright\b", text, re.I):
+        names = HALVES[:2]
+    elif halves and re.search(r"\btop\b|\bbottom\b|\bupper\b|\blower\b", text, re.I):
+        names = HALVES[2:]
+    severities = _severities(names, fault, look)
+    if severities is None:
+        measured = look("")
+        return cannot_tell(fault, measured) if measured else Verdict(None, "The image was not measured.")
+    about = [name for name in fault.categories if len(fault.categories) == 1]
+    reason = (
+        "Measured part by part: " + ", ".join(f"{name} {value:.1f}" for name, value in severities.items()) + " of 4."
+    )
+    highest, lowest = max(severities.values()), min(severities.values())
+    if highest < VISIBLE:
+        return Verdict("Nowhere: no part shows it visibly", reason, about)
+    if highest - lowest < MARGIN:
+        return Verdict("Everywhere, no part stands out", reason, about)
+    if names == PARTS:
+        place = _worst_part(severities)
+        return Verdict(place[0].upper() + place[1:], reason, about)
+    margins = {name: value - severities.get(_OPPOSITE.get(name, ""), lowest) for name, value in severities.items()}
+    ranked = sorted(margins, key=lambda name: margins[name], reverse=not least)
+    if abs(margins[ranked[0]] - margins[ranked[1]]) < MARGIN / 2:
+        return Verdict(None, f"{reason} No one part stands out.", about)
+    return Verdict(f"The {ranked[0]}", reason, about)
+
+
+def _worst_part(severities: Mapping[str, float]) -> str:
+    """The side, if all of it is worse than the rest; otherwise the single worst part."""
+    worst = max(severities, key=lambda name: severities[name])
+    bad = {name for name, value in severities.items() if value > (severities[worst] + min(severities.values())) / 2}
+    for side, parts in SIDES.items():
+        if set(parts) <= bad and len(bad) <= len(parts) + 3 and fmean(severities[part] for part in parts) > VISIBLE:
+            return f"the {side} side"
+    return f"the {worst}"
+
+
+def _offered(options: Mapping[str, str], fault: Meaning, least: bool, look: Look) -> Verdict:
+    names = {
+        letter: re.sub(r"^\W*(?:(?:in|on|at)\s+)?(?:the\s+)?", "", text.lower()) for letter, text in options.items()
+    }
+    severities = _severities(tuple(names.values()), fault, look)
+    if severities is None:
+        return Verdict(None, "Not every part that is offered can be found in the image.")
+    by_letter = {letter: severities[name] for letter, name in names.items()}
+    ranked = sorted(by_letter, key=lambda letter: by_letter[letter], reverse=not least)
+    reason = (
+        "Measured part by part: " + ", ".join(f"{names[each]} {by_letter[each]:.1f}" for each in by_letter) + " of 4."
+    )
+    if abs(by_letter[ranked[0]] - by_letter[ranked[1]]) < MARGIN / 2:
+        return Verdict(None, f"{reason} No one part stands out.")
+    return Verdict(ranked[0], reason)
+
+
+def _severities(names: tuple[str, ...], fault: Meaning, look: Look) -> dict[str, float] | None:
+    found: dict[str, float] = {}
+    for name in names:
+        measured = look(name)
+        severity = measured.severity(fault) if measured else None
+        if severity is None:
+            return None
+        found[name] = severity
+    return found

@@ -1,0 +1,198 @@
+"""Read a question: which part of the words asks, what it asks for, of which subject, and how sure that is."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from agenticiqa.programs.offline.language import word_lists
+from agenticiqa.programs.offline.language.choices import definite, is_yes_no
+from agenticiqa.programs.offline.language.claims import Clause, parse_clause
+from agenticiqa.programs.offline.language.comparisons import is_comparison, names_reference, names_reference_alone
+from agenticiqa.programs.offline.language.question import Asked, Question
+from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
+from agenticiqa.programs.offline.language.spelling import corrected
+from agenticiqa.programs.stages.instructions import without_instructions
+from agenticiqa.programs.stages.options import lists_options, question_part
+from agenticiqa.programs.stages.question import rates_property, stated_scale
+from agenticiqa.signatures.lexicon import terms_in
+
+UNKNOWN_WORD = 0.2  # of confidence, for each word that no list has
+UNKNOWN_PREDICATE = 0.6  # the same where such a word says what is asked of a distortion: "is the noise intentional"
+
+# A sentence that quotes a tool's result for the question that follows.
+_CITED = re.compile(r"[^.?!]*\b(?:the tool|scores?)\b(?:[^.?!]|\.\d)*[.!](?=\s)", re.I)
+_HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|details?)\b", re.I)
+_SENTENCE = re.compile(r"(?<=[.?!;])\s+|\n+")
+_WHETHER = re.compile(r".*\b(?:if|whether)\s+(?=\S)", re.I | re.S)
+_ASKS = re.compile(
+    r"\?|^\W*(?:is|are|was|were|does|do|did|has|have|can|could|how|what|which|where|why|any|rate|score|grade|describe|list"
+    r"|name|tell|say|check|find|identify|explain|give|assess|evaluate|judge|compare|true or false)\b",
+    re.I,
+)
+_ADDRESS = re.compile(
+    r"^\W*(?:(?:please|pls|plz|hi|hey|hello|ok|okay|so|well|um+|dear \w+|now|just|quick question|question"
+    r"|honest opinion|be honest|honestly|bro|dude|yo|guys|folks|mate|thanks|and|but|also|then)\b[\s,.!:-]*)*"
+    r"(?:(?:in|for|about|regarding|looking at) (?:this|the|my) (?:image|photo|picture|pic|shot)\s*,\s*)?"
+    r"(?:(?:can|could|would|will) (?:you|u|ya|anyone|somebody) (?:please |pls )?"
+    r"(?=(?:tell|say|check|judge|describe|list|rate|give)|(?:see|spot|notice|detect|find|make)))?"
+    r"(?:(?:tell me|say|check|judge|let me know|do you think|would you say|do you reckon|i wonder|wondering"
+    r"|i'd like to know|i want to know)\b(?: that)?[\s,:]*)?(?:(?:if|whether)\s+)?",
+    re.I,
+)
+# What comes before a comma and names no distortion is no part of the question.
+_PREAMBLE = re.compile(
+    r"^[^,?]*,\s+(?=(?:is|are|was|does|do|did|has|have|can|could|how|what|which|where|why|any)\b)", re.I
+)
+_TAG = re.compile(
+    r",?\s*(?:is|are|does|do|has|ai|in)(?:n't|nit)?\s*(?:it|there|they|this)?\s*\?\s*$|,\s*right\s*\?\s*$", re.I
+)
+_EXCLUDED = re.compile(
+    r"\b(?:apart from|aside from|other than|besides|except(?: for)?|regardless of|ignoring)\b[^,.;:?!]*[,.;:]?", re.I
+)
+# An adjective at the end of a region's name is not part of it: "is the background intentional".
+_ADJECTIVE = re.compile(r"\s+\w+(?:ional|[ai]tive|ctive|istic|ical)$", re.I)
+# Words for what no measurement tells: a question with one is not answered.
+_NOT_MEASURABLE = re.compile(
+    rf"\b(?:{word_lists.AESTHETIC}|what colou?rs?|which colou?rs?|how many(?! (?:stars|points|marks))|who|whose|when"
+    r"|intention\w*|intended|deliberate\w*|on purpose|camera\w*|lens\b(?! blur| flare)|aperture|shutter"
+    r"|photographer\w*|taken|edited|photoshopped|filter\w*|software|app|fix(?:ed)?|remov\w+|repair\w*|restor\w+"
+    r"|how (?:can|do|should|could|would) (?:i|we|one)|how to|avoid\w*|denois\w*|deblur\w*|because of|caused by"
+    r"|due to|price|cost|buy|sell|worth)\b",
+    re.I,
+)
+_WHERE = re.compile(
+    r"\bwhere(?:abouts)?\b|\b(?:which|what)\s+(?:\w+\s+){0,2}?(?:half|side|part|parts|corner|quarter|quadrant|area|areas|region"
+    r"|regions|third|section|portion|spot|place|end)\b"
+    r"|\b(?:left|right|top|bottom|upper|lower)(?: half| side)? or (?:the )?(?:left|right|top|bottom|upper|lower)\b"
+    r"|\bin (?:which|what) (?:half|side|part|corner|area|region)\b",
+    re.I,
+)
+_DEGREE = re.compile(
+    r"\bhow\b|\b(?:to )?what (?:extent|degree|level|amount)\b|\b(?:severity|degree|extent|amount) of\b", re.I
+)
+_LISTS = re.compile(
+    r"\b(?:what(?:'s|s)?|which|why|explain|describe|list|name|identify|assess|evaluate|anything)\b", re.I
+)
+_IS_IT = re.compile(
+    r"(?:^|[,.;:!]\s*)(?:is|are|was|were|does|do|did|has|have|can|could|would|will|ain't|any|true or false)(?:n't)?\b"
+    r"|^(?:there(?:'s| is| are)?|it(?:'s| is)?|this(?: is)?|the|got|see|too|no|not)\b",
+    re.I,
+)
+_VALUE = re.compile(
+    r"\b(?:what|how (?:high|low)|comput\w+|calculat\w+|run|scores?|values?|measure\w*|give|report|tell)\b", re.I
+)
+
+
+def read_question(
+    query: str, options: Mapping[str, str], *, tools: Collection[str] = (), regions: Sequence[str] = ()
+) -> Question:
+    """The question that a query asks.
+
+    ``options`` are the answers offered, by letter. ``tools`` are the metrics that were measured by name, and
+    ``regions`` the parts of the image that the plan names; without any they are read from the words.
+    """
+    plain = prepared(query, options)
+    text = asking_part(plain)
+    places = tuple(
+        dict.fromkeys(_ADJECTIVE.sub("", region) for region in (regions or read_scope(text, {}).regions) if region)
+    )
+    bare = _EXCLUDED.sub(" ", text)
+    for region in sorted(places, key=len, reverse=True):
+        bare = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", bare, flags=re.I)
+    claim = parse_clause(_TAG.sub("", bare))
+    offered = definite(options)
+    yes_no = is_yes_no(offered)
+    asked = _asked(text, query, claim, {} if yes_no else offered, tools)
+    confidence, doubt = _confidence(text, claim, asked)
+    return Question(
+        asked=asked,
+        text=text,
+        bare=bare,
+        claim=claim,
+        subject="reference" if asked != "compare" and names_reference_alone(text) else "image",
+        regions=places,
+        options=offered,
+        scale=stated_scale(plain),
+        confidence=confidence,
+        doubt=doubt,
+    )
+
+
+def prepared(query: str, options: Mapping[str, str]) -> str:
+    """The question without its options, instructions, quoted results and idioms, with its spelling corrected."""
+    question = without_instructions(query)
+    if options and lists_options(query, options):
+        listing, question = question, question_part(query)
+        if question == listing:  # "Choose from: A) ... B) ..." asks no question
+            return ""
+    question = corrected(question.replace("’", "'"))
+    return without_idioms(_HAVING.sub(r"\1 \2", _CITED.sub(" ", question))).strip()
+
+
+def asking_part(text: str) -> str:
+    """The part of a text that asks: its last asking sentence that names something, without an address before it.
+
+    >>> asking_part("I took this on a trip to Rome. Hey, could you tell me whether it is noisy?")
+    'it is noisy?'
+    """
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip(" .?!")]
+    asking = [sentence for sentence in sentences if _ASKS.search(_ADDRESS.sub("", sentence))]
+    naming = [sentence for sentence in asking if terms_in(sentence)]
+    chosen = (naming or [each for each in sentences if terms_in(each)] or asking or sentences or [""])[-1]
+    if len(naming) > 1:
+        return text
+    for shorter in (_WHETHER.sub("", chosen), _PREAMBLE.sub("", chosen)):
+        dropped = chosen[: len(chosen) - len(shorter)]
+        if shorter and len(terms_in(shorter)) == len(terms_in(chosen)) and not names_reference(dropped):
+            chosen = shorter
+    return _ADDRESS.sub("", chosen).strip() or chosen
+
+
+def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], tools: Collection[str]) -> Asked:
+    if any(names_tool(query, tool) for tool in tools) and not options and _VALUE.search(query):
+        return "metric"
+    if is_comparison(text, options):
+        return "compare"
+    if _WHERE.search(text):
+        return "where"
+    if options:
+        return "choice"
+    if stated_scale(query) or rates_property(query):
+        return "rating"
+    if _DEGREE.search(text):
+        return "degree"
+    if _TAG.search(text) and claim.negated:  # "there is no noise, is there?": neither yes nor no would be clear
+        return "degree"
+    if _IS_IT.search(text) and not re.match(r"\W*(?:what|which|why)\b", text, re.I):
+        return "presence"
+    if _LISTS.search(text):
+        return "list"
+    return "presence" if claim.meanings else "list"
+
+
+def names_tool(query: str, tool: str) -> bool:
+    """Whether a query has a tool's name, with hyphens or without."""
+    spelled = "[-_ ]?".join(map(re.escape, re.split(r"[-_ ]", tool)))
+    return bool(re.search(rf"(?<!\w){spelled}(?!\w)", query, re.I))
+
+
+def _confidence(text: str, claim: Clause, asked: Asked) -> tuple[float, str]:
+    if found := _NOT_MEASURABLE.search(text):
+        return 0.0, f"Measurements do not tell what the question asks with '{found[0]}'."
+    unknown = claim.unknown_words
+    if not unknown:
+        return 1.0, ""
+    cost = UNKNOWN_PREDICATE if asked == "presence" and _is_about_a_term(text, claim) else UNKNOWN_WORD
+    words = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))
+    return max(1.0 - cost * len(unknown), 0.0), f"Measurements do not tell what is asked with {words}."
+
+
+def _is_about_a_term(text: str, claim: Clause) -> bool:
+    """Whether a distortion is what the question says something of: "is the noise intentional", "does the blur hurt"."""
+    terms = terms_in(text)
+    if not terms:
+        return True
+    before = text[: terms[0].start]
+    is_subject = re.fullmatch(
+        r"\W*(?:is|are|was|were|does|do|did|will|would|can|could|has|have)\s+(?:the|this|that|its)\s+", before, re.I
+    )
+    return bool(is_subject) and any(word in text[terms[0].end :].lower() for word in claim.unknown_words)
