@@ -43,8 +43,9 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     config = config.in_profile()
     resolved: dict[str, Any] = config.model_dump(mode="json", exclude={"cache", "profile", "calibration", *STAGES})
     resolved |= {name: _stage(getattr(config, name)) for name in STAGES}
-    if config.fusion.profile:
-        resolved["fusion"] = {"profile": digest(read_fusion_profile(config.fusion.profile).model_dump(mode="json"))}
+    profile = resolved["fusion"].pop("profile")
+    if profile:
+        resolved["fusion"] = {"profile": digest(read_fusion_profile(profile).model_dump(mode="json"))}
     curves = {tool: [curve.betas, curve.raw_range] for tool, curve in load_profile(config.calibration).items()}
     return {
         "version": version("agenticiqa"),

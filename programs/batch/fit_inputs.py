@@ -4,7 +4,7 @@ A fit (``stages.fusion_profile``) compares the model's level probabilities and t
 with tools of another make, which a rating does not run, and it must not mix models, prompts or tools.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,12 +14,15 @@ from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.computing import on_a_core
+from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
-from agenticiqa.programs.tools.tool import SharedMeasure, raw_value
+from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA
+from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size, opinion_of
+from agenticiqa.programs.tools.tool import SharedMeasure, Tool, raw_value
 
 Row: TypeAlias = dict[str, Any]
 
+LEARNED = LEARNED_IQA.name
 THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # of another make than LEARNED-IQA, and than each other
 
 
@@ -30,7 +33,9 @@ def rows_with_fit_inputs(
 
     A program that asks no model has nothing to fit: ``to_row`` is returned as it is.
     """
-    return partial(_row, to_row, prompts_digest(program)) if program.questions else to_row
+    if not program.questions:
+        return to_row
+    return partial(_row, to_row, prompts_digest(program), getattr(program.executor, "toolbox", {}))
 
 
 def prompts_digest(program: AgenticIQA) -> str:
@@ -38,17 +43,32 @@ def prompts_digest(program: AgenticIQA) -> str:
     return digest(prompts_of(program))
 
 
-def fit_inputs(result: Assessment, prompts: str) -> dict[str, Any] | None:
+def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     """The value of the row's key ``fusion``; ``None`` for what is no rating in which a model gave the probabilities.
 
-    - ``model``: the one that gave the probabilities; ``prompts``: the digest given
+    - ``model``: the backend that gave the probabilities, as a configuration names it; ``prompts``: the digest given
+    - ``curves``: a digest of the curves of the tools that the rating was made of
+    - ``tool_error``: the standard deviation that LEARNED-IQA states for this image, in levels, where the rating was
+      made of it alone, else ``None``
     - ``third_tools``: by name the raw values, each on its metric's own scale, of the whole image, or of a copy whose
       longer side has 1024 pixels; a tool that fails is left out
     """
-    answered = result.answered_by.get("scoring")
+    answered, evidence = result.answered_by.get("scoring"), result.executor_evidence
     if result.quality_score is None or not answered:
         return None
-    return {"model": answered[-1], "prompts": prompts, "third_tools": third_tools(result.image)}
+    return {
+        "model": backend_shown(answered[-1]),
+        "prompts": prompts,
+        "curves": curves_digest(evidence.overall_tools, tools),
+        "tool_error": tool_error(result.image) if evidence.overall_tools == (LEARNED,) else None,
+        "third_tools": third_tools(result.image),
+    }
+
+
+def tool_error(image: LoadedImage) -> float:
+    """The standard deviation of the true opinion around LEARNED-IQA's prediction for an image, in levels."""
+    with on_a_core():
+        return opinion_of(image).spread
 
 
 def third_tools(image: LoadedImage) -> dict[str, float]:
@@ -68,7 +88,7 @@ def third_tools(image: LoadedImage) -> dict[str, float]:
     return values
 
 
-def _row(to_row: Callable[[Assessment], Row], prompts: str, result: Assessment) -> Row:
+def _row(to_row: Callable[[Assessment], Row], prompts: str, tools: Mapping[str, Tool], result: Assessment) -> Row:
     row = to_row(result)
-    inputs = fit_inputs(result, prompts)
+    inputs = fit_inputs(result, prompts, tools)
     return row if inputs is None else {**row, "fusion": inputs}

@@ -22,7 +22,7 @@ class Summary:
     ``unscored`` of those ``judged`` have neither a score nor an answer, because the model gave no usable one.
     ``judged_again`` counts those that the results file held an outdated or incomplete result of, by reason; ``skipped``
     what folders held that cannot be judged, by suffix or reason. ``settings`` are what the results of this run were
-    made with (see ``batch.fingerprint``).
+    made with (see ``batch.fingerprint``). ``fusion`` describes the profile that ``--fuse auto`` fitted, else is empty.
     """
 
     images: int
@@ -33,6 +33,7 @@ class Summary:
     failed: list[str] = field(default_factory=list)
     skipped: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    fusion: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def not_judged(self) -> int:

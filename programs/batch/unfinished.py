@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,32 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
     if not results.rows:  # which saves hashing every image
         return Resumed({}, Counter())
     wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
-    images = {identity.image for identity in wanted.values()}
+    return resume(results.rows, wanted, _identifier(wanted.values(), results))
+
+
+def numbers_of_latest(
+    jobs: Sequence[Job], rows: Sequence[Row], results: ResultsFile, settings: Mapping[str, Any]
+) -> list[int]:
+    """The places in ``rows``, of the file ``results``, of the last result of each job, in ascending order.
+
+    Jobs are told apart, and matched with rows, as by ``find_finished``; a job without a result has no place.
+    """
+    wanted = {identity_of(job, fingerprint_of(job, settings)) for job in jobs}
+    identify = _identifier(wanted, results)
+    last = {identify(row): number for number, row in enumerate(rows) if "error" not in row}
+    return sorted(number for identity, number in last.items() if identity in wanted)
+
+
+def _identifier(wanted: Collection[Identity], results: ResultsFile) -> Callable[[Row], Identity]:
+    """The function that says what a row of a file belongs to, its paths read so that they lead to what is wanted."""
+    images = {identity.image for identity in wanted}
     folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
 
     def identify(row: Row) -> Identity:
         found = [_identity_of_row(row, folder) for folder in folders]
         return next((identity for identity in found if identity.image in images), found[0])
 
-    return resume(results.rows, wanted, identify)
+    return identify
 
 
 def identity_of(job: Job, run_fingerprint: str) -> Identity:

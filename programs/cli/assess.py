@@ -10,10 +10,13 @@ from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
-from agenticiqa.programs.batch.plan_run import plan_run
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
+from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.completing import complete_files, complete_folders
+from agenticiqa.programs.cli.fusing import show_default, show_fitted
 from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import (
     add_backend_arguments,
@@ -40,6 +43,7 @@ from agenticiqa.programs.cli.outputs import (
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.result import Assessment
@@ -107,6 +111,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="with --jsonl FILE: leave out images that FILE has a result of, for the same files, question and settings",
     )
+    parser.add_argument(
+        "--fuse",
+        choices=("default", "auto"),
+        default="default",
+        help="auto, with --jsonl FILE: after 50 or more images that a model rated, find out from them how far it is to "
+        "be trusted, and let FILE show the score of that; the default's stays beside it",
+    )
     maps = parser.add_argument(
         "--save-maps",
         metavar="DIR",
@@ -125,6 +136,11 @@ def run(args: Namespace) -> int:
     file = None if args.jsonl in (None, STDIN) else Path(args.jsonl)
     if args.resume and not file:
         raise UserError("--resume continues a file: name it with --jsonl FILE")
+    if args.fuse == "auto":
+        if not file:
+            raise UserError("--fuse auto changes scores after the last image: name a file for them with --jsonl FILE")
+        if args.save_maps:
+            raise UserError("--fuse auto changes scores after they are drawn: leave out --save-maps, or --fuse auto")
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
     asked = (args.query, args.reference, args.resize_reference, args.options)
@@ -159,12 +175,13 @@ def run(args: Namespace) -> int:
         else:
             card = print_card_below_steps if args.verbose else print_card
             write = print_line if args.jsonl == STDIN else card
-        errors = [
-            *found.problems,
-            *judge_and_write(plan, workers, rows_with_fit_inputs(plan.program, postprocess), write, summary),
-        ]
+        to_row = rows_with_fit_inputs(plan.program, postprocess)
+        errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary)]
+        fused = _fused(args, results, found.jobs, plan, summary) if results else None
     if results:
         print(kept_text(results), file=sys.stderr)
+    if fused:
+        print(fused, file=sys.stderr)
     if args.save_maps:
         print(f"Pictures are in {args.save_maps}", file=sys.stderr)
     if summary.unscored:
@@ -176,3 +193,11 @@ def run(args: Namespace) -> int:
         return UNSCORED if summary.unscored else OK
     nothing = not summary.judged and not summary.judged_before
     return USAGE if nothing and errors and all(isinstance(error, UserError) for error in errors) else SOME_FAILED
+
+
+def _fused(args: Namespace, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:
+    """Let the file show the score that was asked for; a line about it. A file that cannot be written is told."""
+    try:
+        return show_fitted(results, jobs, plan, summary) if args.fuse == "auto" else show_default(results, jobs, plan)
+    except OSError as error:
+        return f"fusion: {printable_path(results.path)} cannot be rewritten ({error.strerror}), and stays as it was"

@@ -14,8 +14,9 @@ from agenticiqa.programs.batch.fit_inputs import prompts_digest, rows_with_fit_i
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
+from agenticiqa.programs.stages.profile_use import curves_digest
+from agenticiqa.programs.tools import TOOLS, toolbox
+from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size, opinion
 from support.distortion_levels import scene
 from support.fake_server import by_stage, fake_server
 from support.full_run import configuration
@@ -37,7 +38,13 @@ def test_a_row_has_the_model_the_prompts_and_what_third_tools_measured(photo: Pa
     row, pixels = json.loads(out.read_text()), np.asarray(Image.open(photo))
     settings = json.loads(Path(f"{out}.summary.json").read_text())["settings"]
     measured = {name: TOOLS[name].measure(pixels) for name in ("NIQE", "EDGE-SHARPNESS")}
-    assert row["fusion"] == {"model": "vllm/test", "prompts": settings["prompts"], "third_tools": measured}
+    assert row["fusion"] == {
+        "model": "vllm.test",
+        "prompts": settings["prompts"],
+        "curves": curves_digest(("LEARNED-IQA",), toolbox()),
+        "tool_error": opinion(pixels).spread,
+        "third_tools": measured,
+    }
 
 
 def test_a_labeled_run_has_it_too(tmp_path: Path, photo: Path) -> None:

@@ -25,6 +25,7 @@ def test_the_summary_is_written_beside_the_results_and_replaces_the_last_one(tmp
         "failed": ["a.png: broken"],
         "skipped": {".cr2": 3},
         "settings": {},
+        "fusion": {},
         "not_judged": 3,
         "rows": 3,
         "replaced_rows": 1,

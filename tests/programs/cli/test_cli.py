@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from agenticiqa.programs.cli import assess
+from agenticiqa.programs.cli import judging
 from agenticiqa.programs.cli.main import main
 from support.files import json_lines
 
@@ -118,13 +118,13 @@ def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, ca
 
 
 def test_finished_rows_survive_an_interruption(album, tmp_path, capsys, monkeypatch):
-    judge_many = assess.judge_many
+    judge_many = judging.judge_many
 
     def interrupted(*given):
         yield next(judge_many(*given))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(assess, "judge_many", interrupted)
+    monkeypatch.setattr(judging, "judge_many", interrupted)
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 130
     assert len(json_lines(file)) == 1

@@ -1,0 +1,231 @@
+"""Fit a fusion profile to the rows of a run, and give the rows the score that it makes.
+
+::
+
+    to_row = rows_with_fit_inputs(program)
+    rows = [row for _, row in judge_many(program, album, 4, to_row) if not isinstance(row, Exception)]
+    fused = fuse_auto(rows, program.summarizer.fusion)
+    fused.message, fused.profile, fused.rows[0]["fusion"]["score_default"], fused.rows[0]["quality_score"]
+
+Nothing depends on the order of the rows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
+from typing import Any, NamedTuple, TypeAlias
+
+from agenticiqa.programs.batch.results_file import FROM_REJECTED
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.result import is_unscored
+from agenticiqa.programs.stages.fused_score import FusedScore, fused_score
+from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
+from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile
+from agenticiqa.programs.stages.profile_fit import FEWEST_IMAGES, FusionRow, fit_profile
+from agenticiqa.programs.stages.profile_use import backend_shown
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType
+
+Row: TypeAlias = dict[str, Any]
+
+FEWEST_FOR_AUTO = 50  # images of a run that fits a profile from itself
+INPUTS = ("model", "prompts", "curves", "tool_error", "third_tools")  # what ``fit_inputs`` writes
+ANOTHER = "of another model, other prompts or other tools than most"
+
+
+class Subject(NamedTuple):
+    """What a profile is of: a model, by the name of its backend, the digest of its prompts, the tools and curves."""
+
+    model: str
+    prompts: str
+    tools: tuple[str, ...]
+    curves: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A profile, what it is of, and how many rows were not used, by reason."""
+
+    profile: FusionProfile
+    subject: Subject
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class AutoFused:
+    """The rows with both scores, the profile (``None``: the default is shown), and one line that says which and why."""
+
+    rows: list[Row]
+    profile: FusionProfile | None
+    message: str
+
+
+def fit_rows(rows: Iterable[Row], labels: Mapping[str, float] | None = None, *, fitted_on: date | None = None) -> Fit:
+    """Fit a profile to the rows of ``assess --jsonl`` or ``evaluate`` that have what it takes (see ``unusable``).
+
+    A profile is of one model, its prompts, and one set of tools: that of most rows is fitted, and the others are left
+    out. Of several rows of the same image and question the last one counts. ``labels`` has mean opinion scores on 1..5,
+    higher is better, by the SHA-256 of the image. ``fitted_on`` is the date in the profile. Raises UserError when fewer
+    than 10 rows can be used.
+    """
+    by_subject: dict[Subject, dict[str, FusionRow]] = {}
+    left_out: Counter[str] = Counter()
+    for row in rows:
+        if reason := unusable(row):
+            left_out[reason] += 1
+            continue
+        known = by_subject.setdefault(subject_of(row), {})
+        known[digest([row["image_sha256"], row.get("reference_sha256"), row["query"]])] = fusion_row(row, labels)
+    subject = max(by_subject, key=lambda each: (len(by_subject[each]), each), default=None)
+    used = by_subject[subject] if subject else {}
+    if subject is None or len(used) < FEWEST_IMAGES:
+        without = f" ({left_out_text(left_out)})" if left_out else ""
+        raise UserError(
+            f"a fusion profile needs at least {FEWEST_IMAGES} images that a model rated, got {len(used)}{without}"
+        )
+    if others := sum(map(len, by_subject.values())) - len(used):
+        left_out[ANOTHER] = others
+    profile = fit_profile(
+        [used[key] for key in sorted(used)],
+        PRIOR,
+        backend=subject.model,
+        prompts=subject.prompts,
+        toolset=subject.tools,
+        version=version("agenticiqa"),
+        fitted_on=fitted_on,
+    )
+    return Fit(profile.model_copy(update={"curves": subject.curves}), subject, left_out)
+
+
+def unusable(row: Row) -> str | None:
+    """Why a row cannot be fitted to, in the words of a reason ("12 without ..."); ``None`` where it can."""
+    if "error" in row:
+        return "that failed"
+    if row.get("query_type") != QueryType.SCORING:
+        return "that are no ratings"
+    if is_unscored(row) or not row.get("quality_probs") or row.get("probability_source") in FROM_REJECTED:
+        return "without usable probabilities"
+    if not (row.get("answered_by") or {}).get("scoring"):
+        return "that no model rated"
+    if (row["executor_evidence"].get("quality_scores") or {}).keys() != {GLOBAL}:
+        return "without a tool score of the whole image alone"
+    return None
+
+
+def subject_of(row: Row) -> Subject:
+    """What a usable row is of; rows of earlier versions know neither prompts nor curves."""
+    inputs = row.get("fusion") or {}
+    model = inputs.get("model") or backend_shown(row["answered_by"]["scoring"][-1])
+    return Subject(model, inputs.get("prompts", ""), _evidence(row).overall_tools, inputs.get("curves", ""))
+
+
+def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow:
+    """A usable row as the fit reads it; third tools as higher is better."""
+    inputs, mean = row.get("fusion") or {}, _evidence(row).overall_mean
+    assert mean is not None
+    return FusionRow(
+        tool_score=mean,
+        probabilities=_probabilities(row),
+        tool_error=inputs.get("tool_error"),
+        others={
+            name: value if TOOLS[name].higher_is_better else -value
+            for name, value in (inputs.get("third_tools") or {}).items()
+            if name in TOOLS
+        },
+        label=(labels or {}).get(row["image_sha256"]),
+    )
+
+
+def fuse_auto(rows: Sequence[Row], default: ScoreFusion, fewest: int = FEWEST_FOR_AUTO) -> AutoFused:
+    """Fit a profile to the ratings among the rows themselves, and show the score that it makes.
+
+    ``default`` is the fusion that the rows were made with. Of fewer than ``fewest`` images that can be fitted to, the
+    default's score is shown. Rows in which no model rated, and those of another model or of other tools than most, keep
+    theirs. ``fuse_row`` says what a row then has.
+    """
+    try:
+        fit = fit_rows(rows)
+        if fit.profile.images < fewest:
+            raise UserError(f"{fit.profile.images} images were rated by {fit.subject.model}, and a fit takes {fewest}")
+    except UserError as error:
+        unfitted = [fuse_row(row, None, default) for row in rows]
+        return AutoFused(unfitted, None, f"the score of the default fusion is shown: {error}")
+    fused = [fuse_row(row, fit, default) for row in rows]
+    return AutoFused(fused, fit.profile, f"{fitted_text(fit)}; its score is shown")
+
+
+def fuse_row(row: Row, fit: Fit | None, default: ScoreFusion) -> Row:
+    """A row with the score of a fit shown, or without a fit that of the default.
+
+    A rating by a model has, in its ``fusion``, ``score_default``, ``score_fitted`` (``None`` where the fit is not of
+    its model, prompts and tools), ``shown`` ("default" or "fitted") and ``profile``, a digest of the profile.
+    ``quality_score``, ``final_answer``, ``quality_level``, ``quality_reasoning`` and ``summarizer_result`` are those of
+    the score that is shown. Other rows, and those whose score was not fused by ``default``, are returned as they are.
+    """
+    if unusable(row) or "fusion" not in row:
+        return row
+    evidence, p, source = _evidence(row), _probabilities(row), row["probability_source"]
+    before = fused_score(default, evidence, p, source)
+    sentence = row["fusion"].get("sentence", before.how)
+    if sentence not in row["quality_reasoning"]:
+        return row
+    after = None
+    if fit and subject_of(row) == fit.subject:
+        after = fused_score(ScoreFusion(profile=fit.profile), evidence, p, source)
+    shown = after or before
+    reasoning = row["quality_reasoning"].replace(sentence, shown.how)
+    inputs = {name: value for name, value in row["fusion"].items() if name in INPUTS}
+    about = {
+        "score_default": before.score,
+        "score_fitted": after.score if after else None,
+        "shown": "fitted" if after else "default",
+        "profile": profile_digest(fit.profile) if after and fit else None,
+        "sentence": shown.how,
+    }
+    changed = {**_scores(shown), "quality_reasoning": reasoning}
+    return {
+        **row,
+        **changed,
+        "quality_level": level_name(shown.score),
+        "summarizer_result": {**row["summarizer_result"], **changed},
+        "fusion": {**inputs, **about},
+    }
+
+
+def profile_digest(profile: FusionProfile) -> str:
+    """16 hex digits of what a profile says."""
+    return digest(profile.model_dump(mode="json"))
+
+
+def fitted_text(fit: Fit) -> str:
+    """What was fitted to how many images, and the reliabilities found."""
+    found, labels = fit.profile.reliability, fit.profile.labels
+    using = f", {labels} of them with opinion scores" if labels else ", without opinion scores"
+    text = (
+        f"a fusion profile of {fit.subject.model} and {', '.join(fit.subject.tools)} was fitted to "
+        f"{fit.profile.images} images{using}: reliability of the model {found['model']:.2f}, "
+        f"of the tools {found['tool']:.2f}"
+    )
+    return f"{text} (not used: {left_out_text(fit.left_out)})" if fit.left_out else text
+
+
+def left_out_text(left_out: Mapping[str, int]) -> str:
+    """How many rows were left out, by reason, the most frequent first."""
+    by_count = sorted(left_out.items(), key=lambda each: (-each[1], each))
+    return ", ".join(f"{count} {reason}" for reason, count in by_count)
+
+
+def _evidence(row: Row) -> ExecutorOutput:
+    return ExecutorOutput.model_validate(row["executor_evidence"])
+
+
+def _probabilities(row: Row) -> dict[int, float]:
+    return {int(level): share for level, share in row["quality_probs"].items()}
+
+
+def _scores(fused: FusedScore) -> Row:
+    """The keys, of a row and of its ``summarizer_result``, that follow from a fused score."""
+    return {"final_answer": fused.score, "quality_score": fused.score}

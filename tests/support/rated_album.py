@@ -1,0 +1,69 @@
+"""A folder of made-up photos of known quality, and a model that sees how good each one is, but not exactly."""
+
+import hashlib
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from support.chat_request import images_of
+from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
+from support.fake_server import by_stage
+from support.judging import SCRIPT
+from support.loopback import Body
+
+KINDS = ("blur", "noise", "jpeg")
+SIDES = (192, 224)  # the least that NIQE takes
+
+
+def make_album(folder: Path, images: int) -> dict[str, float]:
+    """Write ``images`` photos, scenes at levels 0 to 5 of three distortions; returns the quality, 1..5, by name."""
+    folder.mkdir(parents=True)
+    qualities = {}
+    for number in range(images):
+        level, seed = number % len(ALL_LEVELS), number // len(ALL_LEVELS)
+        pixels = AT_LEVEL[KINDS[seed % len(KINDS)]](level, scene(*SIDES, seed=seed))
+        name = f"photo{number:03}.png"
+        Image.fromarray(pixels).save(folder / name)
+        qualities[name] = 5 - 0.8 * level
+    return qualities
+
+
+class Rater:
+    """A script for the loopback server: its level log-probabilities lie around the image's quality plus an error.
+
+    ``error`` is the standard deviation of its error in levels, ``kind`` what it adds to all of them.
+    """
+
+    def __init__(self, folder: Path, qualities: dict[str, float], error: float = 0.4, kind: float = 0.5) -> None:
+        self.levels = {
+            hashlib.sha256((folder / name).read_bytes()).hexdigest(): quality
+            + kind
+            + random.Random(name).gauss(0, error)
+            for name, quality in qualities.items()
+        }
+        self.answers = by_stage({**SCRIPT, "assessment": self.assess})
+
+    def __call__(self, request: Body) -> Any:
+        """The answer to a request."""
+        return self.answers(request)
+
+    def assess(self, request: Body) -> dict[str, Any]:
+        """A rating of the image that the request shows."""
+        ((_, data),) = images_of(request)
+        seen = min(max(self.levels[hashlib.sha256(data).hexdigest()], 1.0), 5.0)
+        logs = {str(level): round(-2 * (level - seen) ** 2, 4) for level in range(1, 6)}
+        names = ("Bad", "Poor", "Fair", "Good", "Excellent")
+        nearest = names[math.floor(seen + 0.5) - 1]
+        return {"quality_level": nearest, "quality_probs": logs, "quality_reasoning": f"It looks {nearest.lower()}."}
+
+
+def rating_configuration(folder: Path, url: str, **fusion: Any) -> Path:
+    """A configuration file in which only the score is asked of the server; ``fusion`` is that section."""
+    stage = {"backend": "vllm.test", "api_base": url, "price": {"input": 1.0, "output": 2.0}}
+    path = folder / "rating.yaml"
+    path.write_text(yaml.safe_dump({"summarizer": stage, **fusion}))
+    return path
