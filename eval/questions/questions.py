@@ -33,6 +33,7 @@ PHOTOS = 2  # for each kind and level of distortion, so that images are shared b
 ASKED = 4  # images for each wording written by hand
 ASKED_OF_TEMPLATE = 2
 DAMAGED_PLACES = ("left", "right", "top", "bottom", "center", "top left", "bottom right")
+LOSES_DETAIL = ("Blurs", "Compression")  # so that a part without detail does not show it
 # By level, the words for a severity that are true.
 SEVERITIES: Mapping[int, tuple[str, ...]] = {
     0: ("none",),
@@ -100,7 +101,8 @@ class Photos:
         """A photo that shows a concept, by default at the levels at which nobody would deny it."""
         made = CONCEPTS[concept]
         levels = levels or (STRONG_LEVELS if made.needs == "neutral" else VISIBLE_LEVELS)
-        return self.distorted(made.shown_by, levels, made.needs, key, place)
+        needs = "detail" if place and made.category in LOSES_DETAIL else made.needs
+        return self.distorted(made.shown_by, levels, needs, key, place)
 
     def without_it(self, concept: str, key: str) -> Recipe:
         """A photo with another visible distortion, that does not show a concept."""

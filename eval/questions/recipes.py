@@ -45,7 +45,7 @@ OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"} 
 class Content:
     """One pristine photo: its name, file and package, its split, and what is known of it.
 
-    ``shows`` are the things in it that questions name: "people", "sky".
+    ``shows`` are the things in it that questions name ("people", "sky"), and "detail" where every ninth of it has some.
     """
 
     name: str
