@@ -11,9 +11,10 @@ nor its reader of questions has seen. Offline by default; with --backend any mod
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from agenticiqa.eval.questions.marking import REFUSED, mark
 from agenticiqa.eval.questions.questions import Question, questions
@@ -62,17 +63,37 @@ def with_value(question: Question, images: Images) -> Question:
     return replace(question, accepted=(str(value - margin), str(value + margin), *question.accepted))
 
 
-def answers(program: AgenticIQA, asked: Iterable[Question], images: Images) -> Iterator[Marked]:
-    """The marked answer to each question; a question that the program refuses is undetermined."""
+def answers(
+    program: AgenticIQA, asked: Iterable[Question], images: Images, kept: Mapping[str, str]
+) -> Iterator[Marked]:
+    """The marked answer to each question: one that is ``kept`` (see ``name_of``), or that of the program."""
     for each in asked:
         question = with_value(each, images)
-        reference = images.path(question.reference) if question.reference else None
-        try:
-            result = program(images.path(question.image), question.text, reference)
-            answer = str(result.final_answer)
-        except (ToolError, ImageError) as error:
-            answer = f"{REFUSED}{error}"
+        answer = kept.get(name_of(asdict(question))) or answer_of(program, question, images)
         yield Marked(question, answer, mark(answer, question.form, question.accepted))
+
+
+def answer_of(program: AgenticIQA, question: Question, images: Images) -> str:
+    """What the program answers; if it refuses, that it is unable to, and why."""
+    reference = images.path(question.reference) if question.reference else None
+    try:
+        return str(program(images.path(question.image), question.text, reference).final_answer)
+    except (ToolError, ImageError) as error:
+        return f"{REFUSED}{error}"
+
+
+def name_of(question: Mapping[str, Any]) -> str:
+    """What a question is kept by: its text, its image and its reference."""
+    return json.dumps([question["text"], question["image"], question["reference"]])
+
+
+def kept_answers(file: Path) -> dict[str, str]:
+    """The answers that an earlier run has written with --out. Raises UserError for a file that is none of those."""
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return {name_of(row): row["answer"] for row in rows}
+    except (OSError, ValueError, LookupError) as error:
+        raise UserError(f"{file} holds no answers of an earlier run: {error}") from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,6 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kind", help="only this kind of question")
     parser.add_argument("--limit", metavar="N", type=int, help="only every so many questions, N in all, to try it out")
     parser.add_argument("--wrong", action="store_true", help="list the wrong and the undetermined answers")
+    parser.add_argument("--reuse", metavar="FILE", type=Path, help="take the answers that an earlier run wrote there")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write every answer with its mark, a JSON per line")
     add_backend_arguments(parser)
     args = parser.parse_args(argv)
@@ -98,7 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UserError(f"there are no questions of the kind {args.kind!r}")
         asked = asked[:: max(1, len(asked) // args.limit)][: args.limit] if args.limit else asked
         program = AgenticIQA.from_config(config_from(args))
-        rows = list(render.progress(answers(program, asked, images), len(asked)))
+        kept = kept_answers(args.reuse) if args.reuse else {}
+        rows = list(render.progress(answers(program, asked, images, kept), len(asked)))
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2

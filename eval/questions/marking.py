@@ -32,7 +32,7 @@ _CATEGORIES: Mapping[str, str] = {
     "Blurs": r"blur\w*|out[- ]of[- ]focus|defocus\w*|unsharp|soft\w*|smear\w*",
     "Noise": r"nois\w+|grain\w*|speckle\w*|salt[- ]and[- ]pepper",
     "Compression": r"compress\w+|jpe?g|webp|block\w*|artifact\w*|artefact\w*|banding|coding|posteri[sz]\w+",
-    "Brightness change": r"bright\w*|dark\w*|under-?expos\w+|over-?expos\w+|exposure|dim\b|clipped highlights",
+    "Brightness change": r"bright\w*|dark\w*|under-?expos\w+|over-?expos\w+|exposure|dim|clipped highlights",
     "Color distortions": r"colou?r\w*|satur\w+|desatur\w+|over-?satur\w+|faded|cast|tint\w*|hue",
     "Contrast": r"(?:low |high |hard |poor |excessive )?contrast\w*|flat|hazy",
     "Sharpness": r"over-?sharp\w+|sharpness|sharpening|sharpened|halo\w*|ringing",
@@ -97,7 +97,7 @@ def _first(answer: str, patterns: Mapping[str, str]) -> str:
     found = [
         (match.start(), -len(match[0]), name)
         for name, words in patterns.items()
-        if (match := re.search(rf"\b(?:{words})", answer, re.I))
+        if (match := re.search(rf"\b(?:{words})(?!\w)", answer, re.I))
     ]
     return min(found)[2] if found else OTHER
 

@@ -49,6 +49,16 @@ def test_every_question_is_asked_and_marked(photos: Path, capsys: pytest.Capture
     assert f"| all | {len(rows)} | {share_text(right, len(rows))} |" in printed
 
 
+def test_answers_of_an_earlier_run_are_marked_again(photos: Path) -> None:
+    assert main(arguments(photos, "--kind", "presence")) == 0
+    kept = [json.loads(line) | {"answer": "Perhaps"} for line in (photos / "rows.jsonl").read_text().splitlines()]
+    (photos / "kept.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in kept[:3]))
+    assert main(arguments(photos, "--kind", "presence", "--reuse", str(photos / "kept.jsonl"))) == 0
+    rows = [json.loads(line) for line in (photos / "rows.jsonl").read_text().splitlines()]
+    assert [row["answer"] == "Perhaps" for row in rows] == [True, True, True, False]
+    assert [row["mark"] for row in rows[:3]] == ["wrong"] * 3
+
+
 def test_a_missing_photo_is_named_with_its_package(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (photos / "packages/photo.png").unlink()
     assert main(arguments(photos)) == 2

@@ -21,6 +21,7 @@ READ = [
     ("Strong motion blur", "severity", "severe"),
     ("Very severe blur", "severity", "extreme"),
     ("2.4 of 5", "severity", OTHER),
+    ("Noise (extreme, Gaussian noise): 23 gray levels, usually below 2", "severity", "extreme"),
     ("Noise (severe, Gaussian noise): 20 gray levels; Blurs (slight)", "category", "Noise"),
     ("The picture is underexposed and noisy", "category", "Brightness change"),
     ("JPEG blocking", "category", "Compression"),
