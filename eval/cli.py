@@ -9,7 +9,7 @@ from agenticiqa.programs.cli.main import main as run_one
 COMMANDS: dict[str, Command] = {
     **commands.COMMANDS,
     "evaluate": Command("measure the agreement with labeled images", "agenticiqa.eval.commands.evaluate"),
-    "calibrate": Command("fit the tools' scores to your own opinion scores", "agenticiqa.eval.commands.calibrate"),
+    "calibrate": Command("fit the fusion, or the tools' curves, to your images", "agenticiqa.eval.commands.calibrate"),
     "optimize": Command("tune the prompts on labeled images (GEPA)", "agenticiqa.eval.commands.optimize"),
 }
 

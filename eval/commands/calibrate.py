@@ -1,25 +1,40 @@
-"""``agenticiqa calibrate``: fit the tools' curves to 1..5 on the user's opinion scores, and write them as a profile."""
+"""``agenticiqa calibrate``: fit what the scores are made with to your images, and write it as a profile.
 
-import sys
+Without a model the tools' curves are fitted (``calibrate_tools``), with one, or to the rows of a finished run, the
+fusion (``calibrate_fusion``).
+"""
+
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from agenticiqa.eval.calibrate import fit_report, samples, selection
-from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.commands import calibrate_fusion, calibrate_tools
 from agenticiqa.eval.datasets import MOS_RANGE_HELP
-from agenticiqa.programs.batch.results_file import ResultsFile
-from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.completing import complete_files
-from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.cli.options import add_backend_arguments, add_dry_run_argument, add_workers_argument
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.tools.calibration import load_profile, write_profile
-
-OUT = Path("calibration.yaml")
 
 EXAMPLES = """\
-Every tool measures on its own scale; a curve per tool maps it to 1..5. The shipped curves were fitted on public sets.
-Fit them to opinion scores of your own images:
+Two things can be fitted. With --backend or --config, or to the rows of a finished run (.jsonl), it is the fusion; else
+it is the tools' curves.
+
+THE FUSION: how far a model is to be trusted beside the tools, and where its levels lie. No labels are needed: it is
+found out from how the model, the tools and further tools agree over the images (50 and more; with fewer a prior
+decides).
+
+  agenticiqa calibrate --backend openai.gpt-4o photos/ --out profile.yaml
+      the model rates each photo, after the cost was told; --dry-run only tells it; --max-usd, --max-calls stop before
+  agenticiqa calibrate scores.jsonl --out profile.yaml
+      from the rows of "assess --jsonl" or "evaluate", at no cost
+  agenticiqa calibrate --config mine.yaml mine/labels.csv --out profile.yaml
+      with opinion scores; also "scores.jsonl mine/labels.csv"; the rows of "evaluate" have them (--no-labels: without)
+
+Ratings are kept beside the profile, in a file that ends in .rows.jsonl: after Ctrl-C or a limit the same command
+continues. A profile is of one model, its prompts and the tools. Name it in a configuration:
+
+  fusion: profile.yaml
+
+THE TOOLS' CURVES: every tool measures on its own scale; a curve per tool maps it to 1..5. The shipped curves were
+fitted on public sets. Fit them to opinion scores of your own images:
 
   agenticiqa calibrate mine/labels.csv --out mine.yaml
       all tools that apply: full-reference ones where references are given, else no-reference ones
@@ -30,96 +45,74 @@ Fit them to opinion scores of your own images:
   agenticiqa calibrate photos/ --tool NOISE-SIGMA
       tools for one distortion need no scores: pristine photos are distorted step by step
 
-labels.csv has the columns image and mos (higher is better) and optionally reference and split. Measured values are
-kept beside the output as they come, in a file that ends in .raw.jsonl: after Ctrl-C the same command continues, and
-another fit of the same images is quick. A tool is refused, and keeps its curve of --base, if it could measure fewer
-than 20 images or does not follow the scores in its own direction. A full-reference curve gives an undistorted image 5
-and extreme distortions at most about 2, which may shift the middle of the curve away from the points: look at the
-picture. Then name the profile in a configuration (agenticiqa assess --config):
+Measured values are kept beside the output as they come, in a file that ends in .raw.jsonl: after Ctrl-C the same
+command continues, and another fit of the same images is quick. A tool is refused, and keeps its curve of --base, if it
+could measure fewer than 20 images or does not follow the scores in its own direction. A full-reference curve gives an
+undistorted image 5 and extreme distortions at most about 2, which may shift the middle of the curve away from the
+points: look at the picture. Then name the profile in a configuration:
 
   calibration: mine.yaml
 
-exit status: 0 every tool was fitted, 1 some were refused (named on stderr), 2 usage
+labels.csv has the columns image and mos (higher is better) and optionally reference and split.
+
+exit status: 0 all was fitted, 1 some tools were refused, or some images not rated (named on stderr), 2 usage
 """
+
+OF_TOOLS = {"tool": "--tool", "name": "--name", "base": "--base", "plot": "--plot"}
+OF_FUSION = {
+    "api_base": "--api-base",
+    "profile": "--profile",
+    "max_side": "--max-side",
+    "no_cache": "--no-cache",
+    "max_calls": "--max-calls",
+    "max_usd": "--max-usd",
+    "workers": "--workers",
+    "dry_run": "--dry-run",
+    "no_labels": "--no-labels",
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa calibrate``."""
     parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
     data = parser.add_argument(
-        "data", nargs="+", type=Path, metavar="LABELS.csv", help="opinion scores; or pristine photos, or their folders"
+        "data",
+        nargs="+",
+        type=Path,
+        metavar="DATA",
+        help="photos or their folders; opinion scores (labels.csv); rows of a finished run (.jsonl)",
     )
     complete_files(data)
-    parser.add_argument("--tool", nargs="+", metavar="NAME", help='the tools to fit ("agenticiqa tools" lists them)')
-    parser.add_argument("--split", metavar="S", help="only the rows of this split")
-    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    parser.add_argument("--name", metavar="N", help="name of the data in the profile (default: the folder's name)")
-    parser.add_argument("--base", metavar="P", default="default", help="the profile of all other curves (%(default)s)")
-    parser.add_argument("--out", metavar="FILE", type=Path, default=OUT, help="the profile to write (%(default)s)")
-    parser.add_argument("--plot", metavar="PNG", type=Path, help="the picture of the fit (default: beside the profile)")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help=f"the profile to write ({calibrate_fusion.OUT} for the fusion, {calibrate_tools.OUT} for curves)",
+    )
     parser.add_argument("--force", action="store_true", help="replace an existing profile and picture")
+    parser.add_argument("--split", metavar="S", help="of labels.csv only the rows of this split")
+    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    curves = parser.add_argument_group("the tools' curves")
+    curves.add_argument("--tool", nargs="+", metavar="NAME", help='the tools to fit ("agenticiqa tools" lists them)')
+    curves.add_argument("--name", metavar="N", help="name of the data in the profile (default: the folder's name)")
+    curves.add_argument("--base", metavar="P", help="the profile of all other curves (default)")
+    curves.add_argument("--plot", metavar="PNG", type=Path, help="the picture of the fit (default: beside the profile)")
+    fusion = parser.add_argument_group("the fusion")
+    fusion.add_argument(
+        "--no-labels", action="store_true", help="do not use the opinion scores in the rows of evaluate"
+    )
+    add_workers_argument(parser)
+    add_dry_run_argument(parser)
+    add_backend_arguments(parser)
 
 
 def run(args: Namespace) -> int:
-    """Measure, fit, and write the profile and the picture; refused tools are named on stderr."""
-    plot = args.plot or args.out.with_suffix(".png")
-    for file in (args.out, plot):
-        if file.exists() and not args.force:
-            raise UserError(f"{file} exists already: name another file, or replace it with --force")
-    base = load_profile(args.base)
-    chosen = _selection(args)
-    if chosen.summary:
-        print(chosen.summary, file=sys.stderr)
-    kept = args.out.with_suffix(".raw.jsonl")
-    with ResultsFile(kept) as results:
-        try:
-            raw, failures = _measure(chosen, results)
-        except KeyboardInterrupt:
-            print(f"agenticiqa: the same command continues from what is kept in {kept}", file=sys.stderr)
-            raise
-    outcomes = [
-        selection.outcome(tool, raw[name], chosen.origin, base.get(name)) for name, tool in chosen.tools().items()
-    ]
-    print_table(fit_report.table(outcomes))
-    for outcome in outcomes:
-        if not outcome.fit:
-            name = outcome.tool.name
-            reason = f" ({failures[name]})" if name in failures else ""
-            print(f"agenticiqa: {name}: {outcome.refusal}{reason}", file=sys.stderr)
-    fitted = {outcome.tool.name: outcome.fit.curve for outcome in outcomes if outcome.fit}
-    if fitted:
-        write_profile(args.out, {**base, **fitted})
-    write_atomically(plot, fit_report.picture(outcomes))
-    if not fitted:
-        print(f"No curve was fitted, so no profile was written. The points are drawn in {plot}.")
-        return SOME_FAILED
-    taken = len(base.keys() - fitted.keys())
-    print(f"{args.out}: {len(fitted)} curves fitted, {taken} taken over from {args.base}. The fit is drawn in {plot}.")
-    print(f'To use it, put "calibration: {args.out}" into a configuration. {kept} makes another fit quick.')
-    return OK if len(fitted) == len(outcomes) else SOME_FAILED
-
-
-def _selection(args: Namespace) -> selection.Selection:
-    names = args.tool or ()
-    if args.data[0].suffix.lower() != ".csv":
-        return selection.from_photos(args.data, tool_names=names, name=args.name)
-    if len(args.data) > 1:
-        raise UserError(f"expected one labels file, got {len(args.data)}: join them into one")
-    return selection.from_labels(
-        args.data[0], split=args.split, tool_names=names, mos_range=args.mos_range, name=args.name
-    )
-
-
-def _measure(
-    chosen: selection.Selection, results: ResultsFile
-) -> tuple[dict[str, dict[samples.Sample, float]], dict[str, str]]:
-    """The raw values by tool, and by tool that failed on some images why."""
-    raw: dict[str, dict[samples.Sample, float]] = {name: {} for name in chosen.tools()}
-    failures: dict[str, list[str]] = {}
-    measured = samples.measure(chosen.tools_of, results)
-    for sample, values, failed in render.progress(measured, len(chosen.tools_of), "measuring"):
-        for name, value in values.items():
-            raw[name][sample] = value
-        for name, reason in failed.items():
-            failures.setdefault(name, []).append(reason)
-    return raw, {name: f"{len(reasons)} images failed, first: {reasons[0]}" for name, reasons in failures.items()}
+    """Fit the fusion or the tools' curves, whichever the arguments are about."""
+    rows = any(path.suffix.lower() == ".jsonl" for path in args.data)
+    fits_fusion = rows or args.backend is not None or args.config is not None
+    foreign = [option for name, option in (OF_TOOLS if fits_fusion else OF_FUSION).items() if getattr(args, name)]
+    if foreign and fits_fusion:
+        raise UserError(f"{foreign[0]} is about the tools' curves, and --backend, --config and .jsonl about the fusion")
+    if foreign:
+        raise UserError(f"{foreign[0]} is about the fusion: name the model with --backend or --config")
+    return calibrate_fusion.run(args) if fits_fusion else calibrate_tools.run(args)

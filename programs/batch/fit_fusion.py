@@ -26,6 +26,7 @@ from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
 from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile
 from agenticiqa.programs.stages.profile_fit import FEWEST_IMAGES, FusionRow, fit_profile
 from agenticiqa.programs.stages.profile_use import backend_shown
+from agenticiqa.programs.stages.summarizer import on_stated_scale
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType
 
@@ -185,7 +186,8 @@ def fuse_row(row: Row, fit: Fit | None, default: ScoreFusion) -> Row:
         "profile": profile_digest(fit.profile) if after and fit else None,
         "sentence": shown.how,
     }
-    changed = {**_scores(shown), "quality_reasoning": reasoning}
+    final = on_stated_scale(shown.score, row["query"])
+    changed = {"final_answer": final, **_scores(shown), "quality_reasoning": reasoning}
     return {
         **row,
         **changed,
@@ -228,4 +230,4 @@ def _probabilities(row: Row) -> dict[int, float]:
 
 def _scores(fused: FusedScore) -> Row:
     """The keys, of a row and of its ``summarizer_result``, that follow from a fused score."""
-    return {"final_answer": fused.score, "quality_score": fused.score}
+    return {"quality_score": fused.score}

@@ -80,7 +80,7 @@ class Summarizer(Stage[Summarized]):
         fused = fused_score(self.fusion, evidence, p, scored.source)
         progress.scored(fused.score, evidence, scored, fused.expectation)
         return SummarizerOutput(
-            final_answer=_on_stated_scale(fused.score, query),
+            final_answer=on_stated_scale(fused.score, query),
             quality_score=fused.score,
             quality_reasoning=_sentences(scored.reasoning, fused.how, *_caveats(evidence)),
             used_evidence=_used(evidence),
@@ -106,7 +106,7 @@ class Summarizer(Stage[Summarized]):
 def _undamaged(evidence: ExecutorOutput, query: str) -> SummarizerOutput:
     """The score of an image with the very pixels of its reference: 5, by the meaning of a reference."""
     return SummarizerOutput(
-        final_answer=_on_stated_scale(5.0, query),
+        final_answer=on_stated_scale(5.0, query),
         quality_score=5.0,
         quality_reasoning=IDENTICAL,
         used_evidence=_used(evidence),
@@ -115,7 +115,7 @@ def _undamaged(evidence: ExecutorOutput, query: str) -> SummarizerOutput:
     )
 
 
-def _on_stated_scale(score: float, query: str) -> float | str:
+def on_stated_scale(score: float, query: str) -> float | str:
     """The score, 1 to 5, as the question wants it: in words where it states another scale."""
     scale = stated_scale(query)
     if scale is None or (scale.low, scale.high, scale.best == "low") == (1, 5, False):

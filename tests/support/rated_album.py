@@ -16,6 +16,7 @@ from support.judging import SCRIPT
 from support.loopback import Body
 
 KINDS = ("blur", "noise", "jpeg")
+NOTHING_FOUND = {"distortion_set": [{"region": "Global", "distortions": []}]}
 SIDES = (192, 224)  # the least that NIQE takes
 
 
@@ -35,6 +36,8 @@ def make_album(folder: Path, images: int) -> dict[str, float]:
 class Rater:
     """A script for the loopback server: its level log-probabilities lie around the image's quality plus an error.
 
+    It finds no distortion, so that only overall quality is measured, which is quick.
+
     ``error`` is the standard deviation of its error in levels, ``kind`` what it adds to all of them.
     """
 
@@ -45,7 +48,7 @@ class Rater:
             + random.Random(name).gauss(0, error)
             for name, quality in qualities.items()
         }
-        self.answers = by_stage({**SCRIPT, "assessment": self.assess})
+        self.answers = by_stage({**SCRIPT, "detection": NOTHING_FOUND, "assessment": self.assess})
 
     def __call__(self, request: Body) -> Any:
         """The answer to a request."""
@@ -62,8 +65,8 @@ class Rater:
 
 
 def rating_configuration(folder: Path, url: str, **fusion: Any) -> Path:
-    """A configuration file in which only the score is asked of the server; ``fusion`` is that section."""
+    """A configuration file in which the distortions and the score are asked of the server, with ``fusion`` if given."""
     stage = {"backend": "vllm.test", "api_base": url, "price": {"input": 1.0, "output": 2.0}}
     path = folder / "rating.yaml"
-    path.write_text(yaml.safe_dump({"summarizer": stage, **fusion}))
+    path.write_text(yaml.safe_dump({"executor": stage, "summarizer": stage, **fusion}))
     return path

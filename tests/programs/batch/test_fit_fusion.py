@@ -20,6 +20,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.stages.fused_score import fused_score
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.profile_use import default_fusion
+from agenticiqa.programs.stages.summarizer import on_stated_scale
 from agenticiqa.signatures.types import ExecutorOutput
 
 Row = dict[str, Any]
@@ -140,6 +141,13 @@ def test_a_row_shows_one_score_has_both_and_goes_back(rows: list[Row]) -> None:
         key: value for key, value in rows[0].items() if key != "fusion"
     }
     assert fuse_row(back, fit, DEFAULT) == fitted == fuse_row(fitted, fit, DEFAULT)
+
+
+def test_a_rating_on_another_scale_stays_on_it(rows: list[Row]) -> None:
+    asked = "Rate the quality from 1 to 10."
+    fitted = fuse_row({**rows[0], "query": asked}, fit_rows(rows), DEFAULT)
+    assert fitted["final_answer"] == on_stated_scale(fitted["quality_score"], asked)
+    assert "of 10" in fitted["final_answer"]
 
 
 def test_a_score_that_was_not_fused_stays(rows: list[Row]) -> None:

@@ -1,0 +1,182 @@
+"""Fit a fusion profile: to photos that a model rates now, or to the rows of a finished run, with labels or without."""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from agenticiqa.configs import Config, FusionConfig
+from agenticiqa.eval.datasets import LabeledImage, mos_scale, read_labels
+from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.batch.find_jobs import find_jobs
+from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, fit_rows, fitted_text, unusable
+from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.plan_run import plan_run
+from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
+from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.batch.unfinished import numbers_of_latest
+from agenticiqa.programs.cli import render, tables
+from agenticiqa.programs.cli.judging import judge_and_write
+from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.outputs import Appending, complain
+from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.images import load
+from agenticiqa.programs.images.files import printable_path, sha256_of
+from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.stages.fusion_profile import write_fusion_profile
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
+
+OUT = Path("fusion.yaml")
+
+
+def run(args: Namespace) -> int:
+    """Fit the profile and write it; what could not be rated is named on stderr."""
+    out = args.out or OUT
+    if out.exists() and not args.force and not args.dry_run:
+        raise UserError(f"{out} exists already: name another file, or replace it with --force")
+    files = [path for path in args.data if path.suffix.lower() == ".jsonl"]
+    labeled = _labels(args)
+    labels = _opinions([(label.image, label.mos) for label in labeled], args.mos_range)
+    if files:
+        if args.backend or args.config or args.dry_run:
+            raise UserError("the rows of a finished run are fitted without a model: leave out --backend and --config")
+        rows, status = _finished(files), OK
+        if not (labels or args.no_labels):
+            labels = _labels_in(rows, args.mos_range)
+    else:
+        config = config_from(args).model_copy(update={"fusion": FusionConfig()})
+        if config.summarizer.is_offline:
+            raise UserError("the configuration asks no model for scores: name one with --backend, or for summarizer")
+        jobs, problems = _jobs(args.data, labeled)
+        if args.dry_run:
+            tables.print_estimate(estimate(config, jobs))
+            return SOME_FAILED if problems else OK
+        judged = _judged(args, config, jobs, out.with_suffix(".rows.jsonl"))
+        if judged is None:
+            return SOME_FAILED
+        rows, failed = judged
+        status = SOME_FAILED if problems or failed else OK
+    fit = fit_rows(rows, {} if args.no_labels else labels, fitted_on=date.today())
+    write_fusion_profile(out, fit.profile)
+    print(f"{out}: {fitted_text(fit)}.")
+    if fit.profile.images < FEWEST_FOR_AUTO:
+        print(f"With so few images much of it is a prior for models in general; {FEWEST_FOR_AUTO} and more are better.")
+    print(f'To use it, put "fusion: {out}" into a configuration whose summarizer asks {fit.subject.model}.')
+    return status
+
+
+def _labels(args: Namespace) -> list[LabeledImage]:
+    """The labeled images of the one labels.csv among the data; none without one."""
+    files = [path for path in args.data if path.suffix.lower() == ".csv"]
+    if len(files) > 1:
+        raise UserError(f"expected one labels file, got {len(files)}: join them into one")
+    return read_labels(files[0], args.split) if files else []
+
+
+def _opinions(scored: Sequence[tuple[str | Path, float]], ends: Sequence[float] | None) -> dict[str, float]:
+    """Opinion scores on 1..5 by the SHA-256 of the image, which is given, or read from its file."""
+    if not scored:
+        return {}
+    scale = mos_scale([mos for _, mos in scored], ends)
+    print(f"opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5", file=sys.stderr)
+    return {image if isinstance(image, str) else sha256_of(image): scale.to_1_5(mos) for image, mos in scored}
+
+
+def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, float]:
+    """The opinion scores that rows of ``evaluate`` hold, as ``_opinions``."""
+    return _opinions([(row["image_sha256"], row["mos"]) for row in rows if "error" not in row and "mos" in row], ends)
+
+
+def _jobs(paths: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list[Job], int]:
+    """What is to be rated, and how many of the names lead to no image, which are told."""
+    jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
+    found = find_jobs([str(path) for path in paths if path.suffix.lower() != ".csv"], DEFAULT_QUERY)
+    for problem in found.problems:
+        complain(str(problem))
+    if found.skipped:
+        complain(f"skipped {skipped_text(found.skipped)}")
+    jobs = list(dict.fromkeys([*jobs, *found.jobs]))
+    if not jobs:
+        raise UserError("there is no image to rate")
+    return jobs, len(found.problems)
+
+
+def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tuple[list[Row], int] | None:
+    """Rate what ``file`` does not hold, after its cost is told: the rows, and how many images failed.
+
+    ``None`` when a limit or an outage ended it before all were rated.
+    """
+    workers, limits = workers_from(args, config), limits_from(args, config)
+    with ResultsFile(file) as results, within(limits):
+        tables.print_estimate(estimate(config, plan_run(config, jobs, results, _nothing).todo))
+        plan = plan_run(config, jobs, results, partial(prepare, config, limits))
+        summary = Summary(len(jobs), judged_before=len(jobs) - len(plan.todo))
+        if summary.judged_before:
+            print(f"{summary.judged_before} of {len(jobs)} were rated before", file=sys.stderr)
+        try:
+            write = Appending(results, plan.settings)
+            judge_and_write(plan, workers, rows_with_fit_inputs(plan.program), write, summary)
+        except KeyboardInterrupt:
+            print(f"agenticiqa: the same command continues from what is kept in {file}", file=sys.stderr)
+            raise
+        if summary.not_judged:
+            complain(f"stopped; {summary.not_judged} images were not rated; the same command continues {file}")
+            return None
+        rows = results.read()
+        return [rows[place] for place in numbers_of_latest(jobs, rows, results, plan.settings)], len(summary.failed)
+
+
+def _nothing() -> None:
+    """Before a cost is told, no backend is probed."""
+
+
+def _finished(files: Sequence[Path]) -> list[Row]:
+    """The rows of finished runs that count, what they lack for a fit measured where their images are still there."""
+    rows = [row for file in files for row in latest_rows(_read(file))]
+    lacking = sum(map(_lacks_inputs, rows))
+    if lacking:
+        print(f"{lacking} rows are of an earlier version: further tools measure their images", file=sys.stderr)
+    folders = ["", *(str(file.parent) for file in files)]
+    others = [row for row in rows if not _lacks_inputs(row)]
+    return [*others, *render.progress(_completed(rows, folders), lacking, "measuring")]
+
+
+def _read(file: Path) -> list[Row]:
+    shown = printable_path(file)
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no file of JSON lines"
+        raise UserError(f"{shown}: expected the rows of a finished run, but they cannot be read ({why})") from error
+    if not all(isinstance(row, dict) and {"image", "query"} <= row.keys() for row in rows):
+        raise UserError(f"{shown}: expected the rows of 'assess --jsonl' or of 'evaluate' (results.jsonl)")
+    return rows
+
+
+def _lacks_inputs(row: Row) -> bool:
+    return unusable(row) is None and "third_tools" not in (row.get("fusion") or {})
+
+
+def _completed(rows: Iterable[Row], folders: Sequence[str]) -> Iterator[Row]:
+    """The rows that lack what a fit needs beside their scores, with it where the image is there and has not changed."""
+    for row in filter(_lacks_inputs, rows):
+        yield {**row, "fusion": {**(row.get("fusion") or {}), **_measured(row, folders)}}
+
+
+def _measured(row: Row, folders: Sequence[str]) -> Row:
+    for folder in folders:
+        path = Path(os.path.join(folder, row["image"]))
+        try:
+            if path.is_file() and sha256_of(path) == row["image_sha256"]:
+                return {"third_tools": third_tools(load(path))}
+        except (OSError, ImageError):
+            continue
+    return {}

@@ -1,0 +1,82 @@
+"""Fit the tools' curves to 1..5 on the user's opinion scores, and write them as a calibration profile."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from agenticiqa.eval.calibrate import fit_report, samples, selection
+from agenticiqa.eval.commands.console import print_table
+from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.tools.calibration import load_profile, write_profile
+
+OUT = Path("calibration.yaml")
+
+
+def run(args: Namespace) -> int:
+    """Measure, fit, and write the profile and the picture; refused tools are named on stderr."""
+    out, base_name = args.out or OUT, args.base or "default"
+    plot = args.plot or out.with_suffix(".png")
+    for file in (out, plot):
+        if file.exists() and not args.force:
+            raise UserError(f"{file} exists already: name another file, or replace it with --force")
+    base = load_profile(base_name)
+    chosen = _selection(args)
+    if chosen.summary:
+        print(chosen.summary, file=sys.stderr)
+    kept = out.with_suffix(".raw.jsonl")
+    with ResultsFile(kept) as results:
+        try:
+            raw, failures = _measure(chosen, results)
+        except KeyboardInterrupt:
+            print(f"agenticiqa: the same command continues from what is kept in {kept}", file=sys.stderr)
+            raise
+    outcomes = [
+        selection.outcome(tool, raw[name], chosen.origin, base.get(name)) for name, tool in chosen.tools().items()
+    ]
+    print_table(fit_report.table(outcomes))
+    for outcome in outcomes:
+        if not outcome.fit:
+            name = outcome.tool.name
+            reason = f" ({failures[name]})" if name in failures else ""
+            print(f"agenticiqa: {name}: {outcome.refusal}{reason}", file=sys.stderr)
+    fitted = {outcome.tool.name: outcome.fit.curve for outcome in outcomes if outcome.fit}
+    if fitted:
+        write_profile(out, {**base, **fitted})
+    write_atomically(plot, fit_report.picture(outcomes))
+    if not fitted:
+        print(f"No curve was fitted, so no profile was written. The points are drawn in {plot}.")
+        return SOME_FAILED
+    taken = len(base.keys() - fitted.keys())
+    print(f"{out}: {len(fitted)} curves fitted, {taken} taken over from {base_name}. The fit is drawn in {plot}.")
+    print(f'To use it, put "calibration: {out}" into a configuration. {kept} makes another fit quick.')
+    return OK if len(fitted) == len(outcomes) else SOME_FAILED
+
+
+def _selection(args: Namespace) -> selection.Selection:
+    names = args.tool or ()
+    if args.data[0].suffix.lower() != ".csv":
+        return selection.from_photos(args.data, tool_names=names, name=args.name)
+    if len(args.data) > 1:
+        raise UserError(f"expected one labels file, got {len(args.data)}: join them into one")
+    return selection.from_labels(
+        args.data[0], split=args.split, tool_names=names, mos_range=args.mos_range, name=args.name
+    )
+
+
+def _measure(
+    chosen: selection.Selection, results: ResultsFile
+) -> tuple[dict[str, dict[samples.Sample, float]], dict[str, str]]:
+    """The raw values by tool, and by tool that failed on some images why."""
+    raw: dict[str, dict[samples.Sample, float]] = {name: {} for name in chosen.tools()}
+    failures: dict[str, list[str]] = {}
+    measured = samples.measure(chosen.tools_of, results)
+    for sample, values, failed in render.progress(measured, len(chosen.tools_of), "measuring"):
+        for name, value in values.items():
+            raw[name][sample] = value
+        for name, reason in failed.items():
+            failures.setdefault(name, []).append(reason)
+    return raw, {name: f"{len(reasons)} images failed, first: {reasons[0]}" for name, reasons in failures.items()}

@@ -1,0 +1,212 @@
+"""``agenticiqa calibrate`` with a model, and with the rows of a finished run: a fusion profile."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.batch.fit_fusion import fit_rows
+from agenticiqa.programs.cli import outputs
+from agenticiqa.programs.stages.fusion_profile import FusionProfile, read_fusion_profile
+from support.fake_server import Server, fake_server
+from support.rated_album import Rater, make_album, rating_configuration
+
+IMAGES = 14
+
+
+@pytest.fixture(scope="module")
+def qualities(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, float]:
+    """14 photos with their qualities, 1..5, by path."""
+    folder = tmp_path_factory.mktemp("calibrate") / "photos"
+    return {folder / name: quality for name, quality in make_album(folder, IMAGES).items()}
+
+
+@pytest.fixture
+def photos(qualities: dict[Path, float]) -> Path:
+    """The folder of the photos."""
+    return next(iter(qualities)).parent
+
+
+@pytest.fixture
+def server(photos: Path, qualities: dict[Path, float]) -> Iterator[Server]:
+    """A model that rates them."""
+    with fake_server(Rater(photos, {path.name: quality for path, quality in qualities.items()})) as running:
+        yield running
+
+
+@pytest.fixture
+def labels(tmp_path: Path, qualities: dict[Path, float]) -> Path:
+    """A labels.csv of the photos, on 0..100."""
+    with (tmp_path / "labels.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["image", "mos"])
+        writer.writerows([path, 20 * quality] for path, quality in qualities.items())
+    return tmp_path / "labels.csv"
+
+
+def calibrate(*arguments: object) -> int:
+    return main(["calibrate", *map(str, arguments)])
+
+
+def numbers_of(profile: FusionProfile) -> dict[str, Any]:
+    return profile.model_dump(exclude={"fitted_on"})
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_photos_are_rated_after_the_cost_is_told_and_the_profile_is_used(
+    photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, config = tmp_path / "profile.yaml", rating_configuration(tmp_path, server.url)
+    assert calibrate("--config", config, photos, "--out", out, "--dry-run") == 0
+    told = capsys.readouterr().out
+    assert "14 questions about 14 images, asked of vllm.test" in told
+    assert server.requests == []
+    assert not out.exists()
+
+    assert calibrate("--config", config, photos, "--out", out) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(told), "first the cost, the same as of --dry-run"
+    assert f"{out}: a fusion profile of vllm.test and LEARNED-IQA was fitted to 14 images, without opinion" in said
+    assert "50 and more are better" in said
+    assert f'put "fusion: {out}" into a configuration whose summarizer asks vllm.test' in said
+    profile = read_fusion_profile(out)
+    assert (profile.backend, profile.toolset, profile.images, profile.labels) == ("vllm.test", ("LEARNED-IQA",), 14, 0)
+    assert profile.fitted_on is not None
+    rows = rows_of(tmp_path / "profile.rows.jsonl")
+    assert numbers_of(profile) == numbers_of(fit_rows(rows).profile)
+
+    used = rating_configuration(tmp_path, server.url, fusion="profile.yaml")
+    scores = tmp_path / "scores.jsonl"
+    assert main(["assess", str(photos), "--config", str(used), "--jsonl", str(scores)]) == 0
+    by_image = {row["image"]: row["quality_score"] for row in rows}
+    after = {row["image"]: row["quality_score"] for row in rows_of(scores)}
+    assert after.keys() == by_image.keys()
+    assert after != by_image
+    assert "warn" not in capsys.readouterr().err.lower()
+
+
+def test_a_finished_run_is_fitted_without_a_model_and_gives_the_same_profile(
+    photos: Path, server: Server, tmp_path: Path
+) -> None:
+    config, scores = rating_configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
+    assert main(["assess", str(photos), "--config", str(config), "--jsonl", str(scores)]) == 0
+    asked = len(server.requests)
+    assert calibrate(scores, "--out", tmp_path / "a.yaml") == 0
+    assert len(server.requests) == asked
+    assert calibrate("--config", config, photos, "--out", tmp_path / "b.yaml") == 0
+    a, b = (read_fusion_profile(tmp_path / name) for name in ("a.yaml", "b.yaml"))
+    assert numbers_of(a) == numbers_of(b)
+
+
+def test_rows_of_an_earlier_version_get_what_they_lack_from_their_images(
+    photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, scores = rating_configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
+    assert main(["assess", str(photos), "--config", str(config), "--jsonl", str(scores)]) == 0
+    old = [{key: value for key, value in row.items() if key != "fusion"} for row in rows_of(scores)]
+    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, old)) + "\n")
+    assert calibrate(scores, "--out", tmp_path / "new.yaml") == calibrate(
+        tmp_path / "old.jsonl", "--out", tmp_path / "old.yaml"
+    )
+    assert "14 rows are of an earlier version" in capsys.readouterr().err
+    new, found = (read_fusion_profile(tmp_path / name) for name in ("new.yaml", "old.yaml"))
+    assert found.reliability == new.reliability
+    assert (found.backend, found.prompts, found.curves) == ("vllm.test", "", "")
+    gone = [{**row, "image": f"gone/{Path(row['image']).name}"} for row in old]
+    (tmp_path / "gone.jsonl").write_text("\n".join(map(json.dumps, gone)) + "\n")
+    assert calibrate(tmp_path / "gone.jsonl", "--out", tmp_path / "gone.yaml") == 0
+    assert "three_way" not in read_fusion_profile(tmp_path / "gone.yaml").reliability
+
+
+def test_opinion_scores_are_used_from_a_labels_file_and_from_the_rows_of_evaluate(
+    labels: Path, photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, run = rating_configuration(tmp_path, server.url), tmp_path / "run"
+    assert calibrate("--config", config, labels, "--out", tmp_path / "a.yaml") == 0
+    assert "opinion scores 0 to 100 stand for 1 to 5" in capsys.readouterr().err
+    evaluate = ["evaluate", str(labels), "--config", str(config), "--out", str(run), "--resamples", "0"]
+    assert main(evaluate) == 0
+    results = run / "results.jsonl"
+    assert calibrate(results, "--out", tmp_path / "b.yaml") == 0
+    assert calibrate(results, "--no-labels", "--out", tmp_path / "c.yaml") == 0
+    assert main(["assess", str(photos), "--config", str(config), "--jsonl", str(tmp_path / "s.jsonl")]) == 0
+    assert calibrate(tmp_path / "s.jsonl", labels, "--out", tmp_path / "d.yaml") == 0
+    a, b, c, d = (read_fusion_profile(tmp_path / f"{name}.yaml") for name in "abcd")
+    assert numbers_of(a) == numbers_of(b) == numbers_of(d)
+    assert c.labels == 0
+
+
+def test_ctrl_c_and_a_limit_lose_nothing(
+    photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, out = rating_configuration(tmp_path, server.url), tmp_path / "profile.yaml"
+    command = ("--config", config, photos, "--out", out, "--no-cache")
+    assert calibrate(*command, "--max-calls", 14, "--workers", 1) == 1, "4 for the probe, and 5 images"
+    assert "9 images were not rated; the same command continues" in capsys.readouterr().err
+    assert calibrate(*command, "--max-usd", 0) == 1
+    assert not out.exists()
+    append = outputs.Appending.__call__
+
+    def interrupted(*given: Any) -> None:
+        append(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs.Appending, "__call__", interrupted)
+        assert calibrate(*command, "--workers", 1) == 130
+    assert "the same command continues from what is kept in" in capsys.readouterr().err
+    kept = len(rows_of(tmp_path / "profile.rows.jsonl"))
+    assert 6 <= kept < IMAGES
+    before = len(server.of("assessment"))
+    assert calibrate(*command) == 0
+    said = capsys.readouterr()
+    assert f"{IMAGES - kept} questions about {IMAGES - kept} images" in said.out, "the cost of what is left"
+    assert f"{kept} of {IMAGES} were rated before" in said.err
+    assert len(server.of("assessment")) - before == IMAGES - kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{photos}", "--backend", "offline"], "asks no model for scores"),
+        (["{photos}", "--backend", "vllm.test"], "needs the address of its server"),
+        (["{photos}", "--backend", "vllm.test", "--tool", "SSIM"], "--tool is about the tools' curves"),
+        (["{photos}", "--max-usd", "3"], "--max-usd is about the fusion: name the model"),
+        (["{photos}", "--dry-run"], "--dry-run is about the fusion"),
+        (["{rows}", "--backend", "vllm.test"], "fitted without a model"),
+        (["{rows}"], "at least 10 images that a model rated, got 0"),
+        (["nowhere.jsonl"], "nowhere.jsonl: expected the rows of a finished run"),
+        (["{text}"], "text.jsonl: expected the rows of a finished run, but they cannot be read (it is no file of"),
+        (["{other}"], "expected the rows of 'assess --jsonl' or of 'evaluate'"),
+        (["{rows}", "{rows}.csv", "{rows}.csv"], "one labels file"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_status_2(
+    arguments: list[str], said: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"image": "a.png", "query": "Sharp?", "query_type": "mcq"}\n')
+    (tmp_path / "text.jsonl").write_text("not JSON\n")
+    (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
+    places = {name: tmp_path / f"{name}.jsonl" for name in ("rows", "text", "other")}
+    out = tmp_path / "x.yaml"
+    assert calibrate(*(each.format(photos=photos, **places) for each in arguments), "--out", out) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
+    assert not out.exists()
+
+
+def test_an_existing_profile_is_replaced_only_by_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "profile.yaml"
+    out.write_text("precious")
+    (tmp_path / "rows.jsonl").write_text("")
+    assert calibrate(tmp_path / "rows.jsonl", "--out", out) == 2
+    assert "--force" in capsys.readouterr().err
+    assert out.read_text() == "precious"
