@@ -87,15 +87,15 @@ class SummarizerConfig(StageConfig):
 class FusionConfig(Section):
     """How tool scores and the model's probabilities become one score.
 
-    The paper's Eq. 7-10 have ``eta`` 1 and ``model_error`` 0. With the defaults none of 15 models, and none of them if
-    it were surer of itself, took more than 0.01 SRCC from a good tool (``eval.studies.fusion_study``).
+    Without any of these the prior for a model that nobody has measured is used. ``eta`` and ``model_error`` set the
+    paper's formula by hand: its Eq. 7-10 have ``eta`` 1 and ``model_error`` 0, which the one left out has, too.
 
     ``profile`` is a file that ``agenticiqa calibrate`` wrote for the summarizer's model; it gives both errors, so it
     stands alone. ``fusion: FILE`` is short for it; a relative path is one from the configuration file's folder.
     """
 
-    eta: float = Field(default=2.0, ge=0)
-    model_error: float = Field(default=3.0, ge=0, description="by how many levels a model's reading may be off")
+    eta: float | None = Field(default=None, ge=0, description="1 / (2 s^2), s: by how many levels the tools may be off")
+    model_error: float | None = Field(default=None, ge=0, description="by how many levels a model's reading may be off")
     profile: str | None = Field(default=None, min_length=1, description="a fusion profile, in place of the two")
 
     @model_validator(mode="before")

@@ -125,6 +125,8 @@ class Assessment(dspy.Prediction):
             "final_answer": summary.final_answer,
             "quality_score": summary.quality_score,
             "quality_level": level_name(summary.quality_score) if summary.quality_score is not None else None,
+            "score_interval": _plain(summary.score_interval),
+            "score_without_model": summary.score_without_model,
             "quality_reasoning": summary.quality_reasoning,
             "quality_probs": summary.quality_probs,
             "probability_source": summary.probability_source,

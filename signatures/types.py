@@ -217,8 +217,9 @@ class ToolCall(Strict):
     """One run of one tool: what it measured, or why it did not.
 
     ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
-    ``ms`` is wall time, ``box`` is the crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None``
-    where the whole image was.
+    ``spread`` is the standard deviation, in levels, of people's mean opinion around ``calibrated``. ``ms`` is wall
+    time, ``box`` is the crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole
+    image was.
     """
 
     tool: str
@@ -227,6 +228,7 @@ class ToolCall(Strict):
     raw: float | None = None
     unit: str | None = None
     calibrated: float | None = Field(default=None, ge=1, le=5)
+    spread: float | None = Field(default=None, gt=0)
     ms: float = Field(ge=0)
     error: str | None = None
     box: Box | None = None
@@ -284,12 +286,23 @@ class ExecutorOutput(Strict):
         return tuple(sorted({tool for tool, _ in self._rated}))
 
     @property
+    def overall_spread(self) -> float | None:
+        """The root mean square of the ``spread`` of the tools of ``overall_scores``; ``None`` where one has none.
+
+        That of the mean of their scores is not smaller by much: tools err together.
+        """
+        known = {(call.region, call.tool): call.spread for call in self.tool_log}
+        spreads = [
+            known.get((region, tool))
+            for region, scores in (self.quality_scores or {}).items()
+            for tool, _ in _rated_of(scores)
+        ]
+        found = [spread for spread in spreads if spread is not None]
+        return math.sqrt(fmean(s * s for s in found)) if found and len(found) == len(spreads) else None
+
+    @property
     def _rated(self) -> list[tuple[str, float]]:
-        rated: list[tuple[str, float]] = []
-        for scores in (self.quality_scores or {}).values():
-            overall = [pair for key, pair in scores.items() if key.startswith(OVERALL)]
-            rated += overall or scores.values()
-        return rated
+        return [pair for scores in (self.quality_scores or {}).values() for pair in _rated_of(scores)]
 
     @property
     def overall_mean(self) -> float | None:
@@ -301,6 +314,11 @@ class ExecutorOutput(Strict):
         return not any(self.distortion_analysis.values() if self.distortion_analysis else ()) and not self.scores
 
 
+def _rated_of(scores: dict[str, tuple[str, float]]) -> list[tuple[str, float]]:
+    """The tools with their scores that a rating is made of: of one region, those for its quality overall, or all."""
+    return [pair for key, pair in scores.items() if key.startswith(OVERALL)] or [*scores.values()]
+
+
 class SummarizerOutput(Strict):
     """The answer with its reason.
 
@@ -308,7 +326,9 @@ class SummarizerOutput(Strict):
     for a rating on another scale it is the number on that in words ("50 of 100"), beside ``quality_score`` in [1, 5].
     ``quality_probs`` maps the levels "1".."5" to probabilities, ``probability_source`` says where they came from, and
     ``probability_mass`` how much of the level token's probability fell on levels, where tokens were read at all; under
-    one half they are not used.
+    one half they are not used. ``score_interval`` has the ends between which people's mean opinion lies for 80 and 95
+    of 100 images, ``score_without_model`` the score that the tools alone give, ``None`` where no model or no tool took
+    part.
     """
 
     model_config = ConfigDict(
@@ -339,6 +359,8 @@ class SummarizerOutput(Strict):
     quality_probs: dict[LevelKey, float] | None = None
     probability_source: ProbabilitySource | None = None
     probability_mass: float | None = Field(default=None, ge=0, le=1)
+    score_interval: dict[Literal["80", "95"], tuple[float, float]] | None = None
+    score_without_model: float | None = Field(default=None, ge=1, le=5)
 
     @field_validator("final_answer")
     @classmethod

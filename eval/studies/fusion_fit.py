@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from agenticiqa.configs import FusionConfig
 from agenticiqa.eval.bootstrap import Interval, difference_interval
 from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.metrics import Numbers, srcc
@@ -41,7 +40,7 @@ class Setting:
     model_error: float
 
 
-DEFAULT = Setting(**FusionConfig().model_dump(exclude={"profile"}))
+DEFAULT = Setting(2.0, 3.0)
 SETTINGS = [Setting(eta, error) for eta in ETAS for error in reversed(MODEL_ERRORS)]
 
 

@@ -33,7 +33,7 @@ from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType
 Row: TypeAlias = dict[str, Any]
 
 FEWEST_FOR_AUTO = 50  # images of a run that fits a profile from itself
-INPUTS = ("model", "prompts", "curves", "tool_error", "third_tools")  # what ``fit_inputs`` writes
+INPUTS = ("model", "prompts", "curves", "third_tools")  # what ``fit_inputs`` writes
 ANOTHER = "of another model, other prompts or other tools than most"
 
 
@@ -130,7 +130,7 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
     return FusionRow(
         tool_score=mean,
         probabilities=_probabilities(row),
-        tool_error=inputs.get("tool_error"),
+        tool_error=_evidence(row).overall_spread,
         others={
             name: value if TOOLS[name].higher_is_better else -value
             for name, value in (inputs.get("third_tools") or {}).items()
@@ -230,4 +230,8 @@ def _probabilities(row: Row) -> dict[int, float]:
 
 def _scores(fused: FusedScore) -> Row:
     """The keys, of a row and of its ``summarizer_result``, that follow from a fused score."""
-    return {"quality_score": fused.score}
+    return {
+        "quality_score": fused.score,
+        "score_interval": {share: [*ends] for share, ends in fused.interval.items()},
+        "score_without_model": fused.without_model,
+    }

@@ -4,7 +4,7 @@ A fit (``stages.fusion_profile``) compares the model's level probabilities and t
 with tools of another make, which a rating does not run, and it must not mix models, prompts or tools.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from agenticiqa.programs.stages.computing import on_a_core
 from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA
-from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size, opinion_of
+from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool, raw_value
 
 Row: TypeAlias = dict[str, Any]
@@ -48,8 +48,6 @@ def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> d
 
     - ``model``: the backend that gave the probabilities, as a configuration names it; ``prompts``: the digest given
     - ``curves``: a digest of the curves of the tools that the rating was made of
-    - ``tool_error``: the standard deviation that LEARNED-IQA states for this image, in levels, where the rating was
-      made of it alone, else ``None``
     - ``third_tools``: by name the raw values, each on its metric's own scale, of the whole image, or of a copy whose
       longer side has 1024 pixels; a tool that fails is left out
     """
@@ -60,23 +58,16 @@ def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> d
         "model": backend_shown(answered[-1]),
         "prompts": prompts,
         "curves": curves_digest(evidence.overall_tools, tools),
-        "tool_error": tool_error(result.image) if evidence.overall_tools == (LEARNED,) else None,
-        "third_tools": third_tools(result.image),
+        "third_tools": third_tools(result.image, _names(evidence.overall_tools, result.reference)),
     }
 
 
-def tool_error(image: LoadedImage) -> float:
-    """The standard deviation of the true opinion around LEARNED-IQA's prediction for an image, in levels."""
-    with on_a_core():
-        return opinion_of(image).spread
-
-
-def third_tools(image: LoadedImage) -> dict[str, float]:
-    """The raw values of ``THIRD_TOOLS`` for an image, without those that fail."""
+def third_tools(image: LoadedImage, names: Sequence[str] = THIRD_TOOLS) -> dict[str, float]:
+    """The raw values of tools for an image, without those that fail."""
     values: dict[str, float] = {}
     with on_a_core():
         pixels = in_working_size(image.pixels)
-        for name in THIRD_TOOLS:
+        for name in names:
             tool = TOOLS[name]
             try:
                 if pixels is image.pixels and isinstance(tool.measure, SharedMeasure):
@@ -86,6 +77,11 @@ def third_tools(image: LoadedImage) -> dict[str, float]:
             except Exception:  # a metric that does not apply to this image (too small, say) gives no value
                 continue
     return values
+
+
+def _names(rated: tuple[str, ...], reference: LoadedImage | None) -> tuple[str, ...]:
+    """``THIRD_TOOLS``, and LEARNED-IQA where a rating without a reference was made of weaker tools."""
+    return THIRD_TOOLS if LEARNED in rated or reference is not None else (*THIRD_TOOLS, LEARNED)
 
 
 def _row(to_row: Callable[[Assessment], Row], prompts: str, tools: Mapping[str, Tool], result: Assessment) -> Row:

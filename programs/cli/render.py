@@ -124,7 +124,14 @@ def _answer(row: dict[str, Any]) -> Text:
         " of 5  ",
         (bar((score - 1) / 4, 20), color),
         f"  {row['quality_level']}",
+        (_interval(row), "dim"),
     )
+
+
+def _interval(row: dict[str, Any]) -> str:
+    """Between which scores people's mean opinion lies for 80 of 100 images; results of earlier versions have none."""
+    ends = (row.get("score_interval") or {}).get("80")
+    return f"  ({ends[0]:.1f} to {ends[1]:.1f} with 80 %)" if ends and ends[0] < ends[1] else ""
 
 
 def bar(share: float, cells: int) -> str:

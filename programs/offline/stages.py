@@ -1,5 +1,6 @@
 """The offline twin of every stage that asks a model: the same Protocol, answered by rules and measurements."""
 
+import math
 from collections.abc import Collection
 from statistics import fmean
 
@@ -110,6 +111,7 @@ class MeasuredScorer(Computed[Scored]):
             },
             source="learned" if learned_model_applies(image, reference) else "measurements",
             reasoning=" ".join(summaries),
+            spread=math.sqrt(fmean(opinion.spread**2 for opinion in opinions.values())),
         )
 
 

@@ -1,12 +1,21 @@
-"""The fused score of one image, and the sentence that says what it was made of."""
+"""The fused score of one image with its interval, and the sentences that say what it was made of."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
+from agenticiqa.programs.stages.fusion_profile import combined_error
 from agenticiqa.programs.stages.profile_use import default_fusion
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 
+Interval = dict[Literal["80", "95"], tuple[float, float]]
+
+NORMAL_QUANTILES: dict[Literal["80", "95"], float] = {"80": 1.2816, "95": 1.9600}  # two-sided
+OFFLINE = ("learned", "measurements")  # sources of probabilities that are no model's
+FAR = 1.0  # levels between tools and model from which on the reader is told
+LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured which counts as error
+UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
 SOURCES = {  # each probability_source whose name is unclear in a sentence
     "learned": "the learned model",
     "probabilities": "the probabilities that the model wrote",
@@ -18,27 +27,42 @@ SOURCES = {  # each probability_source whose name is unclear in a sentence
 
 @dataclass(frozen=True)
 class FusedScore:
-    """A score in [1, 5], the expected level of the model that is part of it, and how it was made, in one sentence."""
+    """A score in [1, 5], the expected level of the model that is part of it, and how it was made, in sentences.
+
+    ``interval`` has the ends between which people's mean opinion lies for 80 and 95 of 100 images, ``without_model``
+    the score that the tools alone give, ``None`` where no model or no tool took part.
+    """
 
     score: float
     expectation: float
     how: str
+    interval: Interval
+    without_model: float | None
 
 
 def fused_score(
-    fusion: ScoreFusion, evidence: ExecutorOutput, probabilities: Mapping[int, float], source: ProbabilitySource
+    fusion: ScoreFusion,
+    evidence: ExecutorOutput,
+    probabilities: Mapping[int, float],
+    source: ProbabilitySource,
+    *,
+    spread: float | None = None,
 ) -> FusedScore:
     """Fuse the tool scores of the evidence with a model's probabilities over the levels.
 
     A fusion with a profile that was fitted to other tools than those of this evidence (without a reference, say) does
-    not know these: the default fusion is used, and the sentence says so. Raises ValueError as ``fuse_scores`` does.
+    not know these: the default fusion is used, and the sentence says so. ``spread`` is the standard deviation, in
+    levels, that an offline estimate of the opinion states for itself. Raises ValueError as ``fuse_scores`` does.
     """
     tool_scores, note = evidence.overall_scores, ""
     profile = fusion.profile
     if tool_scores and profile and profile.toolset and profile.toolset != evidence.overall_tools:
         fusion = default_fusion()
         note = f"; the fusion profile, of {', '.join(profile.toolset)}, is not for these tools"
-    score = fusion.fuse_scores(tool_scores, probabilities)
+    stated = evidence.overall_spread
+    if source == "learned" and spread is not None:  # the same estimate as the tool's, with what is known of the image
+        stated = max(stated or spread, spread)
+    score = fusion.fuse_scores(tool_scores, probabilities, tool_error=stated if fusion.profile else None)
     expectation = sum(level * share for level, share in probabilities.items())
     how = f"Score {score:.2f} ({level_name(score)})"
     if tool_scores:
@@ -46,4 +70,40 @@ def fused_score(
         how += f", fused from the tool mean {mean} and a level expectation of {expectation:.2f}"
     else:
         how += ", the level expectation alone, as no tool score came"
-    return FusedScore(score, expectation, f"{how} (levels from {SOURCES.get(source, source)}){note}.")
+    how += f" (levels from {SOURCES.get(source, source)}){note}."
+    without = None
+    if tool_scores and source not in OFFLINE:
+        equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))
+        without = fusion.fuse_scores(tool_scores, equal, tool_error=stated if fusion.profile else None)
+        mean_score = sum(tool_scores) / len(tool_scores)
+        place = min(max(fusion.place(expectation), 1.0), 5.0)
+        if source != "uniform" and abs(place - mean_score) >= FAR:
+            apart = f"The model ({place:.1f}) is far from the tools ({mean_score:.1f})"
+            how += f" {apart}: without the model {without:.1f}."
+    error = score_error(fusion, stated, score, without, spread)
+    return FusedScore(score, expectation, how, score_interval(score, error), without)
+
+
+def score_error(
+    fusion: ScoreFusion, stated: float | None, score: float, without_model: float | None, spread: float | None
+) -> float:
+    """The standard deviation, in levels, of people's mean opinion around the score.
+
+    With a fitted profile it is the profile's, wider for an image of which the tools state more. With the prior, of a
+    model that nobody measured, the change by the model counts as an error that may have been made. Without a profile it
+    is what the tools state, else ``spread``.
+    """
+    profile = fusion.profile
+    if profile is None or without_model is None:
+        own = stated or spread or UNKNOWN_ERROR
+        return own if profile is None else combined_error(profile.quality_std, profile.model_error)
+    error = profile.score_error_of(stated)
+    return error if profile.images else (error**2 + (LEVERAGE_ERROR * (score - without_model)) ** 2) ** 0.5
+
+
+def score_interval(score: float, error: float) -> Interval:
+    """The central 80 % and 95 % of a normal distribution around a score, cut off at 1 and 5."""
+    return {
+        share: (max(score - quantile * error, 1.0), min(score + quantile * error, 5.0))
+        for share, quantile in NORMAL_QUANTILES.items()
+    }

@@ -96,10 +96,10 @@ class ScoreFusion:
     ) -> float:
         """The fused score in [1, 5]; it rises with every tool score and with the model's expectation.
 
-        ``tool_error`` is the standard deviation, in levels, that the tools state for this image; it takes the place of
-        ``eta``. Without any tool score and profile it is the expectation under ``vlm_probabilities``, whatever
-        ``model_error`` is. Raises ValueError for tool scores outside [1, 5], for a ``tool_error`` that is not positive,
-        or probabilities that are not a distribution over the levels.
+        ``tool_error`` is the standard deviation, in levels, that the tools state for this image; scaled as the profile
+        says, it takes the place of ``eta``. Without any tool score and profile it is the expectation under
+        ``vlm_probabilities``, whatever ``model_error`` is. Raises ValueError for tool scores outside [1, 5], for a
+        ``tool_error`` that is not positive, or probabilities that are not a distribution over the levels.
         """
         if set(vlm_probabilities) != set(self.quality_levels):
             raise ValueError(f"probabilities of the levels {sorted(vlm_probabilities)}, expected {self.quality_levels}")
@@ -124,9 +124,13 @@ class ScoreFusion:
         if alone or undecided or self.model_error == 0:
             return {level: math.log(share) for level, share in vlm_probabilities.items() if share > 0}
         expectation = math.fsum(level * share for level, share in vlm_probabilities.items())
-        place = self.profile.mapped(expectation) if self.profile else expectation
+        place = self.place(expectation)
         error = max(self.model_error, SMALLEST_ERROR)
         return {level: -0.5 * ((place - level) / error) ** 2 for level in self.quality_levels}
+
+    def place(self, expectation: float) -> float:
+        """Where the model's expected level, in [1, 5], lies on the scale, as the profile maps it."""
+        return self.profile.mapped(expectation) if self.profile else expectation
 
     def map_to_level(self, score: float) -> str:
         """The letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""
@@ -142,7 +146,8 @@ class ScoreFusion:
             raise ValueError(f"tool_error is a finite number above 0, in levels, got {tool_error}")
         if tool_scores:
             mean = math.fsum(tool_scores) / len(tool_scores)
-            eta = self.eta if tool_error is None else eta_of(tool_error)
+            error = self.profile.tool_error_of(tool_error) if self.profile else tool_error
+            eta = self.eta if error is None else eta_of(error)
         elif self.profile:
             mean, eta = self.profile.quality_mean, eta_of(self.profile.quality_std)
         else:

@@ -1,5 +1,6 @@
 """A fusion profile: how far the tools and one model are to be trusted, and where that model's levels lie."""
 
+import math
 import os
 from datetime import date
 from pathlib import Path
@@ -16,18 +17,22 @@ HEADER = """\
 # the model's expected level lies on the scale. To use it, write "fusion: THIS_FILE" in a configuration.
 """
 LARGEST_ERROR = 100.0  # levels; whoever errs by so much has no influence
+NEAREST_END = 0.005  # share of the scale; nearer to its ends an expectation is taken to be this near
+LARGEST_POSITION = 6.0  # a little more than position(5)
 
 
 class FusionProfile(BaseModel):
     """What the fusion knows of a backend, and of the images that it was fitted to.
 
-    ``tool_error`` and ``model_error`` are standard deviations in levels: of the true opinion around the tool mean, and
-    of the model's mapped expectation around the true opinion. The expectation ``e`` of the model's level probabilities
-    means ``model_center + model_slope * (e - model_location)`` on the scale, which may lie outside 1..5.
+    ``tool_error``, ``model_error`` and ``score_error`` are standard deviations in levels: of the true opinion around
+    the tool mean, of the model's mapped expectation around the true opinion, and of the true opinion around the fused
+    score. ``tool_spread`` is the root mean square of the deviations that the tools stated for the images, ``None``
+    where they state none. The expectation ``e`` of the model's level probabilities means ``model_center + model_slope *
+    (position(e) - model_location)`` on the scale, which may lie outside 1..5.
     ``quality_mean`` and ``quality_std`` describe the opinions of the images; they stand in for the tools where none
     gave a score. ``reliability`` has the correlations with the true opinion, of ``tool`` and ``model``, and each
-    estimate that the model's was made of. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion
-    scores were used. ``prior_weight`` is the number of images that the prior counted for. ``backend``, ``prompts`` (a
+    estimate of the model's. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion scores were
+    used. ``prior_std`` is the standard deviation of the model's reliability in the prior. ``backend``, ``prompts`` (a
     digest), ``toolset`` and ``curves`` (a digest of the toolset's curves) say what it was fitted to; they are empty in
     the prior, which serves any.
     """
@@ -45,17 +50,44 @@ class FusionProfile(BaseModel):
     labels: int = Field(default=0, ge=0)
     tool_error: float = Field(gt=0, le=LARGEST_ERROR)
     model_error: float = Field(gt=0, le=LARGEST_ERROR)
-    model_location: float = Field(default=3.0, ge=1, le=5)
+    score_error: float = Field(default=1.0, gt=0, le=LARGEST_ERROR)
+    tool_spread: float | None = Field(default=None, gt=0)
+    model_location: float = Field(default=0.0, ge=-LARGEST_POSITION, le=LARGEST_POSITION)
     model_center: float = Field(default=3.0, ge=1, le=5)
     model_slope: float = Field(default=1.0, ge=0)
     quality_mean: float = Field(default=3.0, ge=1, le=5)
     quality_std: float = Field(default=1.0, gt=0)
     reliability: dict[str, float] = Field(default_factory=dict)
-    prior_weight: float = Field(default=0.0, ge=0)
+    prior_std: float = Field(default=0.25, gt=0)
 
     def mapped(self, expectation: float) -> float:
         """Where a model's expected level, in [1, 5], lies on the scale; possibly outside 1..5."""
-        return self.model_center + self.model_slope * (expectation - self.model_location)
+        return self.model_center + self.model_slope * (position(expectation) - self.model_location)
+
+    def tool_error_of(self, stated: float | None = None) -> float:
+        """The tools' error for an image, in levels, given the deviation that they state for it, if they do.
+
+        A stated deviation is scaled so that its root mean square over the fitted images is ``tool_error``.
+        """
+        if stated is None:
+            return self.tool_error
+        return stated * self.tool_error / self.tool_spread if self.tool_spread else stated
+
+    def score_error_of(self, stated: float | None = None) -> float:
+        """The deviation of the true opinion around the fused score, in levels; larger where the tools state more."""
+        typical = combined_error(self.tool_error, self.model_error)
+        return self.score_error * combined_error(self.tool_error_of(stated), self.model_error) / typical
+
+
+def position(expectation: float) -> float:
+    """The logit of an expected level's position between 1 and 5, 0 for 3: token probabilities crowd at the ends."""
+    share = min(max((expectation - 1) / 4, NEAREST_END), 1 - NEAREST_END)
+    return math.log(share / (1 - share))
+
+
+def combined_error(*errors: float) -> float:
+    """The standard deviation of the best mean of independent estimates with these deviations."""
+    return 1 / math.sqrt(math.fsum(error**-2 for error in errors))
 
 
 def read_fusion_profile(path: str | os.PathLike[str]) -> FusionProfile:
@@ -77,15 +109,12 @@ def write_fusion_profile(path: str | os.PathLike[str], profile: FusionProfile) -
     write_atomically(path, HEADER + text)
 
 
-# What is assumed of a model that nobody has measured.
+# What is assumed of a model that nobody has measured; ``eval.studies.fusion_study`` says how it was chosen.
 PRIOR = FusionProfile(
     tool_error=0.6,
-    model_error=0.8,
-    model_slope=0.8,
-    model_location=3.0,
-    model_center=3.0,
-    quality_mean=3.0,
-    quality_std=0.9,
+    model_error=0.95,
+    score_error=0.6,
+    quality_mean=3.2,
+    quality_std=0.8,
     reliability={"tool": 0.8, "model": 0.75},
-    prior_weight=30.0,
 )

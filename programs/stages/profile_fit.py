@@ -1,14 +1,15 @@
 """Fit a fusion profile to images, with or without their opinion scores.
 
-Without labels, a model's reliability (its correlation with the true opinion) is estimated from its agreement with
-others whose errors are nearly independent of its own:
+Without labels, the model's reliability ``r_V`` (its correlation with the true opinion) is found from its agreement with
+a tool of known reliability: ``corr(T, V) = r_T r_V`` if their errors are independent, and a little more, as models err
+a little as tools do (``SHARED_ERROR``, measured on 15 models). Of all tools of known reliability the best is asked.
+Where none is known, three predictors tell: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))`` (triple collocation,
+Stoffelen 1998, JGR Oceans 103), with each further tool in turn as ``O``. The estimate is shrunk toward the prior's, the
+more the fewer images there are. With labels both reliabilities are correlations with them.
 
-- from a tool of known reliability: ``r_V = corr(T, V) / r_T``
-- from three predictors: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))`` (triple collocation, Stoffelen 1998,
-  JGR Oceans 103), with each further tool in turn as ``O``
-
-Their mean is shrunk toward the prior's by the number of images. Correlations are of normal scores (ranks mapped to
-normal quantiles). The result does not depend on the order of the rows, to the last digit.
+From the reliabilities and the correlation of both follow the weights of linear regression, and from these the errors
+that give the fusion formula the same weights. Correlations are of normal scores (ranks mapped to normal quantiles). The
+result does not depend on the order of the rows, to the last digit.
 """
 
 import math
@@ -17,11 +18,17 @@ from dataclasses import dataclass, field
 from datetime import date
 from statistics import NormalDist, fmean
 
-from agenticiqa.programs.stages.fusion_profile import LARGEST_ERROR, FusionProfile
+from agenticiqa.programs.stages.fusion_profile import LARGEST_ERROR, FusionProfile, position
+from agenticiqa.programs.tools.srcc_table import opinion_srcc
 
-FEWEST_IMAGES = 10  # under which the prior is returned
+FEWEST_IMAGES = 10  # under which the prior's numbers are returned
 LEAST, MOST = 0.05, 0.97  # of a reliability
-SMALLEST_STD = 0.05  # levels
+SMALLEST_STD = 0.05  # of scores in levels, and of positions
+LEAST_WEIGHT = 0.02  # of the tools, relative to their reliability
+# Chosen on half of the models and half of the images of ``eval.studies.fusion_study``: the correlation of the errors of
+# tools and model, and the deviation of that correlation between models.
+SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
+LARGEST_SHARED_ERROR = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,13 @@ def fit_profile(
 ) -> FusionProfile:
     """The profile of these images, shrunk toward ``prior``; with fewer than 10 of them it has the prior's numbers.
 
-    ``tool_reliability`` is the known correlation of the tool mean with opinions, in (0, 1); the prior's without one.
-    Labels are used where at least 10 images have one. Raises ValueError for a tool score that is not finite.
+    ``tool_reliability`` is the known correlation of the tool mean with opinions, in (0, 1). Without it the best of
+    ``toolset`` has that of the tool table, and the prior's is taken where the table has none of them. The other tools
+    of the rows have theirs from the table. Labels are used where at least 10 images have one; the rows without are left
+    out then. Raises ValueError for a tool score that is not finite.
     """
+    if not all(math.isfinite(row.tool_score) for row in rows):
+        raise ValueError("tool scores are finite numbers")
     identity = {
         "backend": backend,
         "prompts": prompts,
@@ -70,59 +81,132 @@ def fit_profile(
         "fitted_on": fitted_on,
         "images": len(rows),
     }
-    if not all(math.isfinite(row.tool_score) for row in rows):
-        raise ValueError("tool scores are finite numbers")
     if len(rows) < FEWEST_IMAGES:
         return prior.model_copy(update=identity)
-    share = len(rows) / (len(rows) + prior.prior_weight)
-    r_tool = tool_reliability if tool_reliability is not None else prior.reliability["tool"]
-    tools = [row.tool_score for row in rows]
-    expectations = [row.expectation for row in rows]
-    estimates = estimate_reliability(rows, r_tool)
-    found = fmean(estimates.values()) if estimates else prior.reliability["model"]
-    r_model = clipped(share * found + (1 - share) * prior.reliability["model"])
-    quality_mean, tool_std = fmean(tools), max(_std(tools), SMALLEST_STD)
-    quality_std = tool_std / r_tool
-    slope = quality_std / (r_model * max(_std(expectations), SMALLEST_STD))
-    return prior.model_copy(
-        update={
-            **identity,
-            "tool_error": quality_std * math.sqrt(1 - r_tool**2),
-            "model_error": min(quality_std * math.sqrt(1 - r_model**2) / r_model, LARGEST_ERROR),
-            "model_location": fmean(expectations),
-            "model_center": quality_mean,
-            "model_slope": slope,
-            "quality_mean": quality_mean,
-            "quality_std": quality_std,
-            "reliability": {"tool": r_tool, "model": r_model, **estimates},
-        }
-    )
+    known = tool_reliability or max(filter(None, map(opinion_srcc, toolset)), default=None)
+    labeled = [row for row in rows if row.label is not None]
+    if len(labeled) >= FEWEST_IMAGES:
+        rows, found = labeled, measured_reliability(labeled, prior)
+    else:
+        labeled, found = [], estimated_reliability(rows, prior, known)
+    return prior.model_copy(update={**identity, "labels": len(labeled), **_numbers(rows, found)})
 
 
-def estimate_reliability(rows: Sequence[FusionRow], tool_reliability: float) -> dict[str, float]:
-    """Estimates of the model's reliability by name: ``agreement``, and ``three_way`` where further tools allow it."""
-    tool, model = normal_scores([r.tool_score for r in rows]), normal_scores([r.expectation for r in rows])
-    together = correlation(tool, model)
-    estimates = {"agreement": clipped(together / tool_reliability)}
-    triples = []
-    for name in sorted({name for row in rows for name in row.others}):
-        having = [row for row in rows if name in row.others]
-        if len(having) < FEWEST_IMAGES:
-            continue
-        t, v, o = (
-            normal_scores(values)
-            for values in (
-                [row.tool_score for row in having],
-                [row.expectation for row in having],
-                [row.others[name] for row in having],
-            )
-        )
-        tv, vo, to = correlation(t, v), correlation(v, o), correlation(t, o)
-        if to > 0:
-            triples.append(clipped(math.sqrt(max(tv, 0) * max(vo, 0) / to)))
+def measured_reliability(rows: Sequence[FusionRow], prior: FusionProfile) -> dict[str, float]:
+    """The correlations of tools and model with the labels, each shrunk toward the prior's."""
+    labels = normal_scores([row.label for row in rows if row.label is not None])
+    tool = correlation(normal_scores([row.tool_score for row in rows]), labels)
+    model = correlation(normal_scores([position(row.expectation) for row in rows]), labels)
+    weight = _weight(prior.prior_std, len(rows))
+    return {
+        "tool": clipped(weight * tool + (1 - weight) * prior.reliability["tool"]),
+        "model": clipped(weight * model + (1 - weight) * prior.reliability["model"]),
+        "labels": clipped(model),
+    }
+
+
+def estimated_reliability(
+    rows: Sequence[FusionRow], prior: FusionProfile, tool_reliability: float | None
+) -> dict[str, float]:
+    """The reliabilities of ``tool`` and ``model`` without labels, and the estimates of the model's by name.
+
+    ``agreement`` is that with the most reliable tool whose reliability is known, ``three_way`` the mean over the
+    further tools; ``three_way`` counts only where no reliability is known.
+    """
+    known = {"": tool_reliability} if tool_reliability else {}
+    having = {name: [row for row in rows if name in row.others] for name in {n for row in rows for n in row.others}}
+    enough = {name: of for name, of in sorted(having.items()) if len(of) >= FEWEST_IMAGES}
+    known |= {name: srcc for name in enough if (srcc := opinion_srcc(name))}
+    estimates: dict[str, float] = {}
+    triples = list(filter(None, (three_way(name, of) for name, of in enough.items())))
     if triples:
         estimates["three_way"] = fmean(triples)
-    return estimates
+    asked = clipped(max(known.values(), default=prior.reliability["tool"]))
+    if known:
+        anchor = max(known, key=lambda name: known[name])
+        seen = rows if not anchor else enough[anchor]
+        theirs = [row.others[anchor] if anchor else row.tool_score for row in seen]
+        together = correlation(normal_scores(theirs), normal_scores([row.expectation for row in seen]))
+        estimates["agreement"] = clipped(reliability_from(together, asked))
+    elif not triples:
+        own = correlation(
+            normal_scores([row.tool_score for row in rows]), normal_scores([row.expectation for row in rows])
+        )
+        estimates["agreement"] = clipped(reliability_from(own, asked))
+    found = estimates["agreement"] if "agreement" in estimates else estimates["three_way"]
+    weight = _weight(prior.prior_std, len(rows) * asked**2)
+    return {
+        "tool": clipped(tool_reliability or prior.reliability["tool"]),
+        "model": clipped(weight * found + (1 - weight) * prior.reliability["model"]),
+        **estimates,
+    }
+
+
+def three_way(name: str, rows: Sequence[FusionRow]) -> float | None:
+    """The model's reliability from three correlations, the third tool's being ``name``; ``None`` if that errs."""
+    tool, model, other = (
+        normal_scores(values)
+        for values in (
+            [row.tool_score for row in rows],
+            [row.expectation for row in rows],
+            [row.others[name] for row in rows],
+        )
+    )
+    shared = correlation(tool, other)
+    if shared <= 0:
+        return None
+    return clipped(math.sqrt(max(correlation(tool, model), 0) * max(correlation(model, other), 0) / shared))
+
+
+def reliability_from(together: float, known: float) -> float:
+    """The ``r`` in [0, 1) for which ``together = r known + SHARED_ERROR sqrt((1 - r^2) (1 - known^2))``.
+
+    With ``r = cos(a)`` that is ``R cos(a - b)``, so it is solved exactly; 0 for a smaller agreement than bad luck has.
+    """
+    shared = SHARED_ERROR * math.sqrt(1 - known**2)
+    length, turn = math.hypot(known, shared), math.atan2(shared, known)
+    return max(math.cos(math.acos(min(max(together / length, -1), 1)) + turn), 0.0)
+
+
+def _weight(prior_std: float, images: float) -> float:
+    """The weight of an estimate of so many images against the prior: their variances compared."""
+    return prior_std**2 / (prior_std**2 + 1 / images)
+
+
+def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[str, object]:
+    """Errors and map that give tools and model the weights of linear regression."""
+    tool, model = reliability["tool"], reliability["model"]
+    tools, places = [row.tool_score for row in rows], [position(row.expectation) for row in rows]
+    labels = [row.label for row in rows if row.label is not None]
+    quality_mean = fmean(labels or tools)
+    quality_std = max(_std(labels) if labels else _std(tools) / tool, SMALLEST_STD)
+    tool_error = quality_std * math.sqrt(1 - tool**2)
+    together = _plausible(correlation(normal_scores(tools), normal_scores(places)), tool, model, len(rows))
+    tool_weight = max(tool - together * model, LEAST_WEIGHT * tool)
+    model_weight = max(model - together * tool, 0.0)
+    small = model_weight * tool * model * LARGEST_ERROR**2 < tool_error**2 * tool_weight
+    explained = (tool**2 + model**2 - 2 * together * tool * model) / (1 - together**2)
+    spreads = [row.tool_error for row in rows if row.tool_error is not None]
+    return {
+        "tool_error": tool_error,
+        "model_error": LARGEST_ERROR if small else tool_error * math.sqrt(tool_weight / (model_weight * tool * model)),
+        "score_error": quality_std * math.sqrt(1 - min(max(explained, tool**2), MOST**2)),
+        "tool_spread": math.sqrt(fmean(s * s for s in spreads)) if len(spreads) == len(rows) else None,
+        "model_location": fmean(places),
+        "model_center": quality_mean,
+        "model_slope": quality_std / (model * max(_std(places), SMALLEST_STD)),
+        "quality_mean": quality_mean,
+        "quality_std": quality_std,
+        "reliability": reliability,
+    }
+
+
+def _plausible(together: float, tool: float, model: float, images: int) -> float:
+    """The correlation of tools and model, that of their errors shrunk toward ``SHARED_ERROR``."""
+    scale = math.sqrt((1 - tool**2) * (1 - model**2))
+    weight = _weight(SHARED_ERROR_STD, images * scale**2)
+    shared = SHARED_ERROR + weight * ((together - tool * model) / scale - SHARED_ERROR)
+    return tool * model + scale * min(max(shared, -0.2), LARGEST_SHARED_ERROR)
 
 
 def clipped(reliability: float) -> float:

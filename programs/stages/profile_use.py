@@ -9,11 +9,12 @@ from agenticiqa.programs.backends.choice import Backend, without_place
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import FusionProfile, read_fusion_profile
+from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile, read_fusion_profile
 from agenticiqa.programs.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
+OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
 AGAIN = "fit one with 'agenticiqa calibrate', or take fusion out of the configuration"
 
 
@@ -26,19 +27,27 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
     model's error little, and are only warned of, where a run begins (``warn_of_other_prompts``).
     """
     if config.fusion.profile is None:
-        return default_fusion(config.fusion)
+        return default_fusion(config.fusion) if backend else offline_fusion(config.fusion)
     profile = read_fusion_profile(config.fusion.profile)
     if backend is None:
         logger.info("fusion profile %s: not used, as no model gives a score", config.fusion.profile)
-        return default_fusion()
+        return offline_fusion()
     refuse_foreign(profile, config.fusion.profile, backend, tools)
     return ScoreFusion(profile=profile)
 
 
 def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
-    """The fusion without a profile, as a configuration's section says, or as it is without a configuration."""
-    section = section or FusionConfig()
-    return ScoreFusion(section.eta, model_error=section.model_error)
+    """The fusion without a profile: with the prior of a model that nobody measured, or as a section's numbers say."""
+    if section is None or (section.eta is None and section.model_error is None):
+        return ScoreFusion(profile=PRIOR)
+    return ScoreFusion(1.0 if section.eta is None else section.eta, model_error=section.model_error or 0.0)
+
+
+def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
+    """The fusion without a model, whose level probabilities are of the same making as the tools' scores."""
+    if section is None or (section.eta is None and section.model_error is None):
+        return ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
+    return default_fusion(section)
 
 
 def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: Mapping[str, Tool]) -> None:

@@ -99,7 +99,7 @@ class Scored:
     """Probabilities over the levels 1 to 5, which sum to one, and where they came from.
 
     ``mass`` is the share of the level token's probability that fell on levels, in [0, 1]; ``None`` where no tokens were
-    read.
+    read. ``spread`` is the standard deviation, in levels, that an offline estimate of the opinion states for itself.
     """
 
     probabilities: Probabilities
@@ -107,6 +107,7 @@ class Scored:
     reasoning: str
     mass: float | None = None
     rejected_answers: RejectedAnswers = field(default_factory=dict)
+    spread: float | None = None
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Summarizer(Stage[Summarized]):
         p = scored.probabilities
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
-        fused = fused_score(self.fusion, evidence, p, scored.source)
+        fused = fused_score(self.fusion, evidence, p, scored.source, spread=scored.spread)
         progress.scored(fused.score, evidence, scored, fused.expectation)
         return SummarizerOutput(
             final_answer=on_stated_scale(fused.score, query),
@@ -87,6 +87,8 @@ class Summarizer(Stage[Summarized]):
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=scored.source,
             probability_mass=scored.mass,
+            score_interval=fused.interval,
+            score_without_model=fused.without_model,
         )
 
     def _answered(
@@ -112,6 +114,7 @@ def _undamaged(evidence: ExecutorOutput, query: str) -> SummarizerOutput:
         used_evidence=_used(evidence),
         quality_probs={key: float(key == LEVEL_KEYS[-1]) for key in LEVEL_KEYS},
         probability_source="measurements",
+        score_interval={"80": (5.0, 5.0), "95": (5.0, 5.0)},
     )
 
 

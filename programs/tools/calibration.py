@@ -9,6 +9,7 @@ monotone over the metric's range would rate a worse image higher, so it is refus
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,6 +43,12 @@ class Calibration:
     def __call__(self, raw: float) -> float:
         """The score in [1, 5] of a raw value; values outside ``raw_range`` are clipped to it first."""
         return float(np.clip(logistic5(np.clip(raw, *self.raw_range), self.betas), 1.0, 5.0))
+
+    @property
+    def residual(self) -> float | None:
+        """The standard deviation of opinions around the curve, in levels, that ``fitted_on`` states; else ``None``."""
+        stated = re.search(r"residual (\d+\.\d+)", self.fitted_on)
+        return float(stated[1]) if stated and float(stated[1]) > 0 else None
 
     def is_monotone(self) -> bool:
         """Whether the curve, before clipping, only rises or only falls over the metric's range."""

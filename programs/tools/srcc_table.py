@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from statistics import fmean
+from typing import Any
 
 import yaml
 
 TABLE = "tool_table.yaml"
+OVERALL = "Overall"
+LEVELS_SOURCE = "distortion_levels"  # the table's source that is no data set
 
 
 @dataclass(frozen=True)
@@ -20,14 +23,29 @@ class Agreement:
 
 
 @cache
+def opinion_srcc(tool: str) -> float | None:
+    """The tool's SRCC with the opinion scores of the labeled data sets, mean over their images; ``None`` if unknown."""
+    rows = _table()["categories"].get(OVERALL, {}).get(tool, {})
+    sets = [row for source, row in rows.items() if source != LEVELS_SOURCE]
+    return sum(row["srcc"] * row["n"] for row in sets) / sum(row["n"] for row in sets) if sets else None
+
+
+@cache
 def measured() -> Mapping[str, Mapping[str, Agreement]]:
     """By tool and category: the mean SRCC of the table's sources, and the number of images in all of them."""
-    table = yaml.safe_load((resources.files("agenticiqa.configs") / TABLE).read_text(encoding="utf-8"))
     result: dict[str, dict[str, Agreement]] = {}
-    for category, tools in table["categories"].items():
+    for category, tools in _table()["categories"].items():
         for tool, sources in tools.items():
             rows = sources.values()
             result.setdefault(tool, {})[category] = Agreement(
                 fmean(row["srcc"] for row in rows), sum(row["n"] for row in rows)
             )
     return result
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    table: Mapping[str, Any] = yaml.safe_load(
+        (resources.files("agenticiqa.configs") / TABLE).read_text(encoding="utf-8")
+    )
+    return table

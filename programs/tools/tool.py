@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+OPINION_STD = 0.8  # levels; of mean opinions in sets of photos (CLIVE 0.80, BIQ2021 0.76)
 RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is chosen for that distortion
 
 
@@ -51,7 +52,8 @@ class Tool:
     ``measured`` says how well it was measured to follow each category, which decides what it is chosen for; it is empty
     where nobody measured it. ``trained_on`` names the data sets that the metric was fitted to: figures on these would
     flatter it. ``cost_ms`` is the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown;
-    ``smallest`` the least side in pixels.
+    ``smallest`` the least side in pixels. ``spread`` gives the standard deviation, in levels, of people's mean opinion
+    around the score of an image, for a tool that knows it of each image.
 
     ``map`` takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
     fraction of it, 0 where nothing is wrong, larger the worse; ``None`` for a metric that has no such map.
@@ -79,12 +81,28 @@ class Tool:
     measured: "Mapping[str, Agreement]" = field(default_factory=dict)
     trained_on: tuple[str, ...] = ()
     unit: str | None = None
+    spread: "Callable[[LoadedImage], float] | None" = None
 
     def strength(self, category: str) -> float:
         """How well it follows a category, as SRCC; where nobody measured it, 1 for what it is made for, else 0."""
         if not self.measured:
             return float(category in self.good_at)
         return self.measured[category].srcc if category in self.measured else 0.0
+
+    def spread_for(self, image: "LoadedImage") -> float:
+        """The standard deviation, in levels, of people's mean opinion around the tool's score for an image.
+
+        What the tool says of the image; for most tools the same for all: the larger of the residual of the curve and of
+        what the correlation with opinions leaves.
+        """
+        if self.spread is not None:
+            return self.spread(image)
+        from agenticiqa.programs.tools.srcc_table import opinion_srcc
+
+        srcc = opinion_srcc(self.name)
+        left = OPINION_STD * math.sqrt(1 - srcc**2) if srcc is not None else None
+        residual = self.calibration.residual if self.calibration else None
+        return max(filter(None, (left, residual)), default=OPINION_STD)
 
     def strengths(self) -> "dict[str, Agreement]":
         """The measured categories that it follows reliably, and quality overall, the best first."""
@@ -182,7 +200,7 @@ def _measured(
     from agenticiqa.signatures.types import ToolCall
 
     started = time.perf_counter()
-    raw = calibrated = error = None
+    raw = calibrated = spread = error = None
     try:
         if isinstance(tool.measure, SharedMeasure):
             raw = _finite(tool, tool.measure.of_loaded(image))
@@ -190,9 +208,9 @@ def _measured(
             raw = raw_value(tool, image.pixels, reference.pixels if reference else None)
         if tool.calibration is None:
             raise ToolError(f"{tool.name} has no calibration to 1..5 in this profile")
-        calibrated = tool.calibration(raw)
+        calibrated, spread = tool.calibration(raw), tool.spread_for(image)
     except Exception as failure:  # one broken metric must not end the run; it is recorded, logged and shown
-        raw = calibrated = None
+        raw = calibrated = spread = None
         error = str(failure) if isinstance(failure, ToolError) else f"{type(failure).__name__}: {failure}"
         extra = event("tool_failed", tool=tool.name, region=region, error=error)
         logger.warning("tool %s failed on %s: %s", tool.name, region, error, extra=extra)
@@ -204,6 +222,7 @@ def _measured(
         raw=raw,
         unit=tool.unit,
         calibrated=calibrated,
+        spread=spread,
         ms=ms,
         error=error,
     )

@@ -76,6 +76,10 @@ def _score_of(image: "LoadedImage") -> float:
     return opinion_of(image).score
 
 
+def _spread_of(image: "LoadedImage") -> float:
+    return opinion_of(image).spread
+
+
 def as_input(image: RGB) -> NDArray[np.float32]:
     """An image as the network takes it: float32 (1, 3, H, W) in 0..255, the longer side at most 1024 (Lanczos)."""
     return np.ascontiguousarray(in_working_size(image).transpose(2, 0, 1)[None], dtype=np.float32)
@@ -110,4 +114,5 @@ TOOL = Tool(
     map_end=3.2,
     smallest=SMALLEST_SIDE,
     trained_on=("live_r2", "clive", "biq2021", "avt_ai"),
+    spread=_spread_of,
 )

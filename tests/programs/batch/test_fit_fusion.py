@@ -31,24 +31,30 @@ def row(number: int, quality: float, model: float, **fusion: Any) -> Row:
     """A row in which LEARNED-IQA gave ``quality`` and the model rated ``model``."""
     shares = {str(level): 2.0 ** (-2 * (level - model) ** 2) for level in range(1, 6)}
     probabilities = {level: share / sum(shares.values()) for level, share in shares.items()}
-    evidence = {"quality_scores": {"Global": {"Overall": ["LEARNED-IQA", quality]}}}
+    call = {"tool": "LEARNED-IQA", "region": "Global", "distortion": "Overall", "spread": 0.7, "ms": 1}
+    evidence = {"quality_scores": {"Global": {"Overall": ["LEARNED-IQA", quality]}}, "tool_log": [call]}
     p = {int(level): share for level, share in probabilities.items()}
     made = fused_score(DEFAULT, ExecutorOutput.model_validate(evidence), p, "logprobs")
     said = f"It looks fine. {made.how} No distortion analysis to go by."
+    scores = {
+        "final_answer": made.score,
+        "quality_score": made.score,
+        "score_interval": {share: [*ends] for share, ends in made.interval.items()},
+        "score_without_model": made.without_model,
+        "quality_reasoning": said,
+    }
     return {
         "image": f"{number}.png",
         "image_sha256": f"{number:064}",
         "query": "Rate it.",
         "query_type": "scoring",
-        "final_answer": made.score,
-        "quality_score": made.score,
-        "quality_reasoning": said,
+        **scores,
         "quality_probs": probabilities,
         "probability_source": "logprobs",
         "executor_evidence": evidence,
-        "summarizer_result": {"final_answer": made.score, "quality_score": made.score, "quality_reasoning": said},
+        "summarizer_result": scores,
         "answered_by": {"scoring": ["vllm/test"]},
-        "fusion": {"model": "vllm.test", "prompts": "p", "curves": "c", "tool_error": 0.7, **fusion},
+        "fusion": {"model": "vllm.test", "prompts": "p", "curves": "c", **fusion},
     }
 
 

@@ -16,7 +16,7 @@ from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.profile_use import curves_digest
 from agenticiqa.programs.tools import TOOLS, toolbox
-from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size, opinion
+from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
 from support.distortion_levels import scene
 from support.fake_server import by_stage, fake_server
 from support.full_run import configuration
@@ -42,7 +42,6 @@ def test_a_row_has_the_model_the_prompts_and_what_third_tools_measured(photo: Pa
         "model": "vllm.test",
         "prompts": settings["prompts"],
         "curves": curves_digest(("LEARNED-IQA",), toolbox()),
-        "tool_error": opinion(pixels).spread,
         "third_tools": measured,
     }
 

@@ -74,7 +74,7 @@ def test_few_images_stay_near_the_prior_and_under_ten_it_is_the_prior() -> None:
 def test_where_the_models_levels_lie_is_found() -> None:
     """A model that says 3.6 on average, of images that the tools put at 3.2 on average, means 3.2 by it."""
     profile = fit_profile(simulated(0.9), PRIOR)
-    assert profile.mapped(3.6) == pytest.approx(3.2, abs=0.06)
+    assert profile.mapped(3.6) == pytest.approx(3.2, abs=0.12)
     assert profile.mapped(4.6) > profile.mapped(3.6) + 1
 
 

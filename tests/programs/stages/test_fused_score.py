@@ -1,0 +1,107 @@
+"""The fused score of one image: its interval, what the tools alone say, and what the reader is told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.stages.fused_score import FusedScore, fused_score, score_interval
+from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.fusion_profile import PRIOR
+from agenticiqa.programs.stages.profile_use import default_fusion, offline_fusion
+from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource, ToolCall
+
+PHOTO = Path(__file__).parents[3] / "examples/coffee_jpeg.jpg"
+GOOD = {1: 0.0, 2: 0.02, 3: 0.08, 4: 0.5, 5: 0.4}
+BAD = {1: 0.9, 2: 0.1, 3: 0.0, 4: 0.0, 5: 0.0}
+FITTED = ScoreFusion(
+    profile=PRIOR.model_copy(update={"images": 100, "tool_spread": 0.7, "tool_error": 0.5, "score_error": 0.4})
+)
+
+
+def evidence(score: float = 4.2, spread: float | None = 0.7, tool: str = "LEARNED-IQA") -> ExecutorOutput:
+    """One tool's score of the whole image."""
+    call = ToolCall(tool=tool, region="Global", distortion="Overall", calibrated=score, spread=spread, ms=1)
+    return ExecutorOutput(quality_scores={"Global": {"Overall": (tool, score)}}, tool_log=[call])
+
+
+def width(fused: FusedScore, share: Any = "80") -> float:
+    """Of the interval."""
+    low, high = fused.interval[share]
+    return high - low
+
+
+def test_a_model_far_from_the_tools_is_told_with_its_leverage() -> None:
+    fused = fused_score(default_fusion(), evidence(), BAD, "logprobs")
+    assert fused.without_model == pytest.approx(4.2, abs=0.15)
+    assert fused.score < fused.without_model - 0.5
+    assert f"The model (1.0) is far from the tools (4.2): without the model {fused.without_model:.1f}." in fused.how
+
+
+@pytest.mark.parametrize(("p", "source"), [(GOOD, "logprobs"), (dict.fromkeys(range(1, 6), 0.2), "uniform")])
+def test_a_model_near_the_tools_or_without_an_opinion_is_not_told(
+    p: dict[int, float], source: ProbabilitySource
+) -> None:
+    fused = fused_score(default_fusion(), evidence(), p, source)
+    assert "far from" not in fused.how
+    assert fused.without_model is not None
+
+
+@pytest.mark.parametrize("source", ["learned", "measurements"])
+def test_offline_there_is_no_model_to_leave_out(source: ProbabilitySource) -> None:
+    assert fused_score(offline_fusion(), evidence(), BAD, source, spread=0.7).without_model is None
+
+
+def test_the_interval_is_as_wide_as_the_deviation_says_and_ends_with_the_scale() -> None:
+    assert score_interval(3.0, 0.5)["80"] == pytest.approx((2.359, 3.641), abs=1e-3)
+    assert score_interval(3.0, 0.5)["95"] == pytest.approx((2.02, 3.98), abs=1e-3)
+    assert score_interval(4.8, 1.0) == {"80": pytest.approx((3.518, 5.0), abs=1e-3), "95": (pytest.approx(2.84), 5.0)}
+
+
+def test_an_image_of_which_the_tools_know_less_has_a_wider_interval_and_listens_more_to_the_model() -> None:
+    for fusion in (default_fusion(), FITTED):
+        sure, unsure = (fused_score(fusion, evidence(3.0, spread), GOOD, "logprobs") for spread in (0.5, 1.5))
+        assert width(unsure) > width(sure)
+        assert unsure.score > sure.score
+
+
+def test_offline_the_interval_follows_the_estimates_own_deviation() -> None:
+    known = fused_score(offline_fusion(), evidence(3.0, 0.5), GOOD, "learned", spread=0.5)
+    strange = fused_score(offline_fusion(), evidence(3.0, 0.5), GOOD, "learned", spread=2.0)
+    assert width(known) == pytest.approx(2 * 1.2816 * 0.5)
+    assert strange.interval["95"] == (1.0, 5.0)
+
+
+def test_a_model_that_nobody_measured_widens_the_interval_by_what_it_changes() -> None:
+    near, far = (fused_score(default_fusion(), evidence(3.0), p, "logprobs") for p in (GOOD, BAD))
+    assert width(far) > width(near)
+
+
+def test_of_several_tools_the_deviation_is_their_root_mean_square_and_one_without_takes_it_away() -> None:
+    two = {"Global": {"Overall": ("SSIM", 3.0), "Overall (NIQE)": ("NIQE", 4.0)}}
+    calls = [
+        ToolCall(tool=tool, region="Global", distortion="Overall", calibrated=3, spread=spread, ms=1)
+        for tool, spread in (("SSIM", 0.3), ("NIQE", 0.4))
+    ]
+    assert ExecutorOutput(quality_scores=two, tool_log=calls).overall_spread == pytest.approx((0.125) ** 0.5)
+    calls[0] = calls[0].model_copy(update={"spread": None})
+    assert ExecutorOutput(quality_scores=two, tool_log=calls).overall_spread is None
+    assert ExecutorOutput().overall_spread is None
+
+
+def test_without_any_deviation_there_is_an_interval_all_the_same() -> None:
+    for fusion in (default_fusion(), FITTED, offline_fusion(), ScoreFusion(1.0)):
+        for given in (evidence(spread=None), ExecutorOutput()):
+            fused = fused_score(fusion, given, GOOD, "logprobs")
+            assert 1 <= fused.interval["95"][0] <= fused.interval["80"][0] < fused.score
+            assert fused.score < fused.interval["80"][1] <= fused.interval["95"][1] <= 5
+
+
+def test_the_result_has_the_interval_offline() -> None:
+    row = AgenticIQA.offline()(PHOTO, "Rate the quality of this image.").to_dict()
+    low, high = row["score_interval"]["80"]
+    assert low < row["quality_score"] < high
+    assert row["score_without_model"] is None
+    (call,) = (call for call in row["executor_evidence"]["tool_log"] if call["tool"] == "LEARNED-IQA")
+    assert high - low <= 2 * 1.2816 * call["spread"] + 1e-9
