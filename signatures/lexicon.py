@@ -8,21 +8,24 @@ in a question ("overexposed" finds fault with the brightness). Many have both. W
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from agenticiqa.signatures.vocabulary import (
     DETECTABLE,
+    DISTORTIONS,
     SEVERITIES,
     SEVERITY_WORDS,
     DetectableDistortion,
     Distortion,
     Severity,
+    closest,
 )
 
 Sense = Literal["fault", "virtue", "more", "neutral"]
 Subject = DetectableDistortion | Literal["clarity", "any", "quality", "unmeasured"]
 T = TypeVar("T")
 
+LONGEST_NAME = 500  # characters of the words for one distortion or severity; a longer text is not searched for them
 CLARITY: tuple[DetectableDistortion, ...] = ("Blurs", "Sharpness")
 # The names of too much (UPPER) and too little (LOWER) of a property.
 UPPER: dict[Subject, str] = {
@@ -316,3 +319,24 @@ def fold_distortion(word: str) -> Distortion | None:
 def fold_severity(word: str) -> Severity | None:
     """The severity for a word, or ``None``: ``"severe"`` for ``"heavy"``."""
     return _SEVERITY_OF.get(" ".join(word.lower().split()))
+
+
+_DENIED = re.compile(r"\b(?:no|not|non|without|free|none|absent|absence)\b", re.IGNORECASE)
+
+
+def folded_distortion(value: Any) -> Any:
+    """The category that a text names; what names none, or denies one, is unchanged."""
+    if not isinstance(value, str) or len(value) > LONGEST_NAME:
+        return value
+    named = distortions_in(value)
+    if not named:
+        return closest(value, DISTORTIONS) or value
+    phrase, category = named[0]
+    return value if _DENIED.search(value.replace(phrase, "", 1)) else category
+
+
+def folded_severity(value: Any) -> Any:
+    """The severity that a text names; what names none is unchanged."""
+    if not isinstance(value, str) or len(value) > LONGEST_NAME:
+        return value
+    return fold_severity(value) or closest(value, SEVERITIES) or value

@@ -5,7 +5,6 @@ Field names and JSON keys are the wire contract. Every model refuses unknown key
 
 import logging
 import math
-import re
 from collections.abc import Iterable
 from enum import StrEnum
 from statistics import fmean
@@ -13,10 +12,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from agenticiqa.signatures.lexicon import distortions_in, fold_severity
+from agenticiqa.signatures.lexicon import folded_distortion, folded_severity
 from agenticiqa.signatures.vocabulary import (
-    DISTORTIONS,
-    SEVERITIES,
     DetectableDistortion,
     Distortion,
     Severity,
@@ -30,10 +27,6 @@ OVERALL = "Overall"
 PLAN_WORDS = ("IQA", "Other", "Explicit", "Inferred", "Full-Reference", "No-Reference")
 UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"
-LONGEST_NAME = 500  # characters of the words for one distortion or severity; a longer text is not searched for them
-
-
-_DENIED = re.compile(r"\b(?:no|not|non|without|free|none|absent|absence)\b", re.IGNORECASE)
 
 
 def well_formed(text: str) -> str:
@@ -46,22 +39,6 @@ def _stripped(text: str) -> str:
     if not text:
         raise ValueError("must contain at least one character that is not blank")
     return text
-
-
-def _folded_distortion(value: Any) -> Any:
-    if not isinstance(value, str) or len(value) > LONGEST_NAME:
-        return value
-    named = distortions_in(value)
-    if not named:
-        return closest(value, DISTORTIONS) or value
-    phrase, category = named[0]
-    return value if _DENIED.search(value.replace(phrase, "", 1)) else category
-
-
-def _folded_severity(value: Any) -> Any:
-    if not isinstance(value, str) or len(value) > LONGEST_NAME:
-        return value
-    return fold_severity(value) or closest(value, SEVERITIES) or value
 
 
 Distortions = dict[str, list[Distortion]]  # by region
@@ -82,9 +59,9 @@ ProbabilitySource = Literal[
 ]
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
-DistortionName = Annotated[Distortion, BeforeValidator(_folded_distortion)]
-DetectableName = Annotated[DetectableDistortion, BeforeValidator(_folded_distortion)]
-SeverityName = Annotated[Severity, BeforeValidator(_folded_severity)]
+DistortionName = Annotated[Distortion, BeforeValidator(folded_distortion)]
+DetectableName = Annotated[DetectableDistortion, BeforeValidator(folded_distortion)]
+SeverityName = Annotated[Severity, BeforeValidator(folded_severity)]
 
 
 class Strict(BaseModel):
