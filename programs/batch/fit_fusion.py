@@ -34,6 +34,7 @@ Row: TypeAlias = dict[str, Any]
 
 FEWEST_FOR_AUTO = 50  # images of a run that fits a profile from itself
 INPUTS = ("model", "prompts", "curves", "third_tools")  # what ``fit_inputs`` writes
+ESTIMATES = {"agreement": "by agreement", "three_way": "three-way", "labels": "by the labels"}  # in a profile
 ANOTHER = "of another model, other prompts or other tools than most"
 
 
@@ -68,18 +69,20 @@ def fit_rows(rows: Iterable[Row], labels: Mapping[str, float] | None = None, *, 
     """Fit a profile to the rows of ``assess --jsonl`` or ``evaluate`` that have what it takes (see ``unusable``).
 
     A profile is of one model, its prompts, and one set of tools: that of most rows is fitted, and the others are left
-    out. Of several rows of the same image and question the last one counts. ``labels`` has mean opinion scores on 1..5,
-    higher is better, by the SHA-256 of the image. ``fitted_on`` is the date in the profile. Raises UserError when fewer
-    than 10 rows can be used.
+    out. An image counts once: of several rows that with the first question in the alphabet. ``labels`` has mean opinion
+    scores on 1..5, higher is better, by the SHA-256 of the image. ``fitted_on`` is the date in the profile. Raises
+    UserError when fewer than 10 rows can be used.
     """
-    by_subject: dict[Subject, dict[str, FusionRow]] = {}
+    by_subject: dict[Subject, dict[str, tuple[Any, FusionRow]]] = {}
     left_out: Counter[str] = Counter()
     for row in rows:
         if reason := unusable(row):
             left_out[reason] += 1
             continue
         known = by_subject.setdefault(subject_of(row), {})
-        known[digest([row["image_sha256"], row.get("reference_sha256"), row["query"]])] = fusion_row(row, labels)
+        image, one = digest([row["image_sha256"], row.get("reference_sha256")]), fusion_row(row, labels)
+        candidate = (row["query"], sorted(one.probabilities.items()), one.tool_score), one
+        known[image] = min(known.get(image, candidate), candidate, key=lambda each: each[0])
     subject = max(by_subject, key=lambda each: (len(by_subject[each]), each), default=None)
     used = by_subject[subject] if subject else {}
     if subject is None or len(used) < FEWEST_IMAGES:
@@ -90,7 +93,7 @@ def fit_rows(rows: Iterable[Row], labels: Mapping[str, float] | None = None, *, 
     if others := sum(map(len, by_subject.values())) - len(used):
         left_out[ANOTHER] = others
     profile = fit_profile(
-        [used[key] for key in sorted(used)],
+        [one for _, (_, one) in sorted(used.items(), key=lambda each: each[0])],
         PRIOR,
         backend=subject.model,
         prompts=subject.prompts,
@@ -162,7 +165,8 @@ def fuse_row(row: Row, fit: Fit | None, default: ScoreFusion) -> Row:
     """A row with the score of a fit shown, or without a fit that of the default.
 
     A rating by a model has, in its ``fusion``, ``score_default``, ``score_fitted`` (``None`` where the fit is not of
-    its model, prompts and tools), ``shown`` ("default" or "fitted") and ``profile``, a digest of the profile.
+    its model, prompts and tools), ``shown`` ("default" or "fitted"), ``profile``, a digest of the profile, and
+    ``sentence``, what ``quality_reasoning`` says of the score that is shown.
     ``quality_score``, ``final_answer``, ``quality_level``, ``quality_reasoning`` and ``summarizer_result`` are those of
     the score that is shown. Other rows, and those whose score was not fused by ``default``, are returned as they are.
     """
@@ -206,9 +210,11 @@ def fitted_text(fit: Fit) -> str:
     """What was fitted to how many images, and the reliabilities found."""
     found, labels = fit.profile.reliability, fit.profile.labels
     using = f", {labels} of them with opinion scores" if labels else ", without opinion scores"
+    estimates = [f"{names} {found[key]:.2f}" for key, names in ESTIMATES.items() if key in found]
+    how = f" ({', '.join(estimates)})" if estimates else ""
     text = (
         f"a fusion profile of {fit.subject.model} and {', '.join(fit.subject.tools)} was fitted to "
-        f"{fit.profile.images} images{using}: reliability of the model {found['model']:.2f}, "
+        f"{fit.profile.images} images{using}: reliability of the model {found['model']:.2f}{how}, "
         f"of the tools {found['tool']:.2f}"
     )
     return f"{text} (not used: {left_out_text(fit.left_out)})" if fit.left_out else text

@@ -140,7 +140,8 @@ def test_opinion_scores_are_used_from_a_labels_file_and_from_the_rows_of_evaluat
     assert calibrate(tmp_path / "s.jsonl", labels, "--out", tmp_path / "d.yaml") == 0
     a, b, c, d = (read_fusion_profile(tmp_path / f"{name}.yaml") for name in "abcd")
     assert numbers_of(a) == numbers_of(b) == numbers_of(d)
-    assert c.labels == 0
+    assert (a.labels, c.labels) == (14, 0)
+    assert a.reliability["labels"] > 0.9 > c.reliability["model"]
 
 
 def test_ctrl_c_and_a_limit_lose_nothing(

@@ -90,6 +90,7 @@ def test_a_profile_says_what_it_is_of_and_uses_labels(rows: list[Row]) -> None:
     assert fit.profile.fitted_on is None, "so that the same rows give the same profile on another day"
     labels = {each["image_sha256"]: 3.0 for each in rows[:7]}
     assert [fusion_row(each, labels).label for each in rows[:8]] == [3.0] * 7 + [None]
+    assert fit_rows(rows, {each["image_sha256"]: 3.0 + n / 60 for n, each in enumerate(rows)}).profile.labels == 60
 
 
 def test_third_tools_count_as_higher_is_better(rows: list[Row]) -> None:
@@ -121,6 +122,8 @@ def test_the_model_of_most_rows_is_fitted_and_an_image_counts_once(rows: list[Ro
     other = [{**each, "fusion": {**each["fusion"], "model": "vllm.other"}} for each in rows[:20]]
     fit = fit_rows([*other, *rows[20:], *rows[20:30]])
     assert (fit.profile.backend, fit.profile.images, fit.left_out) == ("vllm.test", 40, {ANOTHER: 20})
+    asked_twice = [{**each, "query": "Rate the sky.", "quality_probs": rows[0]["quality_probs"]} for each in rows]
+    assert fit_rows([*asked_twice, *rows]).profile == fit_rows([*rows, *asked_twice]).profile == fit_rows(rows).profile
     assert left_out_text({"b": 2, "a": 2, "c": 3}) == "3 c, 2 a, 2 b"
 
 
