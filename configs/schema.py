@@ -123,6 +123,7 @@ class Config(Section):
     max_side: int | None = Field(
         default=None, ge=SMALLEST_SENT, description="pixels; larger images are sent as smaller copies"
     )
+    align: bool = Field(default=False, description="true: compare what image and reference both show")
     cache: bool = Field(default=True, description="false: ask again what was answered before")
     keep_history: bool = Field(default=False, description="keep DSPy's history of calls, images as hash and size")
     attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")

@@ -1,8 +1,6 @@
 """AgenticIQA: plan, execute, summarize, and plan again while the evidence is not sufficient."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -12,12 +10,11 @@ import dspy
 from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.history import keeping_history
-from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.backends.resolve import backend_name
 from agenticiqa.programs.errors import explains_arguments
-from agenticiqa.programs.events import judging, next_round
-from agenticiqa.programs.images import ImageSource, load_pair, name_of
+from agenticiqa.programs.events import next_round
+from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.offline.reference import load_judged, with_check
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
@@ -27,7 +24,7 @@ from agenticiqa.programs.offline.stages import (
     SaliencyLocator,
     TableSelector,
 )
-from agenticiqa.programs.result import Assessment, RunRecord
+from agenticiqa.programs.result import Assessment, RunRecord, bookkeeping
 from agenticiqa.programs.saving import SavedProgram
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.analyst import Analyst
@@ -75,6 +72,7 @@ class AgenticIQA(SavedProgram):
         *,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
+        align: bool = False,
         backend: str = "",
         keep_history: bool = False,
     ) -> None:
@@ -85,7 +83,7 @@ class AgenticIQA(SavedProgram):
         self.summarizer = summarizer or default().summarizer
         self.replan = replan or default().replan
         self.max_replan_iterations = max_replan_iterations
-        self.max_side = max_side
+        self.max_side, self.align = max_side, align
         self.backend = backend or ("custom" if planner or executor or summarizer or replan else AMBIENT)
         self.keep_history = keep_history
         self.version = version("agenticiqa")
@@ -110,6 +108,7 @@ class AgenticIQA(SavedProgram):
             stages.replan,
             max_replan_iterations=config.max_replan_iterations,
             max_side=config.max_side,
+            align=config.align,
             backend=backend_name(config),
             keep_history=config.keep_history,
         )
@@ -141,17 +140,25 @@ class AgenticIQA(SavedProgram):
         reference: ImageSource | None = None,
         resize_reference: bool = False,
         *,
+        align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
         """Judge one image, given in any way that ``images.sources`` lists.
 
         Without a ``query`` the perceptual quality is rated. With ``options`` (2 to 26 texts, or a mapping of letter to
         text) the answer is the letter of one of them, and none is read from the query. ``reference`` is the pristine
-        image, if there is one; ``resize_reference`` allows one of another size, which is scaled to the image's. Raises
-        as the class says, and WrongArgument (a TypeError) for arguments that are not these.
+        image, if there is one; ``resize_reference`` allows one of another size, which is scaled to the image's, and
+        ``align`` (default: the program's) compares what both show. A reference that shows another picture is not used:
+        see ``reference_check`` of the result. Raises as the class says, and WrongArgument (a TypeError) for arguments
+        that are not these.
         """
         result: Assessment = super().__call__(
-            image=image, query=query, reference=reference, resize_reference=resize_reference, options=options
+            image=image,
+            query=query,
+            reference=reference,
+            resize_reference=resize_reference,
+            align=align,
+            options=options,
         )
         return result
 
@@ -163,11 +170,17 @@ class AgenticIQA(SavedProgram):
         reference: ImageSource | None = None,
         resize_reference: bool = False,
         *,
+        align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
         """As calling the program, async."""
         result: Assessment = await super().acall(
-            image=image, query=query, reference=reference, resize_reference=resize_reference, options=options
+            image=image,
+            query=query,
+            reference=reference,
+            resize_reference=resize_reference,
+            align=align,
+            options=options,
         )
         return result
 
@@ -178,11 +191,12 @@ class AgenticIQA(SavedProgram):
         reference: ImageSource | None = None,
         resize_reference: bool = False,
         *,
+        align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
         """What DSPy runs when the program is called."""
-        with bookkeeping(self, image) as finish:
-            return finish(run(self._steps(image, query, reference, resize_reference, options)))
+        with bookkeeping(image, self.keep_history) as finish:
+            return finish(run(self._steps(image, query, reference, resize_reference, align, options)))
 
     async def aforward(
         self,
@@ -191,11 +205,12 @@ class AgenticIQA(SavedProgram):
         reference: ImageSource | None = None,
         resize_reference: bool = False,
         *,
+        align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
         """As ``forward``, async."""
-        with bookkeeping(self, image) as finish:
-            return finish(await arun(self._steps(image, query, reference, resize_reference, options)))
+        with bookkeeping(image, self.keep_history) as finish:
+            return finish(await arun(self._steps(image, query, reference, resize_reference, align, options)))
 
     def _steps(
         self,
@@ -203,14 +218,21 @@ class AgenticIQA(SavedProgram):
         question: str | None,
         reference_source: ImageSource | None,
         resize_reference: bool,
+        align: bool | None,
         options: OptionsArgument | None,
     ) -> Flow[Assessment]:
         query, offered, limit = checked(question), read_options(options), self.max_replan_iterations
         asked = as_asked(query, offered)
         backend = asked_backend(self)  # raises when there is no model, before anything is loaded
-        image, reference = yield from compute(
-            load_pair, source, reference_source, resize_reference=resize_reference, max_side=self.max_side
+        pair = yield from compute(
+            load_judged,
+            source,
+            reference_source,
+            resize_reference=resize_reference,
+            align=self.align if align is None else align,
+            max_side=self.max_side,
         )
+        image, reference = pair.image, pair.compared
         progress.begun(image, query, reference, backend)
         record, history, feedback, plan = RunRecord(), list[str](), "", None
         while True:
@@ -222,7 +244,8 @@ class AgenticIQA(SavedProgram):
             plan, iteration = planned.plan, len(history)
             progress.planned(plan, record.seconds["planner"])
 
-            executing = call(self.executor, image=image, query=asked, plan=plan, reference=reference)
+            measured = pair.reference if plan.tools else reference  # a metric that is named compares any two pictures
+            executing = call(self.executor, image=image, query=asked, plan=plan, reference=measured)
             evidence = (yield from record.timed("executor", executing)).evidence
 
             answering = call(
@@ -255,6 +278,7 @@ class AgenticIQA(SavedProgram):
             next_round()
         if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
             result = as_final(result)
+        result = with_check(result, pair.check)
         return Assessment(
             final_answer=result.final_answer,
             quality_score=result.quality_score,
@@ -269,7 +293,8 @@ class AgenticIQA(SavedProgram):
             rejected_answers=record.rejected_answers,
             timings_ms=record.timings_ms,
             image=image,
-            reference=reference,
+            reference=pair.reference,
+            reference_check=pair.check,
             query=query,
             backend=backend,
             version=self.version,
@@ -325,26 +350,6 @@ def composed(config: Config) -> Stages:
     )
     replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
     return Stages(planner, executor, summarizer, replan)
-
-
-@contextmanager
-def bookkeeping(program: AgenticIQA, image: ImageSource) -> Iterator[Callable[[Assessment], Assessment]]:
-    """Count what is used inside, and log under this image; the function given adds the usage to the result."""
-    with (
-        judging(name_of(image)) as judged,
-        keeping_history(program.keep_history),
-        dspy.track_usage() as usage,
-        keeping() as ledger,
-    ):
-
-        def finish(result: Assessment) -> Assessment:
-            result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
-            result.answered_by, result.answer_notes = ledger.answered_by, ledger.answer_notes
-            result.capabilities = ledger.capabilities()
-            progress.done(result, judged.seconds)
-            return result
-
-        yield finish
 
 
 def asked_backend(program: AgenticIQA) -> str:

@@ -29,7 +29,9 @@ from agenticiqa.programs.assess import AgenticIQA, asked_backend
 from agenticiqa.programs.backends.history import keeping_history
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.programs.events import judging
-from agenticiqa.programs.images import LoadedImage, load_pair, name_of
+from agenticiqa.programs.images import name_of
+from agenticiqa.programs.images.pairs import Pair
+from agenticiqa.programs.offline.reference import load_judged, with_check
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.computing import on_a_core
 from agenticiqa.programs.stages.flow import call, run, together
@@ -96,8 +98,8 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
     result, plan = state.get("summarizer_result"), state.get("plan")
     feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
     with _running(state, config) as program:
-        image, reference = _images(state, program)
-        planned = program.planner(image=image, query=_asked(state), reference=reference, feedback=feedback)
+        pair = _images(state, program)
+        planned = program.planner(image=pair.image, query=_asked(state), reference=pair.compared, feedback=feedback)
     return {"plan": planned.plan}
 
 
@@ -107,8 +109,9 @@ def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) 
     if plan is None:
         return {"error": "executor: the state has no plan; run the planner first"}
     with _running(state, config) as program:
-        image, reference = _images(state, program)
-        executed = program.executor(image=image, query=_asked(state), plan=plan, reference=reference)
+        pair = _images(state, program)
+        reference = pair.reference if plan.tools else pair.compared
+        executed = program.executor(image=pair.image, query=_asked(state), plan=plan, reference=reference)
     return {"executor_evidence": executed.evidence}
 
 
@@ -140,16 +143,16 @@ def _summarized(
     program: AgenticIQA, state: AgenticIQAState, plan: PlannerOutput, evidence: ExecutorOutput
 ) -> SummarizerOutput:
     """The answer, with the decision whether to plan again."""
-    image, reference = _images(state, program)
+    pair = _images(state, program)
     iteration = state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
     summarizing = call(
         program.summarizer,
-        image=image,
+        image=pair.image,
         query=state["query"],
         plan=plan,
         evidence=evidence,
-        reference=reference,
+        reference=pair.compared,
         options=read_options(state.get("options")),
     )
     judging_evidence = program.replan.verdict(_asked(state), plan, evidence, iteration, limit)
@@ -162,7 +165,7 @@ def _summarized(
         iteration=iteration,
         max_iterations=limit,
     )
-    return decided.result
+    return with_check(decided.result, pair.check)
 
 
 def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:
@@ -331,12 +334,13 @@ def _asked(state: AgenticIQAState) -> str:
     return as_asked(state["query"], read_options(state.get("options")))
 
 
-def _images(state: AgenticIQAState, program: AgenticIQA) -> tuple[LoadedImage, LoadedImage | None]:
+def _images(state: AgenticIQAState, program: AgenticIQA) -> Pair:
     with on_a_core():
-        return load_pair(
+        return load_judged(
             state["image_path"],
             state.get("reference_path"),
             resize_reference=state.get("resize_reference", False),
+            align=program.align,
             max_side=program.max_side,
         )
 

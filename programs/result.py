@@ -3,7 +3,8 @@
 import base64
 import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
@@ -14,8 +15,13 @@ import dspy
 from PIL import Image
 from pydantic import BaseModel
 
+from agenticiqa.programs.backends.history import keeping_history
+from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.errors import ended_unanswered
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.events import judging
+from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
+from agenticiqa.programs.images.reference_check import ReferenceCheck
+from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.flow import Flow
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import StageResult
@@ -79,7 +85,8 @@ class Assessment(dspy.Prediction):
     ``timings_ms`` has the wall time of each stage in milliseconds, ``usage`` the tokens by model and
     ``usage_by_stage`` the calls, tokens and USD by stage (see ``backends.ledger``). ``answered_by`` names the models
     that answered, by stage, also from the cache, ``capabilities`` what was used of each (see ``ledger.AskedFor``).
-    ``image`` and ``reference`` are the loaded images themselves, not copies.
+    ``image`` and ``reference`` are the loaded images themselves, not copies; ``reference_check`` says how the one lies
+    in the other, ``None`` without a reference.
     """
 
     final_answer: float | str
@@ -101,6 +108,7 @@ class Assessment(dspy.Prediction):
     timings_ms: dict[str, float]
     image: LoadedImage
     reference: LoadedImage | None
+    reference_check: ReferenceCheck | None
     query: str
     backend: str
     version: str
@@ -119,6 +127,7 @@ class Assessment(dspy.Prediction):
             "image_sha256": self.image.sha256,
             "reference": self.reference.source if self.reference else None,
             "reference_sha256": self.reference.sha256 if self.reference else None,
+            "reference_check": self.reference_check.model_dump(mode="json") if self.reference_check else None,
             "query": self.query,
             "query_type": self.query_type.value,
             "options": self.options,
@@ -165,6 +174,26 @@ class Assessment(dspy.Prediction):
     def _repr_html_(self) -> str:
         """The result for a notebook: a thumbnail, the score as a bar, distortions and tools. It loads nothing."""
         return to_html(self)
+
+
+@contextmanager
+def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[Assessment], Assessment]]:
+    """Count what is used inside, and log under this image; the function given adds the usage to the result."""
+    with (
+        judging(name_of(image)) as judged,
+        keeping_history(keep_history),
+        dspy.track_usage() as usage,
+        keeping() as ledger,
+    ):
+
+        def finish(result: Assessment) -> Assessment:
+            result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
+            result.answered_by, result.answer_notes = ledger.answered_by, ledger.answer_notes
+            result.capabilities = ledger.capabilities()
+            progress.done(result, judged.seconds)
+            return result
+
+        yield finish
 
 
 def is_unscored(row: Mapping[str, Any]) -> bool:

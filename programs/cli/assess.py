@@ -87,6 +87,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--resize-reference", action="store_true", help="scale a reference of another size to the image's"
     )
     parser.add_argument(
+        "--align",
+        action="store_true",
+        help="compare what image and reference both show: a shift, a crop or another scale is found and undone",
+    )
+    parser.add_argument(
         "--query", metavar="Q", default=DEFAULT_QUERY, help=f'the question (default: "{DEFAULT_QUERY}")'
     )
     parser.add_argument(
@@ -142,6 +147,8 @@ def run(args: Namespace) -> int:
         if args.save_maps:
             raise UserError("--fuse auto changes scores after they are drawn: leave out --save-maps, or --fuse auto")
     config = config_from(args)
+    if args.align:
+        config = config.model_copy(update={"align": True})
     workers, limits = workers_from(args, config), limits_from(args, config)
     asked = (args.query, args.reference, args.resize_reference, args.options)
     found = read_jobs(args.jobs, *asked) if args.jobs else find_jobs(args.images, *asked)

@@ -9,6 +9,7 @@ import dspy
 from agenticiqa.programs.backends.ledger import Spent, total
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.tools.tool import with_unit
@@ -33,6 +34,12 @@ def begun(image: LoadedImage, query: str, reference: LoadedImage | None, backend
         *(image.source, *size, name or "none", backend, query),
         extra=event("begun", size=size, reference=name, query=query, backend=backend),
     )
+
+
+def checked_reference(check: ReferenceCheck) -> None:
+    """What is to be known of the reference; a warning, unless the pair was aligned and all is well."""
+    level = logging.INFO if check.aligned and not check.swapped else logging.WARNING
+    logger.log(level, check.sentence, extra=event("reference_checked", **check.model_dump(mode="json")))
 
 
 def planned(plan: PlannerOutput, seconds: float) -> None:

@@ -72,7 +72,7 @@ def test_a_question_has_at_most_4000_characters(program: AgenticIQA, photo: Path
         ({"refrence": "b.png"}, "no argument 'refrence', did you mean reference?"),
         ({"choices": ["a", "b"]}, "no argument 'choices', did you mean options?"),
         ({"resize": True}, "no argument 'resize', did you mean resize_reference?"),
-        ({"zzz": 1}, "no argument 'zzz'. It takes image, query, reference, resize_reference, options."),
+        ({"zzz": 1}, "no argument 'zzz'. It takes image, query, reference, resize_reference, align, options."),
     ],
 )
 def test_a_wrong_keyword_is_told_in_one_line_with_the_right_ones(
@@ -82,7 +82,7 @@ def test_a_wrong_keyword_is_told_in_one_line_with_the_right_ones(
         with pytest.raises(WrongArgument) as caught:
             call()
         assert words in str(caught.value)
-        assert str(caught.value).endswith("It takes image, query, reference, resize_reference, options.")
+        assert str(caught.value).endswith("It takes image, query, reference, resize_reference, align, options.")
         assert "\n" not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__
@@ -110,7 +110,15 @@ def test_missing_and_spare_arguments_are_told_in_one_line(
 def test_an_editor_sees_the_arguments_and_the_type_of_the_result() -> None:
     for method in (AgenticIQA.__call__, AgenticIQA.acall):
         signature = inspect.signature(method)
-        assert list(signature.parameters) == ["self", "image", "query", "reference", "resize_reference", "options"]
+        assert list(signature.parameters) == [
+            "self",
+            "image",
+            "query",
+            "reference",
+            "resize_reference",
+            "align",
+            "options",
+        ]
         assert signature.return_annotation is Assessment
 
 

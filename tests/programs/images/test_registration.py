@@ -1,0 +1,192 @@
+"""A reference is found in place, shifted, cropped, scaled, or told as another picture."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import skimage.data
+from PIL import Image
+
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import load
+from agenticiqa.programs.images.pairs import load_checked
+from agenticiqa.programs.images.reference_check import check_reference
+from agenticiqa.programs.images.registration import find_match, is_same
+from agenticiqa.programs.tools.distort import KINDS, distort
+from support.images import loaded
+
+COFFEE = np.ascontiguousarray(skimage.data.coffee())
+CAT = np.ascontiguousarray(skimage.data.chelsea())
+ASTRONAUT = np.ascontiguousarray(skimage.data.astronaut())
+ROCKET = np.ascontiguousarray(skimage.data.rocket())
+PHOTOS = [COFFEE, CAT, ASTRONAUT, ROCKET]
+
+
+def resized(pixels: np.ndarray, width: int, height: int, box: tuple[float, ...] | None = None) -> np.ndarray:
+    return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.LANCZOS, box=box))
+
+
+def shifted(pixels: np.ndarray, right: int, down: int, margin: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    """An image whose content is so many pixels right of and below its place in the reference, and the reference."""
+    height, width = pixels.shape[:2]
+    reference = pixels[margin : height - margin, margin : width - margin]
+    image = pixels[margin - down : height - margin - down, margin - right : width - margin - right]
+    return np.ascontiguousarray(image), np.ascontiguousarray(reference)
+
+
+@pytest.mark.parametrize(("right", "down"), [(3, 2), (-3, 0), (0, -1), (1, 1), (-17, 29), (40, 40)])
+@pytest.mark.parametrize("pixels", [COFFEE, CAT])
+def test_a_whole_shift_is_found(pixels: np.ndarray, right: int, down: int) -> None:
+    image, reference = shifted(pixels, right, down)
+    check, _ = check_reference(loaded(image), loaded(reference))
+    assert (check.relation, check.shift) == ("shifted", pytest.approx((right, down), abs=0.15))
+    assert check.confidence > 0.6
+
+
+def test_a_shift_is_told_in_words() -> None:
+    check, _ = check_reference(*map(loaded, shifted(COFFEE, 3, 2)))
+    assert "shifted by 3 px right, 2 px down against its reference" in check.sentence
+    assert "--align" in check.sentence
+    check, _ = check_reference(*map(loaded, shifted(COFFEE, 0, -4)))
+    assert "shifted by 4 px up against" in check.sentence
+
+
+def test_a_fraction_of_a_pixel_is_found() -> None:
+    reference = resized(COFFEE, 300, 200, (0, 0, 594, 396))
+    image = resized(COFFEE, 300, 200, (3, 0, 597, 396))  # 1.52 pixels to the left
+    check, _ = check_reference(loaded(image), loaded(reference))
+    assert check.shift == pytest.approx((-3 / 1.98, 0), abs=0.1)
+    assert "1.5 px left" in check.sentence
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "white_noise", "gaussian_blur", "darken", "oversharpen"])
+def test_a_shift_is_found_below_a_distortion(kind: str) -> None:
+    image, reference = shifted(COFFEE, 5, -3)
+    check, _ = check_reference(loaded(distort(image, kind, 3)), loaded(reference))
+    assert (check.relation, check.shift) == ("shifted", pytest.approx((5, -3), abs=0.5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pixels", PHOTOS[:2])
+def test_no_distortion_is_a_shift_or_another_picture(kind: str, pixels: np.ndarray) -> None:
+    check, _ = check_reference(loaded(distort(pixels, kind, 5)), loaded(pixels))
+    assert (check.relation, check.sentence) == ("in place", "")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_another_photo_is_told(number: int) -> None:
+    image, other = PHOTOS[number], PHOTOS[number - 1]
+    other = resized(other, image.shape[1], image.shape[0])
+    check, _ = check_reference(loaded(image), loaded(other))
+    assert check.relation == "another picture"
+    assert "shows another picture" in check.sentence
+
+
+def test_a_negative_is_the_same_picture() -> None:
+    assert check_reference(loaded(255 - CAT), loaded(CAT))[0].relation == "in place"
+
+
+def test_a_mirrored_reference_is_told_as_that() -> None:
+    check, _ = check_reference(loaded(ROCKET), loaded(np.ascontiguousarray(ROCKET[:, ::-1])))
+    assert (check.relation, "shows the image mirrored" in check.sentence) == ("another picture", True)
+
+
+@pytest.mark.parametrize("side", [8, 31])
+def test_of_small_images_nothing_is_said(side: int) -> None:
+    check, found = check_reference(loaded(CAT[:side, :side].copy()), loaded(CAT[40 : 40 + side, :side].copy()))
+    assert (check.relation, check.sentence, found) == ("unknown", "", None)
+
+
+def test_of_a_plane_of_one_color_nothing_is_said() -> None:
+    assert check_reference(loaded(CAT), loaded(np.full_like(CAT, 90)))[0].relation == "unknown"
+
+
+def test_identical_pixels_need_no_search() -> None:
+    assert check_reference(loaded(CAT), loaded(CAT.copy()))[0].relation == "identical"
+
+
+def crop_of(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.ascontiguousarray(pixels[40:280, 56:400]), pixels
+
+
+def half_size(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return resized(pixels, pixels.shape[1] // 2, pixels.shape[0] // 2), pixels
+
+
+def zoomed_part(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return resized(pixels, 500, 320, (50, 40, 450, 296)), pixels
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (crop_of, r"the image is the part \[56, 40, 400, 280\] of its reference; set align \(--align\)"),
+        (half_size, r"the reference shows the same at 2 times the size; set resize_reference .* or align"),
+        (zoomed_part, r"the image is the part \[50, 40, 450, 296\] of its reference at 1.25 times its size; set align"),
+        (lambda pixels: crop_of(pixels)[::-1], r"the reference shows only the part \[56, 40, 400, 280\] of the image"),
+        (lambda pixels: (pixels, resized(CAT, 300, 300)), r"which shows another picture; give the image's own"),
+        (lambda pixels: (pixels, np.rot90(pixels).copy()), r"which shows the image turned by 90 degrees"),
+    ],
+)
+def test_a_reference_of_another_size_is_refused_with_what_was_found(
+    made: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], told: str
+) -> None:
+    image, reference = made(COFFEE)
+    with pytest.raises(ImageError, match=told) as caught:
+        load_checked(image, reference)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("<array>: expected a reference of the image's size")
+
+
+@pytest.mark.parametrize(
+    ("pair", "relation", "most"),
+    [
+        (shifted(COFFEE, 3, 2), "shifted", 0.0),
+        (shifted(CAT, -8, 0), "shifted", 0.0),
+        (crop_of(COFFEE), "part", 0.0),
+        (crop_of(COFFEE)[::-1], "part", 0.0),
+        (half_size(COFFEE), "scaled", 1.0),
+        (zoomed_part(COFFEE), "part", 1.5),
+        ((resized(COFFEE, 600, 400, (60, 40, 540, 360)), COFFEE), "part", 1.5),
+    ],
+)
+def test_aligned_pairs_have_the_same_pixels(pair: tuple[np.ndarray, ...], relation: str, most: float) -> None:
+    image, reference, check = load_checked(*pair, align=True)
+    assert (check.relation, check.aligned) == (relation, True)
+    assert image.size == reference.size
+    assert np.abs(image.pixels.astype(float) - reference.pixels).mean() <= most
+    assert not image.pixels.flags.writeable
+    assert load(reference.data).same_pixels(reference), "a model is sent what is measured"
+    assert image.sha256 == load(pair[0]).sha256, "the hash stays that of the file"
+    assert check.sentence in image.notes
+
+
+def test_an_aligned_image_keeps_the_grid_of_its_blocks() -> None:
+    image, reference = shifted(COFFEE, 3, 2)
+    aligned = load_checked(image, reference, align=True).image
+    assert np.array_equal(aligned.pixels, image[8 : 8 + aligned.height, 8 : 8 + aligned.width])
+
+
+def test_what_needs_no_alignment_stays_as_it_is() -> None:
+    worse = distort(CAT, "jpeg", 4)
+    image, reference, check = load_checked(worse, CAT, align=True)
+    assert (check.relation, check.aligned, image.notes) == ("in place", False, ())
+    assert np.array_equal(image.pixels, worse)
+    assert np.array_equal(reference.pixels, CAT)
+
+
+def test_another_picture_of_another_size_cannot_be_aligned() -> None:
+    with pytest.raises(ImageError, match="another picture"):
+        load_checked(COFFEE, ASTRONAUT, align=True)
+
+
+def test_a_match_beyond_the_limits_is_none() -> None:
+    found = find_match(COFFEE, resized(CAT, 600, 400))
+    assert found is not None
+    assert not is_same(found, (600, 400), (600, 400))
+
+
+def test_max_side_shrinks_what_is_sent_after_alignment() -> None:
+    pair = load_checked(*crop_of(COFFEE), align=True, max_side=100)
+    assert max(load(pair.image.data).size) == max(load(pair.reference.data).size) == 100
+    assert pair.image.size == (344, 240)

@@ -1,0 +1,161 @@
+"""The program tells what is wrong with a reference, aligns it if asked, and compares with no other picture."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import skimage.data
+from PIL import Image
+
+from agenticiqa.configs import Config, load_config
+from agenticiqa.programs import AgenticIQA, Job, judge_many
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.graph import executor_node, planner_node, summarizer_node
+from agenticiqa.programs.tools.distort import distort
+from support.fake_server import by_stage, fake_server
+from support.judging import SCRIPT, program_for
+
+OFFLINE = {"configurable": {"program": AgenticIQA.offline()}}
+COFFEE = np.ascontiguousarray(skimage.data.coffee()[:, :480])
+CAT = np.asarray(Image.fromarray(skimage.data.chelsea()).resize((480, 400)))
+
+
+@pytest.fixture(scope="module")
+def offline() -> AgenticIQA:
+    return AgenticIQA.offline()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """An image shifted by (3, 2), the same with JPEG, their reference, and another photo of their size."""
+    made = {
+        "image": COFFEE[38:-42, 37:-43],
+        "worse": distort(np.ascontiguousarray(COFFEE[38:-42, 37:-43]), "jpeg", 3),
+        "reference": COFFEE[40:-40, 40:-40],
+        "other": CAT[40:-40, 40:-40],
+        "crop": COFFEE[40:240, 40:340],
+    }
+    paths = {name: tmp_path / f"{name}.png" for name in made}
+    for name, pixels in made.items():
+        Image.fromarray(np.ascontiguousarray(pixels)).save(paths[name])
+    return paths
+
+
+def test_a_shift_is_in_reasoning_notes_and_json(offline: AgenticIQA, files: dict[str, Path]) -> None:
+    result = offline(files["worse"], reference=files["reference"])
+    told = "The image is shifted by 3 px right, 2 px down against its reference"
+    assert told in result.quality_reasoning
+    assert any(note.startswith(told) for note in result.executor_evidence.notes)
+    check = json.loads(json.dumps(result.to_dict()))["reference_check"]
+    assert check["relation"] == "shifted"
+    assert check["shift"] == pytest.approx([3, 2], abs=0.1)
+    assert (check["aligned"], check["swapped"]) == (False, False)
+
+
+def test_aligned_it_is_measured_without_the_shift(offline: AgenticIQA, files: dict[str, Path]) -> None:
+    straight = offline(files["worse"], reference=files["image"]).quality_score
+    as_it_is = offline(files["worse"], reference=files["reference"])
+    aligned = offline(files["worse"], reference=files["reference"], align=True)
+    assert as_it_is.quality_score < straight - 0.3
+    assert aligned.quality_score == pytest.approx(straight, abs=0.1)
+    assert "what both show was compared" in aligned.quality_reasoning
+    assert aligned.reference_check.aligned
+    assert offline(files["image"], reference=files["reference"], align=True).quality_score == 5
+
+
+def test_align_is_an_argument_a_key_of_the_configuration_and_an_option(
+    offline: AgenticIQA, files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "align.yaml").write_text("align: true\n")
+    configured = AgenticIQA.from_config(tmp_path / "align.yaml")
+    pair = {"image": files["crop"], "reference": files["reference"]}
+    assert configured(**pair).quality_score == 5
+    assert AgenticIQA.from_config(Config(align=True))(**pair).quality_score == 5
+    assert AgenticIQA.from_config(load_config()).align is False
+    assert main(["assess", str(files["crop"]), "--reference", str(files["reference"]), "--align", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reference_check"]["relation"] == "part"
+    assert main(["assess", str(files["crop"]), "--reference", str(files["reference"])]) == 2
+    assert "the image is the part [0, 0, 300, 200] of its reference; set align (--align)" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="resize_reference"):
+        configured(**pair, align=False)
+
+
+def test_another_photo_is_not_compared_with(
+    offline: AgenticIQA, files: dict[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "agenticiqa"):
+        result = offline(files["worse"], reference=files["other"])
+    told = "other.png shows another picture"
+    assert told in result.quality_reasoning
+    assert any(told in record.message for record in caplog.records)
+    alone = offline(files["worse"])
+    assert result.quality_score == alone.quality_score
+    assert {call.tool for call in result.executor_evidence.tool_log} == {
+        call.tool for call in alone.executor_evidence.tool_log
+    }
+    row = result.to_dict()
+    assert row["reference_check"]["relation"] == "another picture"
+    assert row["reference"] == str(files["other"]), "a row names what it was given, for --resume"
+    assert row["plan"]["reference_mode"] == "No-Reference"
+
+
+def test_a_metric_that_is_named_compares_any_two_pictures(offline: AgenticIQA, files: dict[str, Path]) -> None:
+    result = offline(files["worse"], "What is the PSNR?", reference=files["other"])
+    (call,) = result.executor_evidence.tool_log
+    assert call.tool == "PSNR"
+    assert call.raw < 15
+    assert "shows another picture" in result.quality_reasoning
+
+
+@pytest.mark.parametrize(("kind", "level"), [("white_noise", 5), ("jpeg", 5), ("gaussian_blur", 5), ("brighten", 5)])
+def test_a_damaged_image_keeps_its_reference(offline: AgenticIQA, kind: str, level: int) -> None:
+    result = offline(distort(COFFEE, kind, level), reference=COFFEE)
+    assert result.reference_check.relation == "in place"
+    assert result.reference_check.sentence == ""
+    assert result.plan.reference_mode == "Full-Reference"
+
+
+def test_without_a_reference_there_is_nothing_to_check(offline: AgenticIQA, files: dict[str, Path]) -> None:
+    result = offline(files["image"])
+    assert result.reference_check is result.to_dict()["reference_check"] is None
+
+
+def test_a_model_is_told_and_not_sent_another_photo(files: dict[str, Path]) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        result = program_for(server)(files["worse"], reference=files["other"])
+        bodies = [json.dumps(request) for request in server.requests]
+    assert "shows another picture" in result.quality_reasoning
+    assert any("shows another picture" in body for body in bodies)
+    assert max(body.count("data:image/") for body in bodies) == 1
+
+
+def test_the_graph_tells_it_too(files: dict[str, Path]) -> None:
+    state: Any = {"query": "Rate it", "image_path": str(files["worse"]), "reference_path": str(files["other"])}
+    state |= planner_node(state, OFFLINE)
+    assert state["plan"].reference_mode == "No-Reference"
+    state |= executor_node(state, OFFLINE)
+    result = summarizer_node(state, OFFLINE)["summarizer_result"]
+    assert "shows another picture" in result.quality_reasoning
+
+
+def test_rows_and_resume(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "rows.jsonl"
+    command = ["assess", str(files["worse"]), "--reference", str(files["reference"]), "--jsonl", str(rows)]
+    assert main(command) == main([*command, "--resume"]) == main([*command, "--resume", "--align"]) == 0
+    checks = [json.loads(line)["reference_check"] for line in rows.read_text().splitlines()]
+    assert [check["aligned"] for check in checks] == [False, True], "aligned is another question"
+    assert main([*command, "--resume", "--align"]) == 0
+    assert len(rows.read_text().splitlines()) == 2
+
+
+def test_many_at_once(offline: AgenticIQA, files: dict[str, Path]) -> None:
+    jobs = [Job(files["worse"], reference=files[name]) for name in ("reference", "other", "image")]
+    found = {str(job.reference): row.reference_check.relation for job, row in judge_many(offline, jobs, workers=2)}
+    assert [found[str(files[name])] for name in ("reference", "other", "image")] == [
+        "shifted",
+        "another picture",
+        "in place",
+    ]
