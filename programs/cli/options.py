@@ -10,6 +10,7 @@ from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.tracing import add_tracing_argument
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.fusion_profile import read_fusion_profile
 
 WORKERS = 4  # with a model, where most of the time is waiting
 
@@ -84,6 +85,8 @@ def models_from(args: Namespace) -> Config:
 def config_from(args: Namespace) -> Config:
     """The configuration of a run as the options set it. Raises UserError or ConfigError."""
     config = models_from(args)
+    if config.fusion.profile is not None:
+        read_fusion_profile(config.fusion.profile)  # which raises before anything is estimated or sent
     if args.max_side is not None and args.max_side < SMALLEST_SENT:
         raise UserError(f"--max-side must be at least {SMALLEST_SENT}, got {args.max_side}")
     given = {"profile": args.profile, "max_side": args.max_side, "cache": False if args.no_cache else None}

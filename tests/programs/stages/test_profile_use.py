@@ -98,6 +98,7 @@ def test_a_missing_or_damaged_profile_is_one_line(
     assert error.count("\n") == 1
     assert said in error
     assert "profile.yaml" in error
+    assert main(["assess", "examples/chelsea_noise.png", "--config", str(config), "--dry-run"]) == 2
 
 
 def test_other_prompts_are_only_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
