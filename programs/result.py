@@ -220,13 +220,22 @@ def placed(distortion: str, region: str) -> str:
     return distortion if region == GLOBAL else f"{distortion}, {region}"
 
 
+def place_of(evidence: ExecutorOutput | None, region: str, distortion: str) -> str:
+    """Where a distortion of a region is: the part of the image if it is in a part only, else the region."""
+    parts = (evidence.local_damage or {}).get(region, []) if evidence else []
+    return next((part.place for part in parts if part.type == distortion and region == GLOBAL), region)
+
+
 def to_html(result: Assessment) -> str:
     """An assessment as one HTML element without scripts, styles of its own or addresses; all text in it is escaped.
 
     It inherits the page's font and colors, so that it can be read on a dark page as well.
     """
     image, evidence = result.get("image"), result.get("executor_evidence")
-    distortions = [(placed(item.type, region), item.severity) for region, item in distortions_of(evidence)]
+    distortions = [
+        (placed(item.type, place_of(evidence, region, item.type)), item.severity)
+        for region, item in distortions_of(evidence)
+    ]
     tools = [_tool_row(call) for call in (evidence.tool_log if evidence else ())]
     parts = [
         _tag("div", escape(image.source), "font-weight:600;overflow-wrap:anywhere") if image else "",

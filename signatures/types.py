@@ -190,6 +190,16 @@ class DistortionAnalysis(Strict):
     explanation: Text
 
 
+class DamagedPart(Strict):
+    """Where a distortion is that is in a part only: named, in pixels as ToolCall has it, and its share of the area."""
+
+    type: DistortionName
+    severity: SeverityName
+    place: Text
+    box: Box
+    share: float = Field(gt=0, le=1)
+
+
 class ToolCall(Strict):
     """One run of one tool: what it measured, or why it did not.
 
@@ -217,8 +227,8 @@ class ExecutorOutput(Strict):
     ``quality_scores`` maps region and distortion to the pair of tool and calibrated score, ``{"Global": {"Blurs":
     ["SSIM", 2.6]}}``; a tool that was not run for one distortion stands under ``"Overall"``. ``boxes`` has where each
     named region was found, ``None`` for one that was not; what is measured of a small one is a larger crop around it.
-    ``measurements`` has the physical quantities behind an offline analysis, by region. ``failures`` maps a sub-task
-    that gave no result to the reason, and ``notes`` says what a reader of the scores has to know.
+    ``measurements`` has the physical quantities behind an offline analysis, ``local_damage`` what is in a part only,
+    ``failures`` why a sub-task gave no result, and ``notes`` says what a reader of the scores has to know.
     """
 
     distortion_set: dict[str, list[DistortionName]] | None = None
@@ -228,6 +238,7 @@ class ExecutorOutput(Strict):
     tool_log: list[ToolCall] = Field(default_factory=list)
     boxes: Boxes | None = None
     measurements: dict[str, dict[str, float]] | None = None
+    local_damage: dict[str, list[DamagedPart]] | None = None
     failures: dict[str, str] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
 

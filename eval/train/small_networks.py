@@ -20,8 +20,18 @@ JITTER = 0.3  # standard deviations of noise on the features: the few training p
 WORST = 4.0  # the highest severity
 
 
-def fit_networks(given: Values, truth: Values, weight: Values, hidden: int, seed: int) -> dict[str, Values]:
-    """Fit ``NETWORKS`` networks of ``hidden`` units from features (N, T) to severities (N, C), with weights (N, C).
+def fit_networks(
+    given: Values,
+    truth: Values,
+    weight: Values,
+    hidden: int,
+    seed: int,
+    *,
+    networks: int = NETWORKS,
+    epochs: int = EPOCHS,
+    batch: int = BATCH,
+) -> dict[str, Values]:
+    """Fit a few networks of ``hidden`` units from features (N, T) to severities (N, C), with weights (N, C).
 
     The loss is Huber's; an output below 0 for a truth of 0, or above 4 for a truth of 4, is no error, because outputs
     are clipped. The learning rate of Adam falls to zero along a cosine. Returns the arrays that
@@ -30,23 +40,29 @@ def fit_networks(given: Values, truth: Values, weight: Values, hidden: int, seed
     """
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3
     scaled = np.clip((given - mean) / spread, -MAX_DEVIATION, MAX_DEVIATION)
-    fitted = [_fit(scaled, truth, weight, hidden, np.random.default_rng([seed, number])) for number in range(NETWORKS)]
+    fitted = [
+        _fit(scaled, truth, weight, hidden, epochs, batch, np.random.default_rng([seed, number]))
+        for number in range(networks)
+    ]
     parts = dict(zip(("inward", "inner", "outward", "outer"), map(np.stack, zip(*fitted, strict=True)), strict=True))
     return {"mean": mean, "spread": spread, **parts}
 
 
-def _fit(scaled: Values, truth: Values, weight: Values, hidden: int, rng: np.random.Generator) -> list[Values]:
+def _fit(
+    scaled: Values, truth: Values, weight: Values, hidden: int, epochs: int, batch: int, rng: np.random.Generator
+) -> list[Values]:
     n_features, n_outputs = scaled.shape[1], truth.shape[1]
     inward = rng.normal(0, n_features**-0.5, (n_features, hidden))
     outward = rng.normal(0, hidden**-0.5, (hidden, n_outputs))
     network = [inward, np.zeros(hidden), outward, np.zeros(n_outputs)]
     means, squares = [np.zeros_like(part) for part in network], [np.zeros_like(part) for part in network]
-    steps = EPOCHS * (len(scaled) // BATCH)
+    per_epoch = len(scaled) // batch
+    steps = epochs * per_epoch
     for step in range(steps):
-        if step % (len(scaled) // BATCH) == 0:
+        if step % per_epoch == 0:
             order = rng.permutation(len(scaled))
-        rows = order[step % (len(scaled) // BATCH) * BATCH :][:BATCH]
-        noisy = scaled[rows] + JITTER * rng.standard_normal((BATCH, n_features))
+        rows = order[step % per_epoch * batch :][:batch]
+        noisy = scaled[rows] + JITTER * rng.standard_normal((batch, n_features))
         rate = RATE / 2 * (1 + np.cos(np.pi * step / steps))
         gradients = _gradients(network, noisy, truth[rows], weight[rows])
         for part, gradient, mean, square in zip(network, gradients, means, squares, strict=True):

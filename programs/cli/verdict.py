@@ -36,8 +36,9 @@ def verdict(row: dict[str, Any]) -> str:
     if row["quality_score"] is None or level is None:
         return ""
     analysis = row["executor_evidence"]["distortion_analysis"]
+    parts = row["executor_evidence"].get("local_damage") or {}
     found = [
-        (SEVERITIES.index(item["severity"]), item["type"], region)
+        (SEVERITIES.index(item["severity"]), item["type"], _place(parts, region, item["type"]))
         for region, items in (analysis or {}).items()
         for item in items
         if item["severity"] in STRENGTHS and not (item["type"] == SOFT and _is_blurred(items))
@@ -72,6 +73,11 @@ def explanation(row: dict[str, Any]) -> str:
 
 def _is_blurred(items: list[dict[str, Any]]) -> bool:
     return any(item["type"] == BLUR and item["severity"] in STRENGTHS for item in items)
+
+
+def _place(parts: dict[str, list[dict[str, Any]]], region: str, distortion: str) -> str:
+    """The part of the image where a distortion of the whole image is, if it is in a part only, else the region."""
+    return next((part["place"] for part in parts.get(region, []) if part["type"] == distortion), region)
 
 
 def _phrase(severity: int, distortion: str, region: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import crop, place_in_frame
-from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
@@ -50,11 +50,15 @@ def locate(image: LoadedImage, regions: Sequence[str]) -> tuple[Boxes, list[str]
 def findings_by_region(
     image: LoadedImage, reference: LoadedImage | None, regions: Iterable[str], boxes: Boxes
 ) -> dict[str, Findings]:
-    """The findings for each region's crop; for a region without a box, those for the whole image."""
-    return {
-        region: findings_of(crop(image, boxes.get(region)), crop(reference, boxes.get(region)) if reference else None)
-        for region in regions
-    }
+    """The findings for each region's crop; for a region without a box, those for the whole image and parts of it."""
+    found: dict[str, Findings] = {}
+    for region in regions:
+        box = boxes.get(region)
+        if box is None:
+            found[region] = findings_of(image, reference)
+        else:
+            found[region] = findings_of_whole(crop(image, box), crop(reference, box) if reference else None)
+    return found
 
 
 def findings_for_evidence(
@@ -105,16 +109,19 @@ class PartsMeasured:
         if name == REFERENCE:
             return measured_image(self.reference, None) if self.reference else None
         if name == IMAGE:
-            return measured_image(self.image, self.reference)
+            return measured_image(self.image, self.reference, parts=True)
         box = (self.evidence.boxes or {}).get(name) or place_in_frame(name, self.image.size)
         if box is None or PERSON.fullmatch(name):
             return None
         return measured_image(crop(self.image, box), crop(self.reference, box) if self.reference else None)
 
 
-def measured_image(image: LoadedImage, reference: LoadedImage | None) -> MeasuredImage:
-    """The findings of an image in the terms of a question, with its estimated level and tint."""
-    findings = findings_of(image, reference)
+def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: bool = False) -> MeasuredImage:
+    """The findings of an image in the terms of a question, with its estimated level and tint.
+
+    With ``parts`` damage in a part of it counts, too.
+    """
+    findings = (findings_of if parts else findings_of_whole)(image, reference)
     red, yellow = neutral_tint(Tone(image.pixels))
     if reference is not None:
         before = neutral_tint(Tone(reference.pixels))

@@ -6,15 +6,23 @@ with the outputs of trained networks (``detector``); the explanations state the 
 gray or toned picture was lost or never meant cannot be seen without a reference, so that is no distortion.
 """
 
+from dataclasses import replace
+
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.regions import SMALLEST, crop
 from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import predict, predict_change
 from agenticiqa.programs.offline.features import features, has_features
-from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, Prediction
+from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, Prediction, in_part
+from agenticiqa.programs.offline.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
+from agenticiqa.programs.offline.patches import patch_severities, patch_weights
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.monochrome import Monochrome, monochrome
+from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
+RIM = 32  # pixels
+COLOR: DetectableDistortion = "Color distortions"
 WITHOUT_COLOR: dict[Monochrome, Finding] = {
     "gray": Finding(0.0, GRAY, "The picture is gray, without any color, and may be meant to be so."),
     "toned": Finding(0.0, TONED, "The picture is toned in one warm hue, as sepia is, and may be meant to be so."),
@@ -22,7 +30,52 @@ WITHOUT_COLOR: dict[Monochrome, Finding] = {
 
 
 def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
-    """A finding for each of the seven categories, in the order of ``DETECTABLE``.
+    """A finding for each of the seven categories, in the order of ``DETECTABLE``; where it is about a part, it says so.
+
+    A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``). The
+    rest is as for ``findings_of_whole``.
+    """
+    found = findings_of_whole(image, reference)
+    for name, damage in damaged_parts(image, reference).items():
+        found[name] = in_part(found[name], _findings_inside(image, reference, damage.box)[name], damage)
+    return found
+
+
+def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
+    """The distortions that are in a part of the image only; empty for most images. Raises ToolError as findings_of."""
+    if reference is None:
+        kind = monochrome_of(image)
+        found = image.memo.once("local damage", lambda: _local_damage(image))
+        return {name: part for name, part in found.items() if kind is None or name != COLOR}
+    change = local_change(image.pixels, reference.pixels)
+    if change is None:
+        return {}
+    return {
+        name: replace(change, severity=finding.severity)
+        for name, finding in _findings_inside(image, reference, change.box).items()
+        if finding.severity >= LEAST_SEVERITY
+    }
+
+
+def _local_damage(image: LoadedImage) -> Damage:
+    patches = patch_severities(image)
+    return (
+        {} if patches is None else local_damage(image.pixels, patches.values, patches.side, patch_weights()["region"])
+    )
+
+
+def _findings_inside(
+    image: LoadedImage, reference: LoadedImage | None, box: Box
+) -> dict[DetectableDistortion, Finding]:
+    """The findings for a damaged part without its rim, which is partly undamaged, where the part is large enough."""
+    left, top, right, bottom = box
+    across, down = (min(RIM, max(side - SMALLEST, 0) // 2) for side in (right - left, bottom - top))
+    inside = (left + across, top + down, right - across, bottom - down)
+    return findings_of_whole(crop(image, inside), crop(reference, inside) if reference else None)
+
+
+def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
+    """A finding for each of the seven categories, in the order of ``DETECTABLE``, from the image as a whole.
 
     Without a reference a monochrome image has no "Color distortions"; their subtype is then ``GRAY`` or ``TONED``. A
     reference must be of the same size. An image compared with itself has severity 0 in every category. Images with a
@@ -31,7 +84,7 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
     if reference is None:
         found = no_reference.findings_from(_measurements(image), predictions_for(image))
         kind = monochrome_of(image)
-        return found if kind is None else found | {"Color distortions": WITHOUT_COLOR[kind]}
+        return found if kind is None else found | {COLOR: WITHOUT_COLOR[kind]}
     predictions = predictions_for(image, reference)
     return full_reference.findings_from(_measurements(image), _measurements(reference), predictions)
 

@@ -22,6 +22,7 @@ NETWORK_SHARE: dict[DetectableDistortion, float] = {
     "Sharpness": 0.67,
     "Contrast": 0.67,
 }
+WORST_PART = 0.5  # how much of an image's severity its worst part has, whatever its size
 # Subtypes of "Color distortions" in a picture without color or with one hue, which are no distortion; severity 0.
 GRAY, TONED = "gray picture", "toned picture"
 
@@ -38,18 +39,34 @@ Predictions = Mapping[DetectableDistortion, Prediction]
 
 
 @dataclass(frozen=True)
+class LocalDamage:
+    """One distortion in one part of an image.
+
+    ``severity`` is that of the part, 0 (none) to 4 (extreme); ``box`` is left, top, right, bottom in pixels; ``place``
+    names it, "top left corner"; ``share`` is how much of the image's area is damaged, above 0 to 1.
+    """
+
+    severity: float
+    box: tuple[int, int, int, int]
+    place: str
+    share: float
+
+
+@dataclass(frozen=True)
 class Finding:
     """The severity of one category of distortion, its kind, and the measured values.
 
     ``severity`` is continuous from 0 (none) to 4 (extreme). ``subtype`` is the kind that fits the measurements best; it
     is set even if the severity is 0. ``explanation`` is one sentence with the measured values and the usual ones.
-    ``kinds`` has, for every kind that was measured, its share of the severity, 0 to 1; the subtype's is 1.
+    ``kinds`` has, for every kind that was measured, its share of the severity, 0 to 1; the subtype's is 1. ``local`` is
+    the part of the image that the finding is about, ``None`` for all of it.
     """
 
     severity: float
     subtype: str
     explanation: str
     kinds: Mapping[str, float] = field(default_factory=dict)
+    local: LocalDamage | None = None
 
     @property
     def word(self) -> Severity:
@@ -60,6 +77,26 @@ class Finding:
 def severity_word(severity: float) -> Severity:
     """The word nearest to a severity in 0..4; half-way between two words, the more severe one."""
     return SEVERITIES[min(len(SEVERITIES) - 1, int(severity + 0.5))]
+
+
+def severity_of_whole(severity: float, share: float) -> float:
+    """The severity for a whole image of damage of a severity (0 to 4) in a share (0 to 1) of its area: 0 to 4.
+
+    Metrics that average lose about the square root of the share. People judge by the worst part as well, which the
+    other half stands for; opinions of locally damaged photos to fit that half on were not at hand.
+    """
+    return severity * (WORST_PART + (1 - WORST_PART) * share**0.5)
+
+
+def in_part(whole: Finding, part: Finding, damage: LocalDamage) -> Finding:
+    """The finding for an image of which a part is damaged, from those for the whole image and for the part alone."""
+    severity = max(damage.severity, part.severity)
+    return replace(
+        part,
+        severity=max(whole.severity, severity_of_whole(severity, damage.share)),
+        explanation=f"In the {damage.place}, pixels {list(damage.box)}: {part.explanation}",
+        local=replace(damage, severity=severity),
+    )
 
 
 def severity_at(value: float, curve: Curve) -> float:

@@ -1,7 +1,7 @@
 """The offline twin of every stage that asks a model: the same Protocol, answered by rules and measurements."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from statistics import fmean
 
 from agenticiqa.programs.images import LoadedImage
@@ -14,7 +14,7 @@ from agenticiqa.programs.offline.by_region import (
     opinions_by_region,
     statistics_by_region,
 )
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.findings import Finding, severity_word
 from agenticiqa.programs.offline.language.answers import answer_from_evidence
 from agenticiqa.programs.offline.language.measured_image import VISIBLE
 from agenticiqa.programs.offline.language.planner import plan_question
@@ -22,7 +22,14 @@ from agenticiqa.programs.offline.opinion import learned_model_applies
 from agenticiqa.programs.stages.flow import Computed
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.tools.tool import Tool, best_for
-from agenticiqa.signatures.types import GLOBAL, Boxes, DistortionAnalysis, Distortions, ExecutorOutput
+from agenticiqa.signatures.types import (
+    GLOBAL,
+    Boxes,
+    DamagedPart,
+    DistortionAnalysis,
+    Distortions,
+    ExecutorOutput,
+)
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 
@@ -68,15 +75,19 @@ class MeasuredAnalyst(Computed[Analyzed]):
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> Analyzed:
         """See ``protocols.Analyst``."""
+        found = {
+            region: [(name, finding) for name, finding in worst_first(findings) if name in distortion_set[region]]
+            for region, findings in findings_by_region(image, reference, distortion_set, boxes).items()
+        }
         analysis = {
             region: [
                 DistortionAnalysis(type=name, severity=finding.word, explanation=finding.explanation)
-                for name, finding in worst_first(findings)
-                if name in distortion_set[region]
+                for name, finding in findings
             ]
-            for region, findings in findings_by_region(image, reference, distortion_set, boxes).items()
+            for region, findings in found.items()
         }
-        return Analyzed(analysis, statistics_by_region(image, distortion_set, boxes))
+        parts = {region: rows for region, findings in found.items() if (rows := damaged_parts(findings))}
+        return Analyzed(analysis, statistics_by_region(image, distortion_set, boxes), local_damage=parts)
 
 
 class TableSelector(Computed[Selected]):
@@ -128,6 +139,21 @@ class EvidenceAnswerer(Computed[Answered]):
     ) -> Answered:
         """See ``protocols.Answerer``. Several regions are answered one by one; by one letter only if all agree."""
         return answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
+
+
+def damaged_parts(findings: Iterable[tuple[DetectableDistortion, Finding]]) -> list[DamagedPart]:
+    """Where each visible finding is that is about a part of the image."""
+    return [
+        DamagedPart(
+            type=name,
+            severity=severity_word(part.severity),
+            place=part.place,
+            box=part.box,
+            share=round(part.share, 4),
+        )
+        for name, finding in findings
+        if (part := finding.local) and finding.severity >= VISIBLE
+    ]
 
 
 def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from textwrap import shorten, wrap
 
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
-from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, placed
+from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, place_of, placed
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -61,8 +61,10 @@ def _draw_answer(canvas: Canvas, result: Assessment, left: float, top: float, wi
 
 def _distortions(result: Assessment) -> list[Row]:
     """A header and a row for each distortion that was analyzed, the most severe first."""
+    evidence = result.executor_evidence
     rows: list[Row] = [
-        (placed(item.type, region), item.severity) for region, item in distortions_of(result.executor_evidence)
+        (placed(item.type, place_of(evidence, region, item.type)), item.severity)
+        for region, item in distortions_of(evidence)
     ]
     return _limited([("distortion", "severity"), *(rows or [("none found", "")])])
 

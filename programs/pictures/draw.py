@@ -144,9 +144,14 @@ def _size_caption(size: tuple[int, int], drawn: tuple[int, int]) -> str:
 
 
 def _boxes(evidence: ExecutorOutput) -> dict[str, Box]:
-    """The box of each named region: where it was found, or else the crop that was measured."""
+    """The box of each named region, where it was found or else the crop that was measured, and of damaged parts."""
     measured = {call.region: call.box for call in evidence.tool_log}
-    return {region: box for region, box in {**measured, **(evidence.boxes or {})}.items() if box and region != GLOBAL}
+    parts: dict[Box, list[str]] = {}
+    for part in chain.from_iterable((evidence.local_damage or {}).values()):
+        parts.setdefault(part.box, []).append(part.type)
+    damaged = {", ".join(dict.fromkeys(types)): box for box, types in parts.items()}
+    named = {**measured, **(evidence.boxes or {})}
+    return {region: box for region, box in named.items() if box and region != GLOBAL} | damaged
 
 
 def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int, int]) -> None:

@@ -9,12 +9,13 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.offline.patches import patch_severities
 from agenticiqa.programs.result import Assessment, distortions_of
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
 from agenticiqa.programs.tools.tool import best_for
-from agenticiqa.signatures.types import GLOBAL, OVERALL, ExecutorOutput
-from agenticiqa.signatures.vocabulary import SEVERITIES
+from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput
+from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 STOPS = np.array([(255, 255, 204), (254, 217, 118), (253, 141, 60), (227, 26, 28), (128, 0, 38)], dtype=float)
 DENSEST = 0.9  # opacity of the color over the gray image at the scale's end; 0 where there is no damage
 WORKING = 1600  # pixels of the longer side at which a pair is compared; without a reference every pixel is used
+DETECTOR = "the detector"  # of distortions, in place of a tool
+SEEN = 0.5  # severity that is visible
+VISIBLE_SHARE = 0.15  # of a color scale, from which a color is seen on gray
 AVERAGED = 80  # the map is smoothed with a Gaussian of 1/80 of the longer side, to show areas, not pixels
 
 
@@ -48,8 +52,9 @@ def heatmaps(result: Assessment) -> list[Heatmap]:
     """At most two maps of an assessment: of the overall quality, and of the main distortion if another tool shows it.
 
     Each is of the tool that the assessment chose, or, if that has no map, of the best tool that has one. If the same
-    tool was chosen for both and there is no reference, the second is of a tool made for the distortion. The list is
-    empty when no tool has a map of such an image.
+    tool was chosen for both and there is no reference, the second is of a tool made for the distortion. Where the main
+    distortion is in a part of the image, or the tool's map does not show it, the second is the detector's own map. The
+    list is empty when no tool has a map of such an image.
     """
     evidence, image, reference = result.executor_evidence, result.image, result.reference
     kind = "FR" if reference is not None else "NR"
@@ -62,13 +67,25 @@ def heatmaps(result: Assessment) -> list[Heatmap]:
             tool = _more_specific(subject, [other for name, other in with_map.items() if name not in found], kind)
         if tool and (heatmap := _heatmap(tool, subject, image, reference, chosen=tool.name == used)):
             found[tool.name] = heatmap
+    main = main_finding(evidence)
+    if main and reference is None:
+        shown = next((heatmap for heatmap in found.values() if heatmap.subject == main.type), None)
+        if main.type in _local_types(evidence) or shown is None or not _shows_anything(shown):
+            found = {name: heatmap for name, heatmap in found.items() if heatmap.subject == OVERALL}
+            found |= {DETECTOR: own} if (own := _detectors_map(image, main)) else {}
     return [*found.values()]
 
 
 def main_distortion(evidence: ExecutorOutput) -> str | None:
     """The distortion of the highest severity, the first of several; ``None`` if there is none."""
+    main = main_finding(evidence)
+    return main.type if main else None
+
+
+def main_finding(evidence: ExecutorOutput) -> DistortionAnalysis | None:
+    """What was analyzed of the main distortion; ``None`` if there is none."""
     _, worst = next(iter(distortions_of(evidence)), (None, None))
-    return None if worst is None or worst.severity == SEVERITIES[0] else worst.type
+    return None if worst is None or worst.severity == SEVERITIES[0] else worst
 
 
 def paint(pixels: RGB, heatmap: Heatmap, size: tuple[int, int]) -> RGB:
@@ -113,6 +130,31 @@ def _chosen(evidence: ExecutorOutput, subject: str) -> str | None:
             if key.startswith(subject):
                 return name
     return None
+
+
+def _local_types(evidence: ExecutorOutput) -> set[str]:
+    """The distortions that are in a part of the image only."""
+    return {part.type for parts in (evidence.local_damage or {}).values() for part in parts}
+
+
+def _shows_anything(heatmap: Heatmap) -> bool:
+    """Whether a map has a visible color in at least a hundredth of the image."""
+    share = (heatmap.damage - heatmap.start) / (heatmap.end - heatmap.start)
+    return bool(np.mean(share > VISIBLE_SHARE) >= 0.01)
+
+
+def _detectors_map(image: LoadedImage, main: DistortionAnalysis) -> Heatmap | None:
+    """The detector's severity of one category in each patch of an image; ``None`` where it has none.
+
+    What was found in the image as a whole and in none of its patches, such as a color cast, is all over it.
+    """
+    patches = patch_severities(image)
+    if patches is None or main.type not in DETECTABLE:
+        return None
+    damage = patches.values[..., DETECTABLE.index(main.type)]
+    severity = SEVERITIES.index(main.severity)
+    damage = np.maximum(damage, severity) if np.quantile(damage, 0.99) < SEEN else damage
+    return Heatmap(DETECTOR, main.type, damage, image.size, SEEN, len(SEVERITIES) - 1.0, chosen=True, absolute=True)
 
 
 def _more_specific(subject: str, tools: list[Tool], kind: str) -> Tool | None:

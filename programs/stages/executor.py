@@ -84,6 +84,7 @@ class Executor(Stage[Executed]):
             tool_log=tool_log,
             boxes=work.boxes or None,
             measurements=work.measurements or None,
+            local_damage={**analysis.local_damage} or None if analysis else None,
             failures=work.failures,
             notes=[*image.notes, *_notes(work, tool_log)],
         )

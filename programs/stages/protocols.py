@@ -21,6 +21,7 @@ from agenticiqa.programs.stages.fusion import Probabilities
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import (
     Boxes,
+    DamagedPart,
     DistortionAnalysis,
     Distortions,
     ExecutorOutput,
@@ -71,11 +72,15 @@ class Detected:
 
 @dataclass(frozen=True)
 class Analyzed:
-    """The severity of every distortion by region; ``measurements`` as in Detected."""
+    """The severity of every distortion by region; ``measurements`` as in Detected.
+
+    ``local_damage`` has, by region, where those distortions are that are in a part of it only.
+    """
 
     distortion_analysis: dict[str, list[DistortionAnalysis]]
     measurements: Measurements = field(default_factory=dict)
     rejected_answers: RejectedAnswers = field(default_factory=dict)
+    local_damage: Mapping[str, list[DamagedPart]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

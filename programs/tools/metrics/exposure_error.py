@@ -3,45 +3,54 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.statistics.by_name import all_statistics, statistic
-from agenticiqa.programs.tools.statistics.tonal import BLACK, WHITE, Tone
+from agenticiqa.programs.tools.statistics.tonal import WHITE, Tone, mean_luma
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 DARKEST, BRIGHTEST = 80.0, 160.0  # mean luma of photos that look well exposed
+AROUND = 8  # the map is of the means over this part of the longer side
 
 
 def exposure_error(image: RGB) -> float:
-    """The distance of the mean luma from 80..160, as a share of the way to black or white: 0 (good) to 1 (all lost).
+    """How far the exposure is off: 0 (good) to 1 (all lost).
 
-    ``image`` is uint8 RGB, (H, W, 3), of any size. Night and snow scenes are dark and bright on purpose; no pixel
-    statistic can tell these from a wrong exposure. Raises ToolError for anything else.
+    The larger of the distance of the mean luma from 80..160, as a share of the way to black or white, and the share of
+    the image that is white, where what was there is lost. Black parts do not count: objects are black. ``image`` is
+    uint8 RGB, (H, W, 3), of any size. Night and snow scenes are dark and bright on purpose; no pixel statistic can tell
+    these from a wrong exposure. Raises ToolError for anything else.
     """
-    return _error(statistic("mean_luma", image))
+    return max(float(_error(statistic("mean_luma", image))), statistic("clipped_bright", image))
 
 
 def exposure_error_map(image: RGB) -> Plane:
-    """Which blocks of 8 x 8 pixels are black or white: 1, else 0; (ceil(H / 8), ceil(W / 8)).
+    """How far the exposure of each block of 8 x 8 pixels is off: 0 to 1; (ceil(H / 8), ceil(W / 8)).
 
-    Raises ToolError as ``exposure_error``.
+    A white block is lost: 1. The others count only where the image as a whole is too dark or too bright, by the error
+    of what is around them, so that a dark photo is dark all over and a black object in a good one is no damage. Raises
+    ToolError as ``exposure_error``.
     """
     check_image(image)
-    levels = Tone(image).luma
-    return ((levels <= BLACK) | (levels >= WHITE)).astype(float)
+    tone = Tone(image)
+    whole = mean_luma(tone)
+    around = scipy.ndimage.uniform_filter(tone.luma, -(-max(tone.luma.shape) // AROUND), mode="reflect")
+    around = np.minimum(around, whole) if whole < DARKEST else np.maximum(around, whole) if whole > BRIGHTEST else whole
+    return np.where(tone.luma >= WHITE, 1.0, _error(around))
 
 
 def _of_loaded(image: "LoadedImage") -> float:
-    return _error(all_statistics(image)["mean_luma"])
+    found = all_statistics(image)
+    return max(float(_error(found["mean_luma"])), found["clipped_bright"])
 
 
-def _error(mean_luma: float) -> float:
-    if mean_luma < DARKEST:
-        return (DARKEST - mean_luma) / DARKEST
-    return float(np.clip((mean_luma - BRIGHTEST) / (255 - BRIGHTEST), 0, 1))
+def _error(level: "float | Plane") -> Plane:
+    """The distance of luma from 80..160 as a share of the way to black or white."""
+    return np.clip(np.maximum((DARKEST - level) / DARKEST, (level - BRIGHTEST) / (255 - BRIGHTEST)), 0, 1)
 
 
 TOOL = Tool(
@@ -50,8 +59,8 @@ TOOL = Tool(
     higher_is_better=False,
     raw_range=(0.0, 1.0),
     good_at=("Brightness change",),
-    description="Distance of the mean luma from that of well exposed photographs.",
-    source="mean luma against 80..160",
+    description="Distance of the mean luma from that of well exposed photographs, or the share that is white.",
+    source="mean luma against 80..160; share of white blocks",
     cost_ms=1,
     measure=SharedMeasure(exposure_error, _of_loaded),
     map=exposure_error_map,

@@ -94,7 +94,8 @@ def test_where_the_chosen_tool_has_no_map_the_best_that_has_one_steps_in_and_it_
     monkeypatch.setattr(heatmap, "toolbox", lambda: without)
     assert "BLOCKINESS" not in [drawn.tool for drawn in heatmaps(result)]
     monkeypatch.setattr(heatmap, "toolbox", lambda: {})
-    assert heatmaps(result) == []
+    assert [drawn.tool for drawn in heatmaps(result)] == [heatmap.DETECTOR]
+    assert heatmaps(program(image(scene(40, 60)))) == []
 
 
 def test_a_picture_without_a_map_says_so_and_is_drawn(program, tmp_path, monkeypatch):

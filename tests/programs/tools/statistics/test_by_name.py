@@ -130,4 +130,5 @@ def test_a_tool_and_the_measure_that_it_is_made_of_give_one_number_whatever_the_
         tool: values[name] for tool, name in TOOL_OF.items()
     }
     mean = values["mean_luma"]
-    assert TOOLS["EXPOSURE-ERROR"].measure(image) == max(80 - mean, 0) / 80 + max(mean - 160, 0) / 95
+    by_mean = max(80 - mean, 0) / 80 + max(mean - 160, 0) / 95
+    assert TOOLS["EXPOSURE-ERROR"].measure(image) == max(by_mean, values["clipped_bright"])

@@ -1,0 +1,189 @@
+"""Find distortions that are in a part of an image only: the patches that are worse than the others, as regions.
+
+A region is a connected set of patches with the same distortion. How far it differs from the rest of the image, how even
+and how compact it is, says whether it is damage or the scene. A background out of focus is no damage: blur counts where
+detail ends at a straight line, or inside of a frame that is sharp all around.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from agenticiqa.programs.images.places import name_of_place
+from agenticiqa.programs.offline.findings import LocalDamage
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.signatures.types import Box
+from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+
+Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Damage = dict[DetectableDistortion, LocalDamage]
+
+FROM = 0.6  # severity from which a patch belongs to a region
+CORE_FROM = 0.45  # of the severity that a fifth of a region exceeds
+FEWEST = 4  # patches of a region
+LARGEST_SHARE = 0.75  # of the image: a larger region is not local
+LEAST_SEVERITY = 0.8  # "slight"
+# Log odds, chosen on the training photos (``eval/train/train_patches.py``) so that one in sixty has a false alarm.
+# Plain skies are more often taken for low contrast than anything for noise.
+LEAST_CONFIDENCE: dict[DetectableDistortion, float] = {
+    "Blurs": 0.0,
+    "Color distortions": 1.25,
+    "Compression": 1.25,
+    "Noise": 0.75,
+    "Brightness change": 1.25,
+    "Sharpness": 1.25,
+    "Contrast": 1.5,
+}
+# Of the straight edges of blur:
+ENCLOSED = 3.0  # log odds from which blur inside a sharp frame needs none
+STRAIGHT = 0.35  # share of a line; lines of blur that was planted have 0.4 to 1, outlines of what is in focus under 0.2
+REACH, SEGMENT, BESIDE = 40, 16, 5  # pixels to either side of a box's side, along it, and compared across it
+FAINT, CLEAR_STEP = 0.3, 0.6  # gray levels of detail that mean nothing; logarithm of the ratio that is seen
+# Of differences from a reference:
+CHANGE_CELL = 16  # pixels
+LEAST_CHANGE = 1.0  # gray levels, the mean over a cell
+CHANGED_FROM = 0.2  # of the change that a cell in twenty exceeds
+UNCHANGED_BELOW = 0.05  # of the mean change: a local change leaves the rest alone
+
+
+@dataclass(frozen=True)
+class Region:
+    """A connected set of patches, ``mask`` (rows, columns), and what tells damage from the scene: (features,)."""
+
+    mask: Mask
+    evidence: Values
+
+
+def local_damage(image: RGB, severities: Values, side: int, weights: Values) -> Damage:
+    """The distortions that are in a part of an image, uint8 (H, W, 3), the likeliest region of each.
+
+    ``severities`` is (rows, columns, 7), of cells of ``side`` pixels; ``weights`` (7, 3, features + 1) are those of
+    ``confidence``, in the order of ``DETECTABLE``.
+    """
+    found: Damage = {}
+    size = image.shape[1], image.shape[0]
+    for column, name in enumerate(DETECTABLE):
+        of_category = severities[..., column]
+        likely = [
+            (confidence(region.evidence, weights[column]), number, region)
+            for number, region in enumerate(regions(of_category))
+        ]
+        odds, _, region = max(likely, default=(-np.inf, 0, None))
+        if region is None or odds < LEAST_CONFIDENCE[name]:
+            continue
+        core = _core(of_category, region.mask)
+        severity = float(of_category[core].mean())
+        box = _box(core, side, size)
+        if severity >= LEAST_SEVERITY and (name != "Blurs" or _is_no_depth_of_field(image, box, odds)):
+            found[name] = LocalDamage(severity, box, name_of_place(box, size), float(core.mean()))
+    return found
+
+
+def local_change(image: RGB, reference: RGB) -> LocalDamage | None:
+    """The part of an image that alone differs from its reference, both uint8 (H, W, 3); ``None`` if there is no such.
+
+    Its ``severity`` is 0: what the change is, a difference of pixels does not say.
+    """
+    difference = np.abs(image.astype(np.int16) - reference).mean(axis=2)
+    rows, columns = (np.arange(0, side, CHANGE_CELL) for side in difference.shape)
+    sums = np.add.reduceat(np.add.reduceat(difference, rows, axis=0), columns, axis=1)
+    height, width = difference.shape
+    counts = np.diff([*rows, height])[:, None] * np.diff([*columns, width])
+    change = sums / counts
+    changed = scipy.ndimage.binary_closing(
+        np.pad(change >= max(LEAST_CHANGE, CHANGED_FROM * np.quantile(change, 0.95)), 1), np.ones((3, 3), bool)
+    )[1:-1, 1:-1]
+    labels, count = scipy.ndimage.label(changed)
+    if not count:
+        return None
+    mask = labels == 1 + np.argmax(np.bincount(labels.ravel())[1:])
+    share = float(mask.mean())
+    around = scipy.ndimage.binary_dilation(mask, np.ones((3, 3), bool))
+    if share > LARGEST_SHARE or mask.sum() < FEWEST or around.all():
+        return None
+    if change[~around].mean() > UNCHANGED_BELOW * change[mask].mean():
+        return None
+    box = _box(mask, CHANGE_CELL, (width, height))
+    return LocalDamage(0.0, box, name_of_place(box, (width, height)), share)
+
+
+def regions(severities: Values) -> Iterator[Region]:
+    """The regions of one distortion by its severities in each patch, (rows, columns), that may be local damage."""
+    smooth = scipy.ndimage.uniform_filter(severities, 3, mode="reflect")
+    labels, count = scipy.ndimage.label((severities + smooth) / 2 >= FROM)
+    for number in range(1, count + 1):
+        mask = labels == number
+        if FEWEST <= np.count_nonzero(mask) <= LARGEST_SHARE * mask.size:
+            yield Region(mask, _evidence(severities, mask))
+
+
+def confidence(evidence: Values, weights: Values) -> float:
+    """The log odds that a region is damage; ``weights`` (3, features + 1) are means, deviations, weights and a bias."""
+    mean, deviation, weight = weights
+    return float(np.sum((evidence - mean[:-1]) / deviation[:-1] * weight[:-1]) + weight[-1])
+
+
+def _evidence(severities: Values, mask: Mask) -> Values:
+    around = scipy.ndimage.binary_dilation(mask, np.ones((3, 3), bool))
+    inside, rim, beyond = severities[mask], severities[around & ~mask], severities[~around]
+    beyond = beyond if beyond.size else rim
+    rows, columns = mask.any(axis=1).sum(), mask.any(axis=0).sum()
+    return np.array(
+        [
+            inside.mean(),
+            np.quantile(inside, 0.2),
+            rim.mean(),
+            beyond.mean(),
+            np.quantile(beyond, 0.9),
+            np.log(mask.mean()),
+            np.log(mask.sum()),
+            mask.sum() / (rows * columns),
+        ]
+    )
+
+
+def _is_no_depth_of_field(image: RGB, box: Box, odds: float) -> bool:
+    inside = box[0] > 0 and box[1] > 0 and box[2] < image.shape[1] and box[3] < image.shape[0]
+    return (inside and odds >= ENCLOSED) or straight_edge(image[..., 1], box) >= STRAIGHT
+
+
+def straight_edge(plane: NDArray[np.uint8], box: Box) -> float:
+    """The share of a straight line near one side of a box at which detail ends towards the inside: 0 to 1.
+
+    The largest over the sides that are inside the image, (H, W), and over parallels of them up to 40 pixels away. What
+    is out of focus ends at the outline of something, so that a line has it in few places.
+    """
+    left, top, right, bottom = box
+    sides = ((plane, left, top, bottom, 1), (plane, right, top, bottom, -1))
+    sides += ((plane.T, top, left, right, 1), (plane.T, bottom, left, right, -1))
+    largest = 0.0
+    for along, place, start, stop, inward in sides:
+        length = along.shape[1]
+        if not SEGMENT <= place <= length - SEGMENT or stop - start < 2 * SEGMENT:
+            continue
+        rows = slice(start, start + (stop - start) // SEGMENT * SEGMENT)
+        strip = along[rows, max(place - REACH, 0) : min(place + REACH, length)].astype(np.float32)
+        detail = np.abs(strip[1:, 1:] + strip[:-1, :-1] - strip[1:, :-1] - strip[:-1, 1:])
+        by_segment = np.vstack([detail, detail[-1:]]).reshape(-1, SEGMENT, detail.shape[1]).mean(axis=1)
+        total = np.cumsum(np.pad(by_segment, ((0, 0), (1, 0))), axis=1)
+        means = (total[:, BESIDE:] - total[:, :-BESIDE]) / BESIDE
+        step = inward * np.log((means[:, :-BESIDE] + FAINT) / (means[:, BESIDE:] + FAINT))
+        largest = max(largest, float((step > CLEAR_STEP).mean(axis=0).max(initial=0)))
+    return largest
+
+
+def _core(severities: Values, mask: Mask) -> Mask:
+    """The patches of a region without a rim that is only beside damage: features are partly those of neighbors."""
+    return mask & (severities >= CORE_FROM * np.quantile(severities[mask], 0.8))
+
+
+def _box(mask: Mask, side: int, size: tuple[int, int]) -> Box:
+    """The rectangle of rows and columns of which the region fills at least a third of what it fills of the fullest."""
+    rows, columns = (np.flatnonzero(filled * 3 >= filled.max()) for filled in (mask.sum(axis=1), mask.sum(axis=0)))
+    width, height = size
+    left, top = int(columns[0]) * side, int(rows[0]) * side
+    return left, top, min(int(columns[-1] + 1) * side, width), min(int(rows[-1] + 1) * side, height)

@@ -1,0 +1,170 @@
+"""Features of the patches of an image, for the networks of ``patches``: what each measures, and what surrounds it.
+
+A patch is 32 x 32 pixels. An image of more than two megapixels is not scaled down, which would hide noise: its grid is
+coarser, and one patch at its own resolution stands for each cell.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB
+from agenticiqa.programs.tools.statistics.blocking import FAINT_STEP, GRID, LARGEST_STEP
+from agenticiqa.programs.tools.statistics.noise import IMPULSE_HEIGHT
+from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
+from agenticiqa.programs.tools.statistics.tonal import BLACK, WHITE
+
+Patches = NDArray[np.float32]  # (N, 32, 32)
+Values = NDArray[np.float64]
+
+SIDE = 32  # pixels of a patch
+NEAR, FAR = 3, 7  # cells of the two neighborhoods that a patch is compared with
+ROUNDING = 0.6  # gray levels: smaller Haar coefficients are rounding
+SCALES = 3
+
+
+@dataclass(frozen=True)
+class Grid:
+    """``values`` is (rows, columns, features), finite; a cell is a square of ``side`` pixels, from the top left."""
+
+    values: Values
+    side: int
+
+
+def patch_grid(image: RGB) -> Grid:
+    """The features of each patch beside those around it, of an image, uint8 (H, W, 3), both sides at least 32."""
+    (red, green, blue), (rows, columns), side = _tiles(image)
+    luma = sum(np.float32(weight) * plane for weight, plane in zip(LUMA_WEIGHTS, (red, green, blue), strict=True))
+    own = np.stack([*_tone(luma), *_detail(luma), *_noise(luma), *_color(red, green, blue, luma)], axis=-1)
+    own = own.reshape(rows, columns, -1).astype(float)
+    steps = np.concatenate([_grid_steps(luma), _grid_steps(luma.swapaxes(1, 2))], axis=-1).reshape(rows, columns, -1)
+    blocking = np.stack([_blocking(_around(steps, size)) for size in (NEAR, FAR - 2)], axis=-1)
+    own = np.concatenate([own, blocking], axis=-1)
+    near, far = _around(own, NEAR), _around(own, FAR)
+    usual = np.median(own, axis=(0, 1))
+    ranked = np.sort(near.reshape(rows * columns, -1), axis=0)
+    spread = ranked[math.ceil(0.9 * (len(ranked) - 1))] - ranked[int(0.1 * (len(ranked) - 1))]
+    whole = np.broadcast_to(np.concatenate([usual, spread]), (rows, columns, 2 * len(usual)))
+    return Grid(np.concatenate([own, near, near - far, near - usual, whole], axis=-1), side)
+
+
+def _tiles(image: RGB) -> tuple[NDArray[np.float32], tuple[int, int], int]:
+    """The patches (3, N, 32, 32), the rows and columns of the grid, and the side of its cells in pixels."""
+    height, width = image.shape[:2]
+    coarser = max(1, math.ceil(math.sqrt(height * width / WHOLE_PIXELS)))
+    side = SIDE * coarser
+    rows, columns = -(-height // side), -(-width // side)
+    if coarser > 1:
+        # Patches begin on the grid of JPEG, as the cells do.
+        tops, lefts = (
+            np.minimum(np.arange(count) * side + (side - SIDE) // 2 // GRID * GRID, (length - SIDE) // GRID * GRID)
+            for count, length in ((rows, height), (columns, width))
+        )
+        down, across = ((starts[:, None] + np.arange(SIDE)).ravel() for starts in (tops, lefts))
+        image = image[down][:, across]
+    else:
+        image = np.pad(image, [(0, rows * SIDE - height), (0, columns * SIDE - width), (0, 0)], mode="symmetric")
+    cut = image.reshape(rows, SIDE, columns, SIDE, 3).transpose(4, 0, 2, 1, 3)
+    return cut.reshape(3, -1, SIDE, SIDE).astype(np.float32), (rows, columns), side
+
+
+def _tone(luma: Patches) -> list[Values]:
+    return [
+        luma.mean(axis=(1, 2)),
+        np.log(_deviation(luma) + 0.5),
+        (luma >= WHITE).mean(axis=(1, 2)),
+        (luma <= BLACK).mean(axis=(1, 2)),
+    ]
+
+
+def _deviation(plane: Patches) -> Values:
+    flat = plane.reshape(len(plane), -1)
+    mean = flat.mean(axis=1)
+    return np.sqrt(np.maximum(np.einsum("ij,ij->i", flat, flat) / flat.shape[1] - mean * mean, 0))
+
+
+def _haar(plane: Patches) -> tuple[Patches, list[Patches]]:
+    """The patches at half their size, and the magnitudes of vertical, horizontal and diagonal detail."""
+    a, b, c, d = plane[:, ::2, ::2], plane[:, ::2, 1::2], plane[:, 1::2, ::2], plane[:, 1::2, 1::2]
+    top, bottom, left, right = a + b, c + d, a - b, c - d
+    quarter, half = np.float32(0.25), np.float32(0.5)
+    return (top + bottom) * quarter, [np.abs(each) * half for each in (left + right, top - bottom, left - right)]
+
+
+def _detail(luma: Patches) -> list[Values]:
+    found: list[Values] = []
+    plane = luma
+    for scale in range(SCALES):
+        plane, bands = _haar(plane)
+        means = [band.mean(axis=(1, 2)) for band in bands]
+        found += [np.log(mean + 0.05) for mean in means]
+        if scale < 2:
+            sizes = [np.sqrt(np.square(band).mean(axis=(1, 2))) for band in (bands[0] + bands[1], bands[2])]
+            found += [
+                np.log((size + 0.05) / (mean + 0.05))
+                for size, mean in zip(sizes, (means[0] + means[1], means[2]), strict=True)
+            ]
+        if scale == 0:
+            found += [(band < ROUNDING).mean(axis=(1, 2)) for band in (np.minimum(bands[0], bands[1]), bands[2])]
+    return found
+
+
+def _noise(luma: Patches) -> list[Values]:
+    """Immerkaer's residual: its median, and the least of four blocks; the share of pixels unlike all neighbors."""
+    down = luma[:, :-2] + luma[:, 2:] - 2 * luma[:, 1:-1]
+    rough = np.abs(down[:, :, :-2] + down[:, :, 2:] - 2 * down[:, :, 1:-1])
+    blocks = [rough[:, y : y + 15, x : x + 15].reshape(len(luma), -1) for y in (0, 15) for x in (0, 15)]
+    medians = np.stack([np.partition(block, 112, axis=1)[:, 112] for block in blocks]) / 4.05
+    inner = luma[:, 1:-1, 1:-1]
+    isolated = np.zeros(len(luma))
+    for sign in (1, -1):
+        plane = sign * luma
+        beside = np.maximum(plane[:, :, :-2], plane[:, :, 2:])
+        rows = np.maximum(beside, plane[:, :, 1:-1])
+        around = np.maximum(np.maximum(rows[:, :-2], rows[:, 2:]), beside[:, 1:-1])
+        isolated += (sign * inner - around > IMPULSE_HEIGHT).mean(axis=(1, 2))
+    return [
+        np.log(medians.mean(axis=0) + 0.2),
+        np.log(medians.min(axis=0) + 0.2),
+        np.log(isolated + 5e-4),
+        (luma[:, :, 1:] == luma[:, :, :-1]).mean(axis=(1, 2)),
+    ]
+
+
+def _color(red: Patches, green: Patches, blue: Patches, luma: Patches) -> list[Values]:
+    found: list[Values] = []
+    fine, coarse = np.full(len(luma), 0.1), np.full(len(luma), 0.1)
+    for channel in (red, blue):
+        tint = channel - luma
+        half, bands = _haar(tint)
+        for detail, total in ((bands, fine), (_haar(half)[1], coarse)):
+            for band in detail:
+                total += band.mean(axis=(1, 2))
+        found += [tint.mean(axis=(1, 2)), np.log(_deviation(tint) + 0.5)]
+    highest, lowest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
+    clipped = ((highest >= WHITE) | (lowest <= BLACK)).mean(axis=(1, 2))
+    return [*found, np.log(fine), np.log(coarse), (highest - lowest).mean(axis=(1, 2)), clipped]
+
+
+def _grid_steps(luma: Patches) -> Values:
+    """For each of the eight places on the grid of JPEG, by how much rows differ more than those beside them: (N, 8)."""
+    step = np.abs(luma[:, 1:] - luma[:, :-1])
+    excess = np.clip(step[:, 1:-1] - (step[:, :-2] + step[:, 2:]) / 2, 0, LARGEST_STEP).mean(axis=2)
+    return np.stack([excess[:, place::GRID].mean(axis=1) for place in range(GRID)], axis=-1)
+
+
+def _blocking(steps: Values) -> Values:
+    """The logarithm of the strongest of the eight grids over the others, the mean of both axes; steps (.., 16)."""
+    ratios = []
+    for each in (steps[..., :GRID], steps[..., GRID:]):
+        highest = each.max(axis=-1)
+        ratios.append(np.log((highest + FAINT_STEP) / ((each.sum(axis=-1) - highest) / (GRID - 1) + FAINT_STEP)))
+    return (ratios[0] + ratios[1]) / 2
+
+
+def _around(grid: Values, size: int) -> Values:
+    """The means of ``size`` x ``size`` cells around each cell of a grid (rows, columns, n); the border is a mirror."""
+    return scipy.ndimage.uniform_filter(grid, (size, size, 0), mode="reflect")
