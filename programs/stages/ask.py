@@ -58,11 +58,15 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Reply(Generic[A]):
-    """A validated answer; ``logprobs`` are the log-probabilities of its tokens, where the backend gives them."""
+    """A validated answer; ``logprobs`` are the log-probabilities of its tokens, where the backend gives them.
+
+    ``model`` is the one that answered, without the address of its server.
+    """
 
     answer: A
     logprobs: Any = None
     rejected_answers: RejectedAnswers = field(default_factory=dict)
+    model: str | None = None
 
 
 class CheckedPredict(dspy.Module, Generic[A]):
@@ -171,7 +175,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             try:
                 with asking(self.stage) as spent, attempting(self.stage, attempt, self.attempts) as exchange:
                     turns.append(exchange)
-                    prediction = yield from self._reach(request)
+                    prediction, lm = yield from self._reach(request)
                 parsed = prediction[self.field_name]
                 raw = _as_text(parsed)
                 if check:
@@ -195,7 +199,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
                     trace.append((predictor, shown, dspy.Prediction(**written)))
                 note_reading(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                 rejected = {self.stage: reasons} if reasons else {}
-                return Reply(parsed, prediction.get("logprobs"), rejected)
+                return Reply(parsed, prediction.get("logprobs"), rejected, without_place(lm.model))
             reasons[-1] = excerpt(reasons[-1])
             outputs.append("" if too_much(raw) else raw)
             fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
@@ -210,12 +214,12 @@ class CheckedPredict(dspy.Module, Generic[A]):
         )
         raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
 
-    def _reach(self, request: dict[str, Any]) -> Flow[dspy.Prediction]:
-        """One attempt: the primary model, and the fallback when the primary stays out of reach after its retries."""
+    def _reach(self, request: dict[str, Any]) -> Flow[tuple[dspy.Prediction, dspy.BaseLM]]:
+        """One attempt and who answered: the primary, or the fallback when it stays out of reach after its retries."""
         *firsts, last = self.models
         for lm in firsts:
             try:
-                return (yield from self._ask(request, lm))
+                return (yield from self._ask(request, lm)), lm
             except (LimitReached, Halted):
                 raise
             except dspy.LMError as error:
@@ -226,7 +230,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 logger.warning("%s: %s is out of reach (%s); falling back", self.stage, lm.model, why, extra=fields)
                 self.backend.out_of_reach(lm)
         try:
-            return (yield from self._ask(request, last))
+            return (yield from self._ask(request, last)), last
         except dspy.LMError as error:
             fields = event("unreachable", stage=self.stage, reason=str(error))
             # Whoever catches the error reports it to the user.

@@ -6,7 +6,7 @@ from typing import Literal
 
 from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
 from agenticiqa.programs.stages.fusion_profile import combined_error
-from agenticiqa.programs.stages.profile_use import default_fusion
+from agenticiqa.programs.stages.profile_use import backend_shown, default_fusion
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 
 Interval = dict[Literal["80", "95"], tuple[float, float]]
@@ -47,11 +47,13 @@ def fused_score(
     source: ProbabilitySource,
     *,
     spread: float | None = None,
+    model: str | None = None,
 ) -> FusedScore:
     """Fuse the tool scores of the evidence with a model's probabilities over the levels.
 
-    A fusion with a profile that was fitted to other tools than those of this evidence (without a reference, say) does
-    not know these: the default fusion is used, and the sentence says so. ``spread`` is the standard deviation, in
+    A fusion with a profile that was fitted to other tools than those of this evidence (without a reference, say), or to
+    another model than ``model``, which answered (a fallback, say), does not know these: the default fusion is used, and
+    the sentence says so. ``spread`` is the standard deviation, in
     levels, that an offline estimate of the opinion states for itself. Raises ValueError as ``fuse_scores`` does.
     """
     tool_scores, note = evidence.overall_scores, ""
@@ -59,6 +61,9 @@ def fused_score(
     if tool_scores and profile and profile.toolset and profile.toolset != evidence.overall_tools:
         fusion = default_fusion()
         note = f"; the fusion profile, of {', '.join(profile.toolset)}, is not for these tools"
+    elif profile and profile.backend and model and profile.backend != backend_shown(model):
+        fusion = default_fusion()
+        note = f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
     stated = evidence.overall_spread
     if source == "learned" and spread is not None:  # the same estimate as the tool's, with what is known of the image
         stated = max(stated or spread, spread)

@@ -105,6 +105,7 @@ class Scored:
 
     ``mass`` is the share of the level token's probability that fell on levels, in [0, 1]; ``None`` where no tokens were
     read. ``spread`` is the standard deviation, in levels, that an offline estimate of the opinion states for itself.
+    ``model`` is the one that answered, without the address of its server; ``None`` where none is known.
     """
 
     probabilities: Probabilities
@@ -113,6 +114,7 @@ class Scored:
     mass: float | None = None
     rejected_answers: RejectedAnswers = field(default_factory=dict)
     spread: float | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,9 @@ class Scorer(Stage[Scored]):
         if probabilities is None:
             source, probabilities = SOURCES[assessment.quality_probs.kind], assessment.quality_probs.probabilities()
         mass = reading.mass if reading else None
-        return Scored(probabilities, source, assessment.quality_reasoning, mass, reply.rejected_answers)
+        return Scored(
+            probabilities, source, assessment.quality_reasoning, mass, reply.rejected_answers, model=reply.model
+        )
 
 
 def refuse_other_level(assessment: Assessment, logprobs: Any) -> None:

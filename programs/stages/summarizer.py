@@ -77,7 +77,7 @@ class Summarizer(Stage[Summarized]):
         p = scored.probabilities
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
-        fused = fused_score(self.fusion, evidence, p, scored.source, spread=scored.spread)
+        fused = fused_score(self.fusion, evidence, p, scored.source, spread=scored.spread, model=scored.model)
         progress.scored(fused.score, evidence, scored, fused.expectation)
         return SummarizerOutput(
             final_answer=on_stated_scale(fused.score, query),

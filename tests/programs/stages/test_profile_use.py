@@ -4,8 +4,10 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 from agenticiqa.configs import Config, ConfigError, load_config
 from agenticiqa.eval.cli import main
@@ -19,6 +21,8 @@ from agenticiqa.programs.stages.fusion_profile import PRIOR, write_fusion_profil
 from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest, default_fusion, warn_of_other_prompts
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
+from support.fake_server import by_stage, fake_server, server_error
+from support.judging import SCRIPT
 
 SERVER = "http://127.0.0.1:9/v1"  # nothing is asked
 TOOLS = ("LEARNED-IQA",)
@@ -150,3 +154,24 @@ def test_a_profile_of_other_tools_than_the_evidence_has_is_not_used_and_the_reas
     assert "profile" not in fused("LEARNED-IQA").how
     assert fused("HaarPSI").score == default_fusion().fuse_scores([2.5], p)
     assert "the fusion profile, of LEARNED-IQA, is not for these tools" in fused("HaarPSI").how
+
+
+def test_a_fallback_that_answers_in_place_of_the_profiles_model_is_fused_by_the_default(tmp_path: Path) -> None:
+    written(tmp_path, model_error=0.4)
+    photo = np.asarray(Image.open("examples/chelsea_noise.png"))
+    nothing = {"distortion_set": [{"region": "Global", "distortions": []}]}
+    answers = by_stage({**SCRIPT, "detection": nothing})
+    with fake_server(server_error()) as broken, fake_server(answers) as healthy:
+        fallback = {"fallback_backend": "vllm.other", "fallback_api_base": healthy.url}
+        known = {"structured_outputs": "json_schema", "logprobs": False, "max_retries": 0}
+        stage = {"backend": "vllm.test", "api_base": broken.url, **fallback, **known}
+        file = str(tmp_path / "profile.yaml")
+        with_fallback = Config.model_validate({"summarizer": stage, "fusion": file})
+        result = AgenticIQA.from_config(with_fallback)(photo)
+        by_itself = Config.model_validate({"summarizer": {**stage, "api_base": healthy.url}, "fusion": file})
+        of_its_own = AgenticIQA.from_config(by_itself)(photo)
+    assert result.answered_by["scoring"] == ["vllm/other"]
+    assert "the fusion profile, of vllm.test, is not for vllm.other" in result.quality_reasoning
+    assert of_its_own.answered_by["scoring"] == ["vllm/test"]
+    assert "fusion profile" not in of_its_own.quality_reasoning
+    assert result.quality_score != of_its_own.quality_score
