@@ -159,3 +159,21 @@ def test_many_at_once(offline: AgenticIQA, files: dict[str, Path]) -> None:
         "another picture",
         "in place",
     ]
+
+
+@pytest.mark.parametrize(("kind", "level"), [("jpeg", 4), ("gaussian_blur", 4), ("fast_fading", 4), ("white_noise", 4)])
+def test_swapped_references_are_suspected(offline: AgenticIQA, kind: str, level: int) -> None:
+    worse = distort(COFFEE, kind, level)
+    swapped = offline(COFFEE, reference=worse)
+    assert swapped.reference_check.swapped
+    assert "check that the two are not swapped" in swapped.quality_reasoning
+    assert any("not swapped" in note for note in swapped.executor_evidence.notes)
+    right = offline(worse, reference=COFFEE)
+    assert not right.reference_check.swapped
+    assert "swapped" not in right.quality_reasoning
+
+
+def test_what_is_too_small_for_the_networks_is_not_suspected(offline: AgenticIQA) -> None:
+    small = np.ascontiguousarray(COFFEE[100:140, 100:140])
+    result = offline(small, reference=distort(small, "jpeg", 5))
+    assert (result.reference_check.swapped, result.reference_check.relation) == (False, "in place")
