@@ -116,6 +116,7 @@ LEXICON: tuple[Words, ...] = (
         color distortion*, color change*, color shift*, color diffusion"""),
     Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "oversaturat*, over saturat*"),
     Words(None, Meaning("Color distortions", "fault", "oversaturation"), """
+        pop too much, colors are too strong, colors too strong, colors too intense,
         too saturated, garish, gaudy, too colorful, too vivid, too vibrant, saturated too much, too much
         saturation, overly saturated, too much color, overcooked color*"""),
     Words("Color distortions", Meaning("Color distortions", "fault", "desaturation"), """
@@ -148,7 +149,7 @@ LEXICON: tuple[Words, ...] = (
     Words("Compression", None, "compression, over compress*"),
     Words("Compression", Meaning("Compression", "fault"), "compress*, artefact*, artifact*"),
     Words(None, Meaning("Compression", "fault"), """
-        compression artefact*, compression artifact*, jpeggy, deep fried, crunched"""),
+        compression artefact*, compression artifact*, jpeggy, deep fried, deep fried jpeg, crunched"""),
     Words("Compression", Meaning("Compression", "fault", "blocking"), """
         jpeg, jpg, block, blocks, blocky, blockiness, blocking, blocking artifact*, block artifact*"""),
     Words(None, Meaning("Compression", "fault", "blocking"), """
@@ -172,7 +173,7 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("Noise", "fault", "impulse noise"), """
         salt and pepper noise, dead pixels, hot pixels, black and white dots, white and black dots, black and
         white specks"""),
-    Words(None, Meaning("Noise", "virtue"), "noise free, noiseless, clean"),
+    Words(None, Meaning("Noise", "virtue"), "noise free, noiseless, clean, cleaner, cleanest"),
     Words("Noise", Meaning("Noise", "fault", "color noise"), "color noise, chroma noise"),
     Words(None, Meaning("Noise", "fault", "color noise"), "chrominance noise, colored speckle*, color speckle*"),
     Words("Brightness change", None, """
@@ -183,6 +184,7 @@ LEXICON: tuple[Words, ...] = (
     Words("Brightness change", Meaning("Brightness change", "fault", "overexposure"), """
         overexpos*, over expos*, too much light, blown out, glare"""),
     Words(None, Meaning("Brightness change", "fault", "overexposure"), """
+        nuked, clipped, clipping, blown whites, too high an exposure,
         too bright, overly bright, excessively bright, blown highlights, clipped highlights, highlight
         clipping, blown, blown out highlights, burnt out, burned out, highlights blown, highlights blown out,
         burnt, highlights clipped, highlights burned out, too light, overly exposed, exposed too much,
@@ -190,6 +192,7 @@ LEXICON: tuple[Words, ...] = (
     Words("Brightness change", Meaning("Brightness change", "fault", "underexposure"), """
         underexpos*, under expos*, dim, low light"""),
     Words(None, Meaning("Brightness change", "fault", "underexposure"), """
+        shadows crushed, blacks crushed, shadows are crushed, blacks are crushed, shadows blocked up,
         dark, darker, darkness, dimmer, dimly lit, underlit, gloomy, murky, too little light, not enough
         light, too dark, lack of light, crushed blacks, crushed shadows, pitch black, blacked out, too dim,
         too black, badly underlit, too little exposure"""),
@@ -197,6 +200,9 @@ LEXICON: tuple[Words, ...] = (
     Words("Brightness change", Meaning("Brightness change", "virtue", "underexposure"), "enough light, well lit"),
     Words(None, Meaning("Brightness change", "virtue", "underexposure"), "bright enough"),
     Words("Brightness change", Meaning("Brightness change", "virtue"), "well exposed"),
+    Words(None, Meaning("Brightness change", "virtue", "overexposure"), """
+        highlights preserved, preserved highlights, highlights intact, highlights are preserved,
+        highlights well preserved, highlights kept"""),
     Words(None, Meaning("Brightness change", "virtue"), "properly exposed, correctly exposed"),
     Words("Brightness change", Meaning("Brightness change", "neutral"), "lighting, lit, luminance"),
     Words(None, Meaning("Brightness change", "neutral"), """
@@ -208,10 +214,11 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("clarity", "virtue"), "sharp, sharper, crisp, crisper, detailed"),
     Words("Sharpness", Meaning("clarity", "neutral"), "clarity, sharpness"),
     Words(None, Meaning("clarity", "neutral"), "clearness, detail, details, definition, crispness"),
-    Words("Sharpness", Meaning("Sharpness", "fault", "lack of sharpness"), "unsharp*"),
+    Words("Sharpness", Meaning("Sharpness", "fault", "lack of sharpness"), "unsharp*, lack of sharpness"),
     Words(None, Meaning("Sharpness", "fault", "lack of sharpness"), "low sharpness"),
     Words("Sharpness", Meaning("Sharpness", "fault", "oversharpening"), "oversharp*, over sharp*"),
     Words(None, Meaning("Sharpness", "fault", "oversharpening"), """
+        sharpening was overdone, sharpening is overdone, overdone sharpening, white outlines, bright outlines,
         overly sharp*, too sharp, too sharpened, halo, halos, haloes, haloing, sharpened too much, too much
         sharpening, over processed edges, sharpening halo*, sharpening artifact*, edge halo*, sharpened too
         far, sharpened too strongly, sharpening overdone, sharpening too strong"""),
@@ -223,6 +230,7 @@ LEXICON: tuple[Words, ...] = (
         low in contrast, washed out tones, hazier, flat, flatter, milky, not enough contrast, too little
         contrast, flatness"""),
     Words(None, Meaning("Contrast", "fault", "high contrast"), """
+        contrast too harsh, contrast is too harsh, contrast too hard, contrast is too hard,
         excessive contrast, too much contrast, contrast too strong, contrast is too strong, harsh contrast,
         too contrasty"""),
     Words("Contrast", Meaning("Contrast", "more", "high contrast"), "high contrast"),

@@ -1,23 +1,33 @@
 """Locate regions without a model, and measure the crop of each region like an image of its own."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.images.regions import crop, place_in_frame
+from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.findings import GRAY, TONED, Finding
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.programs.offline.language.places import NINTHS
+from agenticiqa.programs.offline.language.yes_no import PRESENT
 from agenticiqa.programs.offline.opinion import estimate_opinion
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
-from agenticiqa.programs.tools.statistics.tonal import Tone, neutral_tint
+from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint
+from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.signatures.types import GLOBAL, Boxes, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 Findings = Mapping[DetectableDistortion, Finding]
+
+# Below these a color distortion can be excluded without a reference (chosen on 16 photos and their distorted versions).
+NEUTRAL_TINT = 10.0  # CIELAB units between what should be neutral and gray
+USUAL_COLORFULNESS = 45.0  # Hasler and Süsstrunk's
+FADED = 0.25  # severity of desaturation
 
 _WHICH = r"(?:the )?(?:(?:whole|entire|main|primary|central|principal) )*"
 SUBJECT = re.compile(rf"{_WHICH}(?:subject|object|motif|figure|foreground)", re.I)
@@ -111,6 +121,9 @@ class PartsMeasured:
         if name == IMAGE:
             return measured_image(self.image, self.reference, parts=True)
         box = (self.evidence.boxes or {}).get(name) or place_in_frame(name, self.image.size)
+        if name in NINTHS:
+            column, row = NINTHS[name]
+            box = in_pixels((column, row, column + 1, row + 1), self.image.size, 3)
         if box is None or PERSON.fullmatch(name):
             return None
         return measured_image(crop(self.image, box), crop(self.reference, box) if self.reference else None)
@@ -127,4 +140,18 @@ def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: 
         before = neutral_tint(Tone(reference.pixels))
         red, yellow = red - before[0], yellow - before[1]
     level = estimate_opinion(image, reference, findings).score
-    return MeasuredImage(findings, level, reference is not None, (red, yellow))
+    measured = MeasuredImage(findings, level, reference is not None, (red, yellow))
+    return measured if reference else replace(measured, unsure=hidden_colors(measured, Tone(image.pixels)))
+
+
+def hidden_colors(measured: MeasuredImage, tone: Tone) -> frozenset[str]:
+    """The kinds of color distortion that an image may have although its finding is weak: the scene may look so, too."""
+    if measured.findings["Color distortions"].subtype in (GRAY, TONED):
+        return frozenset()
+    faded = measured.severity(Meaning("Color distortions", "fault", LOWER["Color distortions"])) or 0.0
+    open_kinds = {
+        "color cast": math.hypot(*measured.tint or (0.0, 0.0)) > NEUTRAL_TINT,
+        UPPER["Color distortions"]: colorfulness(tone) > USUAL_COLORFULNESS,
+        LOWER["Color distortions"]: FADED < faded < PRESENT,
+    }
+    return frozenset(kind for kind, is_open in open_kinds.items() if is_open)

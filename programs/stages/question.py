@@ -22,14 +22,18 @@ _HOW_GOOD = re.compile(
     re.I,
 )
 _REASON_FIRST = re.compile(r"^\W*(?:please\s+)?(?:why|explain)\b", re.I)
-_EXPLAIN = re.compile(r"\b(?:why|explain|describe|what)\b", re.I)
+_EXPLAIN = re.compile(r"\b(?:why|explain|describe|whats?)\b", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|do|does|did|has|have|can|could|how|which|who|where|when)\b"
-    r"|\b(?:whether|tell|check|list|name|find|identify|locate|compare|discuss|comment)\b",
+    r"|\b(?:whether|which|where|whereabouts|tell|check|list|name|find|identify|locate|compare|discuss|comment|point out"
+    r"|diagnose|need to know|want to know)\b|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
     re.I,
 )
 # What a request to rate is about: the picture, or, named before it, one property of it.
-_RATED = re.compile(r"\b(?:rat(?:e|ing)|scor(?:e|ing)|grade|assess|evaluate|points|marks|stars)\b|\bscale\b", re.I)
+_RATED = re.compile(
+    r"\b(?:rat(?:e|ing)|scor(?:e|ing)|grade|assess|evaluate|points|marks?|stars|number|percentage)\b|\bscale\b",
+    re.I,
+)
 _OWNER = re.compile(
     r"\b(?:this|the|my|its|an?)\s+(?:\w+\s+)?(?:image|photo|photograph|picture|pic|shot)(?:'s|s')", re.I
 )
@@ -43,13 +47,16 @@ _IN_TERMS_OF = re.compile(
 _METRIC_VALUE = re.compile(
     r"(?i:\b(?:compute|calculate|measure|report|output|print|give|get|tell|show|state|return|need|want)\b)"
     r"(?: \w+){0,4}? (?:[A-Z]{2,}[\w-]*|[A-Z][a-z]+[A-Z]\w*)(?! (?i:quality|to (?:rate|score|judge)))"
+    r"|^\W*[A-Z][A-Z-]+\d? (?i:score|value|index)\b"
 )
 _SPAN = re.compile(
     r"(?<![\w.])(\d+)\s*(?:\([^)]*\)\s*|=[^,;.]*?)?(?:to|and|-|–|through|\.\.)\s*(\d+)(?![\w]|\.\d)", re.I
 )
 _OUT_OF = re.compile(r"\b(?:out\s+of|of)\s+(?:a\s+)?(?:possible\s+)?(\d+)\b|\b(?:x|_+)?\s*/\s*(\d+)\b", re.I)
 _POINTS = re.compile(r"\b(\d+)[- ](?:point|star|level)s?\b", re.I)
-_PERCENT = re.compile(r"\bper\s?cent(?:age)?\b|%", re.I)
+_PERCENT = re.compile(r"(?:\bper\s?cent(?:age)?\b|%)(?! of)", re.I)
+NUMBERS = {"zero": 0, "one": 1, "five": 5, "six": 6, "seven": 7, "ten": 10, "twenty": 20, "hundred": 100}
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBERS)})\b", re.I)
 _STARS = re.compile(r"\bstars?\b", re.I)
 _GOOD = (
     r"best|excellent|perfect\w*|great|good|flawless|pristine|clean|clear|sharp\w*|ideal|none|no\b|not|zero|absent"
@@ -90,7 +97,8 @@ def stated_scale(query: str) -> Scale | None:
     >>> stated_scale("Rate the quality from 0 to 10."), stated_scale("A score out of 100?")
     (Scale(low=0.0, high=10.0, best=None), Scale(low=0.0, high=100.0, best=None))
     """
-    rates = bool(_RATED.search(query)) or bool(re.search(r"\bhow\b|\bscale\b", query, re.I))
+    query = _NUMBER_WORD.sub(lambda match: str(NUMBERS[match[0].lower()]), query)
+    rates = bool(_RATED.search(query)) or bool(re.search(r"\b(?:how|quality|level)\b", query, re.I))
     ends = sorted({float(end["number"]) for end in _END.finditer(query)})
     span, out_of, points = _SPAN.search(query), _OUT_OF.search(query), _POINTS.search(query)
     if span and rates and float(span[1]) < float(span[2]):

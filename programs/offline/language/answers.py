@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.choices import choose, is_yes_no, yes_no_letter
-from agenticiqa.programs.offline.language.comparisons import compare, compare_regions
+from agenticiqa.programs.offline.language.comparisons import compare, compare_regions, names_reference
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
 from agenticiqa.programs.offline.language.question import Question
@@ -15,6 +15,7 @@ from agenticiqa.programs.offline.language.verdicts import (
     TIE,
     YES,
     Verdict,
+    cannot_exclude,
     cannot_tell,
     not_measured,
     not_understood,
@@ -34,7 +35,7 @@ NOTHING_VISIBLE = "No visible distortion was measured"
 FIVE = Scale(1, 5)
 
 _ONE = re.compile(
-    r"\b(?:main|major|primary|principal|dominant|most|worst|worse|biggest|bigger|largest|greatest|strongest|stronger)\b",
+    r"\b(?:main|major|primary|principal|dominant|most|worst|worse|biggest|bigger|largest|greatest|strongest|stronger|dominates?|prevail\w*)\b",
     re.I,
 )
 _DESCRIBED = re.compile(
@@ -71,6 +72,8 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:
     """The verdict, and the measurements that it is about."""
     options = question.options
+    if question.asked == "list" and names_reference(question.text) and look(REFERENCE) is None:
+        return compare(question.text, (), whole, None), whole
     if question.subject == "reference":
         reference = look(REFERENCE)
         if reference is None:
@@ -152,6 +155,8 @@ def _state(question: Question, measured: MeasuredImage) -> Verdict:
     if severity is None or name is None:
         return cannot_tell(fault, measured)
     visible = severity >= VISIBLE
+    if not visible and measured.may_hide(fault):
+        return cannot_exclude(fault, measured)
     answer = measured.describe(name) if visible or not fault.kind else f"no visible {fault.kind}"
     if visible and fault.kind and fault.kind not in answer:
         answer = f"{severity_word(severity)} {fault.kind}"
@@ -206,7 +211,13 @@ def _list(question: Question, measured: MeasuredImage) -> Verdict:
         return not_understood(asked.unknown_words)
     if any(meaning.subject == "unmeasured" for meaning in asked.meanings):
         return not_measured([term.text for term in asked.terms])
+    if re.search(r"\b(?:what|which|any|kinds?|types?|main|worst)\b.*\bart[ei]facts?\b", question.text, re.I):
+        named = [
+            name for name in named if name != "Compression" or re.search("compress|jpe?g|cod", question.text, re.I)
+        ]
     shown = [name for name in measured.visible if name in named or not named]
+    if not shown and not named and _ONE.search(question.text):
+        return Verdict(None, "No distortion is visible in the measurements, so that none is the worst.")
     if not shown:
         answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
         return Verdict(answer, "Every severity in question is below slight.")

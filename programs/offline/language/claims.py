@@ -21,7 +21,7 @@ _SUFFICIENT = any_of(["enough", "sufficient", "sufficiently", "adequate", "adequ
 _INSUFFICIENT = any_of(["insufficient", "insufficiently", "inadequate", "not enough"])
 _EXCESS = any_of(["too", "overly", "excessive", "excessively"])
 _NATURALNESS = any_of(["natural", "unnatural", "realistic", "unrealistic"])
-_EMPHASIS = any_of(["very", "extremely", "highly", "perfectly", "completely", "totally", "really"])
+_EMPHASIS = any_of(["very", "extremely", "highly", "perfectly", "completely", "totally", "really", "far", "way"])
 _ABSOLUTE = any_of(["no", "without", "free of", "free from", "any", "some", "at all"])
 _EXACT = any_of(["slight*", "mild*", "moderate*", "medium", "minor", "little", "bit", "light*"])
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from agenticiqa.programs.offline.language.claims import TWO_SIDED, Clause, parse_clause
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import NO, YES, Verdict, nearest, not_understood
-from agenticiqa.signatures.lexicon import Meaning, Subject
+from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject
 
 _NOUN = r"(?:image|picture|photo|one|version|copy|file|shot)"
 _REFERENCE = (
@@ -26,9 +26,25 @@ _OTHERS = re.compile(
     rf"\b(?:first|second|third|other|another|these|both|two) {_NOUN}s?\b|\bthe first or the second\b", re.I
 )
 _REFERENCE_FIRST = re.compile(rf"^\W*(?:(?:is|are|does|do|has|was|were)\s+)?(?:there\s+)?{_REFERENCE}\b", re.I)
+_THIS_IMAGE = re.compile(
+    rf"^\W*(?:the |this )?(?:(?:distorted|test|given|degraded|second|first) )?{_NOUN}\W*$|^\W*this one\W*$", re.I
+)
+_SAME = re.compile(r"\b(?:same|equal\w*|neither|both|no difference|identical)\b", re.I)
 _WHICH_IMAGE = re.compile(r"\bwhich\b|\bwho\b", re.I)
-_COMPARES = re.compile(r"\b(?:than|versus|vs|compar\w+|equally|difference|differs?|different)\b", re.I)
-_COMPARATIVE = re.compile(r"(?:ier|sharper|clearer|crisper|darker|brighter|dimmer|duller|paler)$", re.I)
+_COMPARES = re.compile(r"\b(?:than|versus|vs|compar\w+|equally|difference|differs?|different|changed)\b", re.I)
+_COMPARATIVE = re.compile(
+    r"(?:ier|sharper|clearer|cleaner|crisper|softer|flatter|darker|brighter|dimmer|duller|paler)$", re.I
+)
+
+
+def _images_in(options: Mapping[str, str]) -> dict[str, str]:
+    """Which picture each option names, "image" or "reference", if all of them do, or "same"."""
+    named = {
+        letter: "reference" if _NAMED.search(text) else "same" if _SAME.search(text) else "image"
+        for letter, text in options.items()
+        if _NAMED.search(text) or _SAME.search(text) or _THIS_IMAGE.search(text)
+    }
+    return named if len(named) == len(options) and "reference" in named.values() else {}
 
 
 def names_reference(text: str) -> bool:
@@ -43,7 +59,8 @@ def names_reference_alone(text: str) -> bool:
 
 def is_comparison(text: str, options: Mapping[str, str]) -> bool:
     """Whether the question or one of its options compares the image, or a part of it, with something."""
-    if _COMPARES.search(text) or any(_compares(parse_clause(each)) for each in options.values()):
+    compared = _COMPARES.search(text) or _AGAINST.search(text) or _images_in(options)
+    if compared or any(_compares(parse_clause(each)) for each in options.values()):
         return True
     named = _NAMED.search(text) and _compares(parse_clause(text))
     return bool(named or re.search(r"\b(?:better|worse)\b", text, re.I))
@@ -69,8 +86,11 @@ def compare(
     known = [*regions, "given", "difference", "compare", "compared", "changed"]
     asked = parse_clause(_AGAINST.sub(" ", text), known)
     clauses = [parse_clause(each, regions) for each in options.values()] or [asked]
-    if options and (unknown := [word for clause in clauses for word in clause.unknown_words]):
+    pictures = _images_in(options)
+    if options and not pictures and (unknown := [word for clause in clauses for word in clause.unknown_words]):
         return not_understood(unknown)
+    if pictures:
+        clauses = [asked]
     subjects = {meaning.scale for clause in (asked, *clauses) for meaning in clause.meanings} - {"quality", "any"}
     if len(subjects) > 1 or "unmeasured" in subjects:
         return Verdict(None, "The question compares several things at once.")
@@ -84,14 +104,17 @@ def compare(
     if abs(position) < VISIBLE and worse >= OBJECTIONABLE:
         position = worse
     flipped = -1.0 if _REFERENCE_FIRST.search(text) and not _WHICH_IMAGE.search(text) else 1.0
-    if options:
+    if options and not pictures:
         return nearest(dict(zip(options, offered, strict=True)), position, [about], "difference from the reference")
     wanted = (offered[0] or 0.0) * flipped
     same = abs(position) < VISIBLE
     reason = "Against the reference, a difference counts from slight on."
+    chosen = "same" if same else "image" if position * wanted > 0 else "reference"
+    if pictures:
+        letters = [letter for letter, picture in pictures.items() if picture == chosen]
+        return Verdict(letters[0] if len(letters) == 1 else None, reason, [about])
     if _WHICH_IMAGE.search(text):
-        answer = "They are about the same" if same else "The image" if position * wanted > 0 else "The reference"
-        return Verdict(answer, reason, [about])
+        return Verdict("They are about the same" if same else f"The {chosen}", reason, [about])
     holds = same if wanted == 0 else position * wanted > 0 and not same
     return Verdict(YES if holds != asked.negated else NO, reason, [about])
 
@@ -128,6 +151,12 @@ def _compares(clause: Clause) -> bool:
 
 def _position(subject: Subject, clauses: Sequence[Clause], measured: MeasuredImage) -> float | None:
     """Negative: worse, or less light, color or contrast. Positive: more of them, or sharper."""
+    kinds = {meaning.kind for clause in clauses for meaning in clause.meanings if meaning.sense == "fault"}
+    ends = {UPPER.get(subject, ""), LOWER.get(subject, ""), ""}
+    if len(kinds) == 1 and not kinds & ends:
+        severity = measured.severity(Meaning(subject, "fault", kinds.pop()))
+        severity = measured.severity(Meaning(subject, "fault")) if severity is None else severity
+        return None if severity is None else -severity
     if subject in TWO_SIDED and any(_is_amount(clause) for clause in clauses):
         return measured.signed_severity(subject)
     over = measured.severity(Meaning("Sharpness", "fault", "oversharpening")) if subject == "clarity" else None
@@ -159,6 +188,8 @@ def _sign(clause: Clause, asked: Clause, subject: Subject) -> float | None:
     if subject in TWO_SIDED and judged and judged[0].kind:
         upper = judged[0].kind in ("overexposure", "oversaturation", "high contrast")
         return more if upper or judged[0].sense == "virtue" else -more
+    if judged and judged[0].kind == UPPER["clarity"]:
+        return more
     faulted = judged and judged[0].sense == "fault" and subject not in ("any", "quality")
     return -more if faulted else more
 

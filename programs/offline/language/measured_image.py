@@ -40,13 +40,15 @@ class MeasuredImage:
     """What was measured of one image or part: the findings by category and the estimated ``level`` (1..5).
 
     ``has_reference``: the findings are of what differs from the reference. ``tint`` is the shift of what should be
-    neutral on CIELAB's a* (red) and b* (yellow), ``None`` if unknown.
+    neutral on CIELAB's a* (red) and b* (yellow), ``None`` if unknown. ``unsure`` are kinds of color distortion that may
+    be there although no finding says so: without a reference they cannot be told from the colors of the scene.
     """
 
     findings: Mapping[DetectableDistortion, Finding]
     level: float
     has_reference: bool = False
     tint: tuple[float, float] | None = None
+    unsure: frozenset[str] = frozenset()
 
     def severity(self, meaning: Meaning) -> float | None:
         """The severity, 0..4, of the fault that ``meaning`` names; ``None`` if the measurements cannot tell.
@@ -58,6 +60,13 @@ class MeasuredImage:
         known = [severity for severity in severities if severity is not None]
         enough = bool(known) if meaning.subject == "any" else len(known) == len(severities) > 0
         return max(known) if enough else None
+
+    def may_hide(self, meaning: Meaning) -> bool:
+        """Whether what ``meaning`` names may be there although its severity is low."""
+        kind = "color cast" if meaning.kind in HUES else meaning.kind
+        if meaning.categories != ("Color distortions",):
+            return False
+        return kind in self.unsure or (not kind and bool(self.unsure))
 
     def signed_severity(self, subject: Subject) -> float | None:
         """The severity with a sign: positive for too much (light, saturation, contrast), negative for too little."""

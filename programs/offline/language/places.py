@@ -14,8 +14,10 @@ Look = Callable[[str], MeasuredImage | None]
 MARGIN = 0.6  # severity by which a part must be worse than the others to be named
 HALVES = ("left half", "right half", "top half", "bottom half")
 CORNERS = ("top left corner", "top right corner", "bottom left corner", "bottom right corner")
-# The nine parts by their place, and which of them a side has.
-PARTS = (*CORNERS, "top middle", "bottom middle", "left middle", "right middle", "center")
+_ROWS = "top left, top middle, top right, left middle, center, right middle, bottom left, bottom middle, bottom right"
+# The nine parts by their place (column and row), and which of them a side has.
+NINTHS = {f"{name} ninth": (index % 3, index // 3) for index, name in enumerate(_ROWS.split(", "))}
+PARTS = tuple(NINTHS)
 SIDES = {side: [part for part in PARTS if side in part] for side in ("left", "right", "top", "bottom")}
 _OPPOSITE = {"left half": "right half", "top half": "bottom half"} | {
     "right half": "left half",
@@ -52,7 +54,7 @@ def find_place(text: str, asked: Clause, options: Mapping[str, str], look: Look)
     )
     highest, lowest = max(severities.values()), min(severities.values())
     if highest < VISIBLE:
-        return Verdict("Nowhere: no part shows it visibly", reason, about)
+        return Verdict(None, f"{reason} No part shows it visibly.", about)
     if highest - lowest < MARGIN:
         return Verdict("Everywhere, no part stands out", reason, about)
     if names == PARTS:
@@ -72,7 +74,7 @@ def _worst_part(severities: Mapping[str, float]) -> str:
     for side, parts in SIDES.items():
         if set(parts) <= bad and len(bad) <= len(parts) + 3 and fmean(severities[part] for part in parts) > VISIBLE:
             return f"the {side} side"
-    return f"the {worst}"
+    return f"the {worst.removesuffix(' ninth')}"
 
 
 def _offered(options: Mapping[str, str], fault: Meaning, least: bool, look: Look) -> Verdict:

@@ -15,14 +15,27 @@ from agenticiqa.programs.stages.options import lists_options, question_part
 from agenticiqa.programs.stages.question import rates_property, stated_scale
 from agenticiqa.signatures.lexicon import terms_in
 
+SHORT = 3  # words of a query that asks for a metric's value by its name alone
 UNKNOWN_WORD = 0.2  # of confidence, for each word that no list has
 UNKNOWN_PREDICATE = 0.6  # the same where such a word says what is asked of a distortion: "is the noise intentional"
 
 # A sentence that quotes a tool's result for the question that follows.
 _CITED = re.compile(r"[^.?!]*\b(?:the tool|scores?)\b(?:[^.?!]|\.\d)*[.!](?=\s)", re.I)
 _HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|details?)\b", re.I)
+_TRACES = re.compile(
+    r"\b(?:any |some )?(?:signs?|traces?|hints?|evidence|indications?|amount) of(?! (?:the|its)\b)", re.I
+)
+_WITHOUT = re.compile(
+    r"\b(?:devoid of|clear of|clean of|rid of|unaffected by|untouched by|spared from|empty of)\b", re.I
+)
+_OCCASION = re.compile(
+    r"\s+(?:before|because|since|so that|so|as|when|for)\s+(?:i|we|my|our|you|a|he|she|they)\b[^.?!]*", re.I
+)
+# The opposite of a claim, named beside it: "vivid rather than faded".
+_CONTRASTED = re.compile(r",?\s*\b(?:rather than|instead of|as opposed to)\b[^,;.?!]*", re.I)
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+|\n+")
 _WHETHER = re.compile(r".*\b(?:if|whether)\s+(?=\S)", re.I | re.S)
+_BRIEF = re.compile(r"\W*(?:where|which|how|what|whereabouts)\b(?:\s+\w+){0,2}\W*$", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|does|do|did|has|have|can|could|how|what|which|where|why|any|rate|score|grade|describe|list"
     r"|name|tell|say|check|find|identify|explain|give|assess|evaluate|judge|compare|true or false)\b",
@@ -43,34 +56,44 @@ _PREAMBLE = re.compile(
     r"^[^,?]*,\s+(?=(?:is|are|was|does|do|did|has|have|can|could|how|what|which|where|why|any)\b)", re.I
 )
 _TAG = re.compile(
-    r",?\s*(?:is|are|does|do|has|ai|in)(?:n't|nit)?\s*(?:it|there|they|this)?\s*\?\s*$|,\s*right\s*\?\s*$", re.I
+    r"(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|right|yeah)\s*\?\s*$", re.I
 )
 _EXCLUDED = re.compile(
     r"\b(?:apart from|aside from|other than|besides|except(?: for)?|regardless of|ignoring)\b[^,.;:?!]*[,.;:]?", re.I
 )
 # An adjective at the end of a region's name is not part of it: "is the background intentional".
 _ADJECTIVE = re.compile(r"\s+\w+(?:ional|[ai]tive|ctive|istic|ical)$", re.I)
+_FLAW = r"art[ei]fact|distort|damage|degrad|noise|blur|defect|problem|issue|flaw|compress"
 # Words for what no measurement tells: a question with one is not answered.
 _NOT_MEASURABLE = re.compile(
-    rf"\b(?:{word_lists.AESTHETIC}|what colou?rs?|which colou?rs?|how many(?! (?:stars|points|marks))|who|whose|when"
-    r"|intention\w*|intended|deliberate\w*|on purpose|camera\w*|lens\b(?! blur| flare)|aperture|shutter"
-    r"|photographer\w*|taken|edited|photoshopped|filter\w*|software|app|fix(?:ed)?|remov\w+|repair\w*|restor\w+"
-    r"|how (?:can|do|should|could|would) (?:i|we|one)|how to|avoid\w*|denois\w*|deblur\w*|because of|caused by"
-    r"|due to|price|cost|buy|sell|worth)\b",
+    rf"\b(?:(?!what (?:kind|type) of (?:{_FLAW})|how many (?:stars|points|marks))(?:{word_lists.AESTHETIC})"
+    r"|(?:what|which) colou?rs?|whose|^\W*when|intention\w*|intended|deliberate\w*|on purpose"
+    r"|camera\w*(?! sha[kc]|'s sha[kc])|lens\b(?! blur| flare)|aperture|shutter|print\w*"
+    r"|taken (?:with|by|using|in|at|on)|edited|photoshopped|filter\w*|software|app|fix(?:ed)?|remov\w+|repair\w*"
+    r"|restor\w+|how (?:can|do|should|could|would) (?:i|we|one)|how to|avoid\w*|denois\w*|deblur\w*|because of"
+    r"|caused by|due to|price|cost|buy|sell|worth)\b",
     re.I,
 )
+_PART = r"(?:half|side|parts?|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|place|end)"
+_END = r"(?:left|right|top|bottom|upper|lower)"
 _WHERE = re.compile(
-    r"\bwhere(?:abouts)?\b|\b(?:which|what)\s+(?:\w+\s+){0,2}?(?:half|side|part|parts|corner|quarter|quadrant|area|areas|region"
-    r"|regions|third|section|portion|spot|place|end)\b"
-    r"|\b(?:left|right|top|bottom|upper|lower)(?: half| side)? or (?:the )?(?:left|right|top|bottom|upper|lower)\b"
-    r"|\bin (?:which|what) (?:half|side|part|corner|area|region)\b",
+    rf"\bwhere(?:abouts)?\b|\b(?:locate|point (?:out|to|at)|(?:location|position) of)\b"
+    rf"|\b(?:which|what)\s+(?:\w+\s+){{0,2}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
+    rf"|\b(?:name|identify|find|show|mark|indicate|give|tell)(?: me)? the (?:\w+ ){{0,3}}{_PART}\b"
+    rf"|\b{_END}(?: half| side| part)?,? or (?:in |on |at )?(?:the )?{_END}\b",
     re.I,
 )
 _DEGREE = re.compile(
-    r"\bhow\b|\b(?:to )?what (?:extent|degree|level|amount)\b|\b(?:severity|degree|extent|amount) of\b", re.I
+    r"\bhow\b|\b(?:level|amount|degree|extent|severity|strength|intensity)\b"
+    r"|\b(?:slight|mild|weak|light|low|moderate|medium)\w*\b[^?]*\bor\b[^?]*\b(?:severe|strong|heavy|extreme|moderate)",
+    re.I,
 )
 _LISTS = re.compile(
     r"\b(?:what(?:'s|s)?|which|why|explain|describe|list|name|identify|assess|evaluate|anything)\b", re.I
+)
+_LISTS_CHANGES = re.compile(
+    r"^\W*(?:what|how|which|describe|list|name|explain)\b.*\b(?:chang|differ|added|applied|distinguish|done|happened)",
+    re.I,
 )
 _IS_IT = re.compile(
     r"(?:^|[,.;:!]\s*)(?:is|are|was|were|does|do|did|has|have|can|could|would|will|ain't|any|true or false)(?:n't)?\b"
@@ -78,7 +101,9 @@ _IS_IT = re.compile(
     re.I,
 )
 _VALUE = re.compile(
-    r"\b(?:what|how (?:high|low)|comput\w+|calculat\w+|run|scores?|values?|measure\w*|give|report|tell)\b", re.I
+    r"\b(?:whats?|how (?:high|low|much|large|big)|comput\w+|calculat\w+|run|scores?|values?|measure\w*|give|report|tell"
+    r"|need|want|know|show|print|output|state|decibels?|db)\b",
+    re.I,
 )
 
 
@@ -108,7 +133,7 @@ def read_question(
         text=text,
         bare=bare,
         claim=claim,
-        subject="reference" if asked != "compare" and names_reference_alone(text) else "image",
+        subject="reference" if _is_about_reference(text, claim) else "image",
         regions=places,
         options=offered,
         scale=stated_scale(plain),
@@ -125,7 +150,9 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
         if question == listing:  # "Choose from: A) ... B) ..." asks no question
             return ""
     question = corrected(question.replace("’", "'"))
-    return without_idioms(_HAVING.sub(r"\1 \2", _CITED.sub(" ", question))).strip()
+    plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
+    plain = _WITHOUT.sub("free of", _TRACES.sub("any", _CITED.sub(" ", plain)))
+    return without_idioms(_HAVING.sub(r"\1 \2", plain)).strip()
 
 
 def asking_part(text: str) -> str:
@@ -140,6 +167,8 @@ def asking_part(text: str) -> str:
     chosen = (naming or [each for each in sentences if terms_in(each)] or asking or sentences or [""])[-1]
     if len(naming) > 1:
         return text
+    if asking and asking[-1] is not chosen and _BRIEF.match(asking[-1]):  # "A part is damaged. Where?"
+        return f"{chosen} {asking[-1]}"
     for shorter in (_WHETHER.sub("", chosen), _PREAMBLE.sub("", chosen)):
         dropped = chosen[: len(chosen) - len(shorter)]
         if shorter and len(terms_in(shorter)) == len(terms_in(chosen)) and not names_reference(dropped):
@@ -148,16 +177,19 @@ def asking_part(text: str) -> str:
 
 
 def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], tools: Collection[str]) -> Asked:
-    if any(names_tool(query, tool) for tool in tools) and not options and _VALUE.search(query):
+    brief = len(query.split()) <= SHORT
+    if any(names_tool(query, tool) for tool in tools) and not options and (brief or _VALUE.search(query)):
         return "metric"
+    if not options and _lists_changes(text, claim):
+        return "list"
     if is_comparison(text, options):
         return "compare"
+    if not options and (stated_scale(query) or rates_property(query)):
+        return "rating"
     if _WHERE.search(text):
         return "where"
     if options:
         return "choice"
-    if stated_scale(query) or rates_property(query):
-        return "rating"
     if _DEGREE.search(text):
         return "degree"
     if _TAG.search(text) and claim.negated:  # "there is no noise, is there?": neither yes nor no would be clear
@@ -167,6 +199,16 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
     if _LISTS.search(text):
         return "list"
     return "presence" if claim.meanings else "list"
+
+
+def _is_about_reference(text: str, claim: Clause) -> bool:
+    return names_reference_alone(text) and not is_comparison(text, {}) and not _lists_changes(text, claim)
+
+
+def _lists_changes(text: str, claim: Clause) -> bool:
+    """Whether it asks what was done to the reference: "What changed?"."""
+    named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
+    return not named and names_reference(text) and bool(_LISTS_CHANGES.search(text))
 
 
 def names_tool(query: str, tool: str) -> bool:

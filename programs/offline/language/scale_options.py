@@ -8,6 +8,10 @@ from agenticiqa.programs.offline.language.measured_image import VISIBLE, Measure
 from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_tell, nearest, not_measured
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 
+_USUAL = re.compile(
+    r"\b(?:normal|just right|natural|proper|correct|appropriate|fine|suitable|balanced|ok|okay)\b", re.I
+)
+
 
 def choose_on_scale(asked: Clause, options: Mapping[str, Clause], measured: MeasuredImage) -> Verdict | None:
     """The option nearest to the measurement, or ``None`` if the options are not on one scale."""
@@ -21,7 +25,9 @@ def choose_on_scale(asked: Clause, options: Mapping[str, Clause], measured: Meas
             return None
         return nearest(places, measured.level, measured.visible[:2], f"quality ({measured.level:.1f} between 1 and 5)")
     sides = {letter: _side(clause, options, meaning) for letter, clause in options.items()}
-    ends = meaning.subject in TWO_SIDED and meaning.sense in ("neutral", "more")
+    kinds = {each.kind for clause in options.values() for each in clause.meanings if each.sense == "fault"}
+    opposite = {UPPER.get(meaning.subject), LOWER.get(meaning.subject)} <= kinds
+    ends = meaning.subject in TWO_SIDED and (meaning.sense in ("neutral", "more") or opposite)
     if ends and None not in sides.values() and any(sides.values()):
         return _between_ends(sides, meaning, measured)
     places = {letter: _severity(clause, options, meaning) for letter, clause in options.items()}
@@ -83,6 +89,8 @@ def _severity(clause: Clause, options: Mapping[str, Clause], asked: Meaning) -> 
     if asked.sense == "fault":
         if clause.degree is None and clause.level is None:
             return 0.0 if clause.negated else None
+        if clause.degree is None and _USUAL.search(clause.text):
+            return 0.0
         return clause.degree if clause.degree is not None else 5 - (clause.level or 0)
     if clause.rates_naturalness and asked.subject != "Color distortions":
         return None

@@ -19,7 +19,8 @@ TARGETS = word_lists.word_set(
     shadows contrast contrasty saturated saturation oversaturated undersaturated desaturated desaturation vibrant vivid
     colorful color colors colour colours reddish greenish bluish yellowish tinted washed faded distortion distortions
     distorted degraded degradation defect defects quality reference original pristine severe severity moderate
-    slightly extremely noticeable visible background subject picture photo image halos vignetting aliasing
+    main which where right upper lower slightly extremely noticeable visible background subject picture photo image
+    halos vignetting aliasing
     """
 )
 # Correct words that are as near to one of those.
@@ -34,6 +35,8 @@ _ENGLISH = word_lists.word_set(
     serve clears clarity qualify visibly vision invisible immediate modernist moderated defeat defeats direction
     detection detections detected deflection destruction description situation station chrome colon colony colonies
     cooler collar collars blurb blurbs focal fuss farmed phone photos grainer grains grade crisps camera
+    whirl witch wherever wright light lighter
+    mean mail maid maine many mine
     security proto detached limiting shortened originate blinding aligning comprised ranging grail derail severing
     boarding situated explored branding wished shake bounding fuzz
     smeared sharply discolored saturate fussy noises poise imagine images imaged imager detailing

@@ -2,9 +2,10 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from agenticiqa.programs.offline.language import word_lists
-from agenticiqa.signatures.lexicon import distortions_in
+from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.vocabulary import Distortion
 
 _TOKEN = re.compile(r"[^\W_][\w'-]*|[^\w\s]")
@@ -51,7 +52,14 @@ class Token:
         """Whether neither a word list nor its ending marks it as something else."""
         listed = any(self.lower in some for some in (word_lists.MODIFIERS, word_lists.PREDICATES, word_lists.DEGREES))
         superlative = self.lower.endswith("est") and len(self.lower) > 5 and self.lower not in word_lists.EST_NOUNS
-        return not (self.distortion or listed or superlative or self._is_participle)
+        return not (
+            self.distortion
+            or listed
+            or superlative
+            or self._is_participle
+            or _is_judged(self.lower)
+            or self.text.isdigit()
+        )
 
     @property
     def distinguishes(self) -> bool:
@@ -70,6 +78,12 @@ class Token:
         return (word.endswith("ing") and word not in word_lists.ING_NOUNS) or (
             word.endswith("ed") and word not in word_lists.ED_NOUNS
         )
+
+
+@cache
+def _is_judged(word: str) -> bool:
+    """Whether a word finds a fault or a virtue: "blown", "gritty"."""
+    return any(term.meaning.sense in ("fault", "virtue") for term in terms_in(word))
 
 
 def tokenize(text: str) -> list[Token]:

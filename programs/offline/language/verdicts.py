@@ -35,6 +35,15 @@ def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> Verdict:
     )
 
 
+def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> Verdict:
+    """The verdict if a weak finding does not exclude what ``meaning`` names."""
+    what = meaning.kind or "color distortion"
+    reason = f"Without a reference, {what} cannot be told from the colors of the scene."
+    return Verdict(
+        None, reason, meaning.categories, "the reference picture (--reference) or a vision-language model (--backend)"
+    )
+
+
 def not_understood(words: Sequence[str]) -> Verdict:
     """The verdict for a question with words that no word list has, or, without such words, with no definite claim."""
     if not words:

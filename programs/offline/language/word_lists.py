@@ -23,6 +23,7 @@ DETERMINERS = word_set(
 # Nouns for the whole image, or for somebody or something outside of it.
 WHOLE = word_set(
     """
+    foto fotos img imgs
     image images photo photos photograph photographs photography picture pictures pic pics scene shot shots
     frame grab snapshot screenshot capture view overall whole entirety file original reference copy version one ones
     thing things camera lens photographer viewer viewers visual visuals jpeg png query question scan scans slide
@@ -46,9 +47,9 @@ ABSTRACT = word_set(
     legibility readability visual perception eye-level lot bit range size aspect-ratio format moment focus
     attention weather season location genre content contents subject-matter change changes loss losses
     improvement process processing transmission upload editing filter filters iso shutter aperture flash zoom
-    money world fact truth help depth channel channels whites blacks vignette vignetting flare watermark
+    mark marks money world fact truth help depth channel channels whites blacks vignette vignetting flare watermark
     fringing aberration none neither unknown hand-held light lights shadow wind rain client customer encoder
-    codec software app sensor scanner printer letter
+    codec software app sensor scanner printer letter gradient gradients whites blacks highlights midtones
     """
 )
 # Nouns that name a region only with a modifier: "dark area", "left side".
@@ -94,7 +95,8 @@ PREDICATES = word_set(
     accurate inaccurate consistent inconsistent apparent prominent dominant excellent perfect terrible awful
     decent satisfactory tolerable bearable intact lost gone alike uneven even flat rough dull muddy murky gloomy
     moody warm cool cold hot bland plain busy messy cluttered crowded simple complex artificial fake authentic
-    genuine recognizable legible readable level parallel vertical horizontal near far close distant low-quality
+    higher stronger weaker greater smaller bigger larger heavier lighter cleaner neutral genuine recognizable
+    legible readable level parallel vertical horizontal near far close distant low-quality
     high-quality such due able unable clearer wide narrow deep shallow long short thick thin fast slow static
     dynamic stable unstable steady loud quiet rich harmonious romantic dramatic scary funny strange weird odd
     unusual typical normal abnormal standard average mediocre superb stunning gorgeous lovely pleasant
@@ -135,7 +137,8 @@ FUNCTION_WORDS = (
         hold holds well describes complained wanted asked rendered render caused hits hit gives gave puts
         put takes draws reduce reduces increase increases improve improves worsen worsens happen happens
         became preserve preserves survive survives hide hides reveal reveals introduce introduces produce
-        produces exceed exceeds reach reaches
+        produces exceed exceeds reach reaches kinda sorta super hella lol nah af tbh rly alot lot like whats
+        deserve deserves devoid totally honestly basically actually literally whatsoever dude bro
         """
     )
 )
@@ -248,7 +251,15 @@ FILLERS = word_set(
     severely effect effects kind kinds type types sort any some both either visible only mainly one ones edge
     edges condition terms term following given distorted opinion still also clearly visibly reference original
     answer option options best word choose select statement and or visibility presence preserved retained
-    rendered reproduced anything something sensor digital film
+    rendered reproduced anything something sensor digital film give score scores number scale point points between
+    value values where kinda sorta super way hella lol nah af tbh rly alot lot like whats far totally honestly basically
+    actually literally whatsoever bro dude mate foto img come came out gotten turned been over all across anywhere
+    everywhere when taken then them my some much such these those whites smooth gradients gradient add added introduced
+    result due perhaps maybe changed change changes compared comparison differ differs differently difference
+    somewhere noticeably neutral happen happened suffered picked bring brings brought left right top bottom upper lower
+    half halves side part parts area areas region regions corner corners section quadrant third location locate
+    whereabouts spot spots place places identify name many deserve deserves star stars ten five percent percentage mark
+    marks grade sign signs trace traces hint need know want thing things stuff exactly apply applied done make made
     """
 )
 # Words in a question about distortions that do not change what it asks.

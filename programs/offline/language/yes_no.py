@@ -7,10 +7,20 @@ from dataclasses import replace
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.claims import Clause, claimed_meaning, parse_clause
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
-from agenticiqa.programs.offline.language.verdicts import NO, YES, Verdict, cannot_tell, not_measured, not_understood
+from agenticiqa.programs.offline.language.verdicts import (
+    NO,
+    YES,
+    Verdict,
+    cannot_exclude,
+    cannot_tell,
+    not_measured,
+    not_understood,
+)
 from agenticiqa.signatures.lexicon import Meaning, terms_in
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
+PRESENT = 1.0  # the severity from which a distortion other than noise and blur is said to be there
+_INTENSIFIER = re.compile(r"\b(?:totally|completely|entirely|fully|absolutely|super|so)\b", re.I)  # is no degree
 _LINE = "The line between yes and no is drawn at"
 _CLAUSE_BREAK = re.compile(r"\s*(?:[,;:.?!]+|\b(?:and|or|but|nor)\b)\s*", re.I)
 
@@ -73,9 +83,11 @@ def verify(clause: Clause, measured: MeasuredImage) -> Verdict:
     about = [name for name in (measured.worst_of(meaning.categories),) if name]
     if meaning.sense == "virtue":
         limit = VISIBLE if clause.emphasized else 2.5 if clause.level == 3 else OBJECTIONABLE
+        if severity < limit and measured.may_hide(meaning):
+            return cannot_exclude(meaning, measured)
         return _verdict(severity < limit, clause.negated, f"{_LINE} {severity_word(limit)}", about)
     graded = any(term.meaning.sense == "fault" for term in clause.terms) and not clause.excess
-    degree = clause.degree if graded else None
+    degree = clause.degree if graded and not _INTENSIFIER.search(clause.text) else None
     if degree is not None and degree <= 1 and clause.level == 2:  # "low", "weak"
         return _verdict(severity < OBJECTIONABLE, clause.negated, f"{_LINE} {severity_word(OBJECTIONABLE)}", about)
     if degree == 0:
@@ -83,8 +95,13 @@ def verify(clause: Clause, measured: MeasuredImage) -> Verdict:
     if degree is not None and clause.exact:
         word = severity_word(degree)
         return _verdict(severity_word(severity) == word, clause.negated, f"Only {word} counts", about)
-    limit = VISIBLE if clause.absolute else OBJECTIONABLE if degree is None else degree - 0.5
+    usual = OBJECTIONABLE if set(meaning.categories) & {"Noise", "Blurs"} else PRESENT
+    limit = VISIBLE if clause.absolute else usual if degree is None else degree - 0.5
     denied = clause.negated ^ (clause.deficit and clause.meanings[0].sense == "fault")
+    if severity < limit and measured.may_hide(meaning):
+        return cannot_exclude(meaning, measured)
+    if not measured.has_reference and limit == PRESENT and VISIBLE <= severity < limit:
+        return Verdict(None, f"What is measured is too slight to tell ({severity:.1f} of 4).", about)
     return _verdict(severity >= limit, denied, f"{_LINE} {severity_word(limit)}", about)
 
 

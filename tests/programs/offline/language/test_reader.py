@@ -1,0 +1,137 @@
+"""The reader of questions: what is asked, of which subject, about what, and when it is not sure."""
+
+import pytest
+
+from agenticiqa.programs.offline.language.question import Question
+from agenticiqa.programs.offline.language.reader import asking_part, read_question
+from agenticiqa.programs.offline.language.spelling import corrected
+from agenticiqa.programs.stages.options import parse_options
+
+
+def read(query: str, *tools: str) -> Question:
+    return read_question(query, parse_options(query), tools=tools)
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("Is it noisy?", "presence"),
+        ("noisy?", "presence"),
+        ("Any banding?", "presence"),
+        ("Would you say the highlights are blown?", "presence"),
+        ("Is it noisy? Answer yes or no.", "presence"),
+        ("True or false: the image is blurry.", "presence"),
+        ("How noisy is it?", "degree"),
+        ("What is the severity of the blur?", "degree"),
+        ("What's wrong with this photo?", "list"),
+        ("Which distortions does it have?", "list"),
+        ("Which half is noisier?", "where"),
+        ("Where is the blur?", "where"),
+        ("Is the noise in the left or right half?", "where"),
+        ("Is it sharper than the original?", "compare"),
+        ("Which is better, the image or the reference?", "compare"),
+        ("Is the left half noisier than the right half?", "compare"),
+        ("Rate the noise from 1 to 5.", "rating"),
+        ("On a scale of 1 to 10, how blurry is it?", "rating"),
+        ("How noisy is it? A. Not at all B. Slightly C. Very", "choice"),
+        ("Which is the main problem? (a) blur (b) noise", "choice"),
+    ],
+)
+def test_what_is_asked(query: str, asked: str) -> None:
+    assert read(query).asked == asked
+
+
+@pytest.mark.parametrize("query", ["What is the PSNR?", "psnr value?", "Tell me the PSNR of this pair."])
+def test_the_value_of_a_metric_that_was_measured(query: str) -> None:
+    assert read(query, "PSNR").asked == "metric"
+
+
+@pytest.mark.parametrize(
+    ("query", "subject"),
+    [
+        ("Is the reference blurry?", "reference"),
+        ("How noisy is the original image?", "reference"),
+        ("Is there any noise in the reference?", "reference"),
+        ("Is the image blurry?", "image"),
+        ("Given the reference, how strong is the compression?", "image"),
+        ("Is it noisier than the reference?", "image"),
+    ],
+)
+def test_of_which_picture(query: str, subject: str) -> None:
+    assert read(query).subject == subject
+
+
+@pytest.mark.parametrize(
+    ("query", "regions"),
+    [
+        ("Is the woman's face blurred?", ("woman's face",)),
+        ("Is the left half noisy?", ("left half",)),
+        ("Is the background too dark?", ("background",)),
+        ("Are the highlights blown?", ()),
+        ("I took this at my cousin's wedding by the lake. Is it noisy?", ()),
+    ],
+)
+def test_of_which_parts(query: str, regions: tuple[str, ...]) -> None:
+    assert read(query).regions == regions
+
+
+@pytest.mark.parametrize(
+    ("query", "negated"),
+    [("Is it free of noise?", True), ("Is it noisy?", False), ("Isn't it noisy?", False), ("Is it not sharp?", True)],
+)
+def test_its_polarity(query: str, negated: bool) -> None:
+    assert read(query).claim.negated is negated
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Is the noise intentional?",
+        "Does the blur make the mood calmer?",
+        "Which camera caused the noise?",
+        "How can I remove the noise?",
+        "Was the blur added on purpose?",
+    ],
+)
+def test_a_question_that_measurements_cannot_answer_is_not_sure(query: str) -> None:
+    question = read(query)
+    assert not question.is_sure
+    assert question.doubt
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "bro is this pic kinda noisy or what",
+        "Hey there! I am thinking of ordering a canvas of it. Could you tell me whether the photo is noisy?",
+        "is teh foto noisey?",
+        "Honestly, does it suffer from noise at all?",
+    ],
+)
+def test_slang_and_long_winded_words_do_not_make_it_unsure(query: str) -> None:
+    question = read(query)
+    assert question.is_sure, question.doubt
+    assert [meaning.subject for meaning in question.claim.meanings] == ["Noise"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("is it bluury", "is it blurry"),
+        ("the contarst", "the contrast"),
+        ("nosiy", "noisy"),
+        ("compresion artifcats", "compression artifacts"),
+        ("refernce", "reference"),
+        ("a security camera", "a security camera"),
+        ("blue grass, a train and her nose", "blue grass, a train and her nose"),
+        ("share the context of the contest", "share the context of the contest"),
+        ("NIQE", "NIQE"),
+    ],
+)
+def test_misspelled_words_are_corrected_and_correct_ones_are_kept(wrong: str, right: str) -> None:
+    assert corrected(wrong) == right
+
+
+def test_the_part_that_asks_is_without_what_is_told_before() -> None:
+    assert asking_part("My boss says it is fine. Please tell me if it is too dark.") == "it is too dark."
+    assert asking_part("Compared to the reference, is it darker?") == "Compared to the reference, is it darker?"
