@@ -43,6 +43,7 @@ from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 
 
 class AgenticIQA(SavedProgram):
@@ -279,12 +280,14 @@ class AgenticIQA(SavedProgram):
         if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
             result = as_final(result)
         result = with_check(result, pair.check)
+        outside = () if reference else (yield from compute(outside_training, image))
         return Assessment(
             final_answer=result.final_answer,
             quality_score=result.quality_score,
             quality_reasoning=result.quality_reasoning,
             query_type=summarized.query_type,
             options=dict(summarized.options),
+            outside_training=list(outside),
             plan=planned.plan,
             executor_evidence=evidence,
             summarizer_result=result,

@@ -99,6 +99,7 @@ class Assessment(dspy.Prediction):
     summarizer_result: SummarizerOutput
     iteration_count: int
     replan_history: list[str]
+    outside_training: list[str]
     rejected_answers: dict[str, list[str]]
     usage: dict[str, dict[str, Any]]
     usage_by_stage: dict[str, dict[str, Any]]
@@ -140,6 +141,7 @@ class Assessment(dspy.Prediction):
             "quality_probs": summary.quality_probs,
             "probability_source": summary.probability_source,
             "probability_mass": summary.probability_mass,
+            "outside_training": self.outside_training,
             "plan": self.plan.model_dump(mode="json"),
             "executor_evidence": self.executor_evidence.model_dump(mode="json"),
             "summarizer_result": summary.model_dump(mode="json"),

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of
+from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of, outside_training
 from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.outside_training import widened
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 # Fitted on 2026-11-21 by non-negative least squares to the mean opinion scores, scaled to 1..5, of 300 images of CLIVE
@@ -52,7 +53,11 @@ def learned_model_applies(image: LoadedImage, reference: LoadedImage | None) -> 
 def estimate_opinion(
     image: LoadedImage, reference: LoadedImage | None, findings: Mapping[DetectableDistortion, Finding]
 ) -> Opinion:
-    """The estimated mean opinion of an image: by the learned model if it applies, else from the findings."""
+    """The estimated mean opinion of an image: by the learned model if it applies, else from the findings.
+
+    Without a reference its spread is wide for an image that is outside of what the model was trained on.
+    """
     if learned_model_applies(image, reference):
         return opinion_of(image)
-    return Opinion(expected_level(findings), RESIDUAL_STD)
+    measured = Opinion(expected_level(findings), RESIDUAL_STD)
+    return measured if reference else widened(measured, outside_training(image))

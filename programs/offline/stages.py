@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from statistics import fmean
 
 from agenticiqa.programs.images import LoadedImage
@@ -21,9 +22,12 @@ from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.offline.opinion import learned_model_applies
 from agenticiqa.programs.stages.flow import Computed
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
+from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
+from agenticiqa.programs.tools.outside_training import in_words
 from agenticiqa.programs.tools.tool import Tool, best_for
 from agenticiqa.signatures.types import (
     GLOBAL,
+    UNABLE,
     Boxes,
     DamagedPart,
     DistortionAnalysis,
@@ -138,7 +142,11 @@ class EvidenceAnswerer(Computed[Answered]):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.Answerer``. Several regions are answered one by one; by one letter only if all agree."""
-        return answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
+        answered = answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
+        reasons = [each for each in outside_training(image) if each != "gray"] if reference is None else []
+        if not reasons or answered.final_answer == UNABLE:
+            return answered
+        return replace(answered, reasoning=f"{answered.reasoning} {in_words(reasons, image.size)}")
 
 
 def damaged_parts(findings: Iterable[tuple[DetectableDistortion, Finding]]) -> list[DamagedPart]:

@@ -47,14 +47,16 @@ def fused_score(
     source: ProbabilitySource,
     *,
     spread: float | None = None,
+    least_spread: float = 0.0,
     model: str | None = None,
 ) -> FusedScore:
     """Fuse the tool scores of the evidence with a model's probabilities over the levels.
 
     A fusion with a profile that was fitted to other tools than those of this evidence (without a reference, say), or to
     another model than ``model``, which answered (a fallback, say), does not know these: the default fusion is used, and
-    the sentence says so. ``spread`` is the standard deviation, in
-    levels, that an offline estimate of the opinion states for itself. Raises ValueError as ``fuse_scores`` does.
+    the sentence says so. ``spread`` is the standard deviation, in levels, that an offline estimate of the opinion
+    states for itself, ``least_spread`` that of the tools at least, for an image that they were not made for. Raises
+    ValueError as ``fuse_scores`` does.
     """
     tool_scores, note = evidence.overall_scores, ""
     profile = fusion.profile
@@ -64,7 +66,7 @@ def fused_score(
     elif profile and profile.backend and model and profile.backend != backend_shown(model):
         fusion = default_fusion()
         note = f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
-    stated = evidence.overall_spread
+    stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
     if source == "learned" and spread is not None:  # the same estimate as the tool's, with what is known of the image
         stated = max(stated or spread, spread)
     score = fusion.fuse_scores(tool_scores, probabilities, tool_error=stated if fusion.profile else None)

@@ -13,6 +13,8 @@ from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.options import beside_options, lists_letters, parse_options
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
 from agenticiqa.programs.stages.question import detect_query_type, stated_scale
+from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
+from agenticiqa.programs.tools.outside_training import in_words, least_spread
 from agenticiqa.signatures.types import (
     LEVEL_KEYS,
     PARSING_FAILED,
@@ -58,7 +60,9 @@ class Summarizer(Stage[Summarized]):
                 if reference is not None and image.same_pixels(reference):
                     return Summarized(_undamaged(evidence, query), query_type)
                 scored = yield from call(self.score, image=image, query=query, evidence=evidence, reference=reference)
-                return Summarized(self._scored(scored, evidence, query), query_type, scored.rejected_answers)
+                outside = () if reference else outside_training(image)
+                rated = self._scored(scored, evidence, query, in_words(outside, image.size), least_spread(outside))
+                return Summarized(rated, query_type, scored.rejected_answers)
             answered = yield from call(
                 self.answer,
                 image=image,
@@ -73,16 +77,21 @@ class Summarizer(Stage[Summarized]):
             result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED)
             return Summarized(result, query_type, {gave_up.stage: gave_up.account}, offered)
 
-    def _scored(self, scored: Scored, evidence: ExecutorOutput, query: str) -> SummarizerOutput:
+    def _scored(
+        self, scored: Scored, evidence: ExecutorOutput, query: str, doubt: str, least: float
+    ) -> SummarizerOutput:
+        """``doubt`` says why the tools may be wrong about the image, ``least`` is the spread of their scores then."""
         p = scored.probabilities
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
-        fused = fused_score(self.fusion, evidence, p, scored.source, spread=scored.spread, model=scored.model)
+        fused = fused_score(
+            self.fusion, evidence, p, scored.source, spread=scored.spread, least_spread=least, model=scored.model
+        )
         progress.scored(fused.score, evidence, scored, fused.expectation)
         return SummarizerOutput(
             final_answer=on_stated_scale(fused.score, query),
             quality_score=fused.score,
-            quality_reasoning=_sentences(scored.reasoning, fused.how, *_caveats(evidence)),
+            quality_reasoning=_sentences(scored.reasoning, fused.how, doubt, *_caveats(evidence)),
             used_evidence=_used(evidence),
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=scored.source,

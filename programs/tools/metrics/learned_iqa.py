@@ -13,6 +13,7 @@ from PIL import Image
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
+from agenticiqa.programs.tools.outside_training import Reason, reasons_for, widened
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 
 if TYPE_CHECKING:
@@ -68,8 +69,19 @@ def opinion(image: RGB) -> Opinion:
 
 
 def opinion_of(image: "LoadedImage") -> Opinion:
-    """``opinion`` of a loaded image's pixels, computed once per image."""
-    return image.memo.once("opinion", lambda: opinion(image.pixels))
+    """``opinion`` of a loaded image's pixels, widened where it is unlike the training's; computed once per image."""
+    return image.memo.once("opinion", lambda: widened(opinion(image.pixels), outside_training(image)))
+
+
+def outside_training(image: "LoadedImage") -> tuple[Reason, ...]:
+    """Why a loaded image is unlike the photos of the training; empty for a usual photo. Computed once per image."""
+    return image.memo.once("outside_training", lambda: reasons_for(image.pixels, last_stage))
+
+
+def last_stage(image: RGB) -> NDArray[np.float32]:
+    """The activations (320, ceil(H / 32), ceil(W / 32)) of the backbone's last stage. Same image as ``learned_iqa``."""
+    found: NDArray[np.float32] = run_network(MODEL, SHA256, "late", as_input(image))[0]
+    return found
 
 
 def _score_of(image: "LoadedImage") -> float:

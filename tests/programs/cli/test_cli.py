@@ -29,6 +29,7 @@ KEYS = [
     "quality_probs",
     "probability_source",
     "probability_mass",
+    "outside_training",
     "plan",
     "executor_evidence",
     "summarizer_result",

@@ -1,0 +1,117 @@
+"""Images outside of what the quality model was trained on, photos of usual size: what they look like instead.
+
+The look of a picture is told by logistic regression on cheap measurements (``statistics.pictorial``) and on what the
+quality model's backbone, a recognition network, sees in it. ``eval/studies/outside_photos.py`` makes the pictures, fits
+the regression and the constants below, and measures both on other pictures.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.numerics.weights import read_weights
+from agenticiqa.programs.tools.statistics.monochrome import monochrome
+from agenticiqa.programs.tools.statistics.pictorial import pictorial
+
+Look: TypeAlias = Literal["photo", "graphic", "page", "medical", "instrument"]
+Reason: TypeAlias = Literal["too small", "thin", "blank", "graphic", "page", "medical", "instrument", "gray"]
+LOOKS: tuple[Look, ...] = get_args(Look)
+Values: TypeAlias = NDArray[np.float64]
+Backbone: TypeAlias = Callable[[RGB], NDArray[np.float32]]
+"""From pixels, uint8 RGB (H, W, 3), to the activations (C, h, w) of the last stage of the quality model's backbone."""
+
+WEIGHTS = Path(__file__).with_name("outside_training.npz")
+SHA256 = "5fccee636b84e627a8f3e60b5f8518346820ea0a2930dbaf37662648e9c52286"
+
+WORKING_SIDE = 1024  # pixels of the longer side at which quality is judged
+SMALL_SIDE = 64  # pixels: with a shorter side, neither features nor regions can be measured
+THIN = 6.0  # ratio of the sides
+BLANK_RANGE = 3  # 8-bit levels between the lowest and the highest value of each channel
+MOST_PHOTO = 0.5  # with less than this probability of "photo" an image is taken for something else
+DEVIATIONS = 4.0  # standard deviations: features farther from the training mean are clipped to this
+SEEN_SIDE = 256  # pixels of the longer side of the copy that the backbone sees
+SEEN_LEAST = 32  # pixels of its shorter side
+
+# Standard deviation of the true opinion around the score, in levels, at least.
+LEAST_SPREAD: dict[Reason, float] = {
+    "too small": 2.0,
+    "thin": 2.0,
+    "blank": 2.0,
+    "graphic": 1.5,
+    "page": 1.5,
+    "medical": 1.5,
+    "instrument": 1.5,
+    "gray": 0.9,
+}
+_MADE_FOR_PHOTOS = "what judges it here was made for photos, so the score is uncertain."
+SENTENCES: dict[Reason, str] = {
+    "too small": "The image has only {width} x {height} pixels, too few to judge its quality: the score means little.",
+    "thin": "The image is a strip of {width} x {height} pixels, too thin to judge its quality: the score means little.",
+    "blank": "The image is of one color, so there is nothing to judge: the score means little.",
+    "graphic": f"This looks like a screenshot or a drawing; {_MADE_FOR_PHOTOS}",
+    "page": f"This looks like the page of a document; {_MADE_FOR_PHOTOS}",
+    "medical": f"This looks like a radiograph or another medical image; {_MADE_FOR_PHOTOS}",
+    "instrument": f"This looks like an image from a telescope or a microscope; {_MADE_FOR_PHOTOS}",
+    "gray": "The picture is gray; what judges it here has seen hardly any gray photos, so the score is less certain.",
+}
+
+
+def reasons_for(image: RGB, backbone: Backbone) -> tuple[Reason, ...]:
+    """Why an image is outside of the training; empty for a usual photo in color.
+
+    ``image`` is uint8 RGB of shape (H, W, 3), any size. Raises ToolError for damaged weights.
+    """
+    height, width = image.shape[:2]
+    shorter, longer = min(height, width), max(height, width)
+    if longer >= THIN * shorter and shorter * min(1.0, WORKING_SIDE / longer) < SMALL_SIDE * 2:
+        return ("thin",)
+    if shorter < SMALL_SIDE:
+        return ("too small",)
+    if int(np.ptp(image, axis=(0, 1)).max()) <= BLANK_RANGE:
+        return ("blank",)
+    shares = looks(read_weights(WEIGHTS, SHA256), look_features(image, backbone))
+    if shares[0] < MOST_PHOTO:
+        return (LOOKS[1 + int(shares[1:].argmax())],)  # type: ignore[return-value]
+    return ("gray",) if monochrome(image) else ()
+
+
+def look_features(image: RGB, backbone: Backbone) -> Values:
+    """The features (F,) that a look is told by, of an image of at least 64 x 64 pixels."""
+    factor = SEEN_SIDE / max(image.shape[:2])
+    seen = image
+    if factor < 1:
+        size = tuple(max(SEEN_LEAST, round(side * factor)) for side in image.shape[1::-1])
+        seen = np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
+    return np.concatenate([pictorial(image), backbone(seen).mean(axis=(1, 2), dtype=np.float64)])
+
+
+def looks(weights: Mapping[str, Values], features: Values) -> Values:
+    """The probabilities (.., 5) of ``LOOKS`` from features (.., F)."""
+    scaled = np.clip((features - weights["mean"]) / weights["spread"], -DEVIATIONS, DEVIATIONS)
+    # einsum, not a matrix product: the last bits of that may depend on the threads of the linear algebra library.
+    logits = np.einsum("...f,fc->...c", scaled, weights["weight"]) + weights["bias"]
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def widened(opinion: Opinion, reasons: Collection[Reason]) -> Opinion:
+    """The opinion with at least the spread that the reasons ask for."""
+    return replace(opinion, spread=max(opinion.spread, least_spread(reasons)))
+
+
+def least_spread(reasons: Collection[Reason]) -> float:
+    """The standard deviation of the true opinion around the score that the reasons ask for; 0 without any."""
+    return max((LEAST_SPREAD[reason] for reason in reasons), default=0.0)
+
+
+def in_words(reasons: Sequence[Reason], size: tuple[int, int]) -> str:
+    """What to tell people about the reasons, in one sentence each; ``size`` is width and height in pixels."""
+    width, height = size
+    return " ".join(SENTENCES[reason].format(width=width, height=height) for reason in reasons)

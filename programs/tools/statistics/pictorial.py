@@ -1,0 +1,116 @@
+"""What tells photos from pictures that were drawn, rendered, printed or taken with instruments: cheap measurements.
+
+A camera's sensor gives every pixel a little noise; what a program draws repeats few colors exactly, in flat areas and
+along straight edges. Pages are mostly paper, radiographs and night skies mostly black.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.tools.numerics.pixels import RGB, luma
+
+MOST_PIXELS = 400_000  # of a larger image a part in its middle and rows and columns in steps are read
+BLOCK = 8  # pixels
+FLAT, SMOOTH = 2, 8  # gray levels between the darkest and the brightest pixel of a block
+EDGE, FAINT = 48, 4  # gray levels of a step between neighbors
+DARK, PALE = 24, 225  # luma
+FRAME = 0.06  # share of the sides that is the border
+NAMES = (
+    "top_color", "top_8_colors", "colors", "equal_across", "equal_down", "flat_blocks", "smooth_blocks", "edges",
+    "edges_of_steps", "straight_edges", "dark", "pale", "middle", "dark_frame", "pale_frame", "chroma", "chroma_spread",
+    "luma_mean", "luma_spread", "skewness", "edges_of_pale", "fine_of_coarse",
+)  # fmt: skip
+
+
+def pictorial(image: RGB) -> NDArray[np.float64]:
+    """The measurements named in ``NAMES``, finite, of an image of any size: uint8 RGB of shape (H, W, 3).
+
+    Shares are 0 to 1. ``colors`` is the logarithm of the number of distinct colors (5 bits a channel) relative to the
+    pixels, ``edges_of_steps`` the share of strong steps among all visible ones, ``straight_edges`` of those along rows
+    or columns, ``chroma`` and luma are divided by 255.
+    """
+    part = _middle(image)
+    plane = luma(part).astype(np.float32)
+    across, down = np.abs(np.diff(plane, axis=1)), np.abs(np.diff(plane, axis=0))
+    return np.array([*_colors(image), *_steps(part, plane, across, down), *_tones(image), *_texture(plane, across)])
+
+
+def _middle(image: RGB) -> RGB:
+    """The image, or of a large one the middle, so that details keep their scale."""
+    height, width = image.shape[:2]
+    if height * width <= MOST_PIXELS:
+        return image
+    rows = min(height, max(632, MOST_PIXELS // width))
+    columns = min(width, MOST_PIXELS // rows)
+    top, left = (height - rows) // 2, (width - columns) // 2
+    return image[top : top + rows, left : left + columns]
+
+
+def _thinned(image: RGB) -> RGB:
+    step = math.ceil(math.sqrt(image.shape[0] * image.shape[1] / MOST_PIXELS))
+    return image[::step, ::step]
+
+
+def _colors(image: RGB) -> Sequence[float]:
+    red, green, blue = np.moveaxis(_thinned(image) >> 3, -1, 0).astype(np.int32)
+    counts = np.sort(np.bincount(((red << 10) | (green << 5) | blue).ravel(), minlength=1 << 15))[::-1]
+    total = counts.sum()
+    return counts[0] / total, counts[:8].sum() / total, math.log(np.count_nonzero(counts)) / math.log(1 << 15)
+
+
+def _steps(
+    part: RGB, plane: NDArray[np.float32], across: NDArray[np.float32], down: NDArray[np.float32]
+) -> Sequence[float]:
+    ranges = _block_ranges(plane)
+    strong = (across[:-1] > EDGE) | (down[:, :-1] > EDGE)
+    visible = (across[:-1] > FAINT) | (down[:, :-1] > FAINT)
+    straight = strong & ((across[:-1] < FAINT) | (down[:, :-1] < FAINT))
+    return (
+        _mean((part[:, 1:] == part[:, :-1]).all(axis=-1)),
+        _mean((part[1:] == part[:-1]).all(axis=-1)),
+        _mean(ranges <= FLAT),
+        _mean(ranges <= SMOOTH),
+        _mean(strong),
+        strong.sum() / max(visible.sum(), 1),
+        straight.sum() / max(strong.sum(), 1),
+    )
+
+
+def _tones(image: RGB) -> Sequence[float]:
+    thin = _thinned(image)
+    plane = luma(thin).astype(np.float32)
+    rows, columns = (max(1, round(FRAME * side)) for side in plane.shape)
+    frame = np.concatenate(
+        [each.ravel() for each in (plane[:rows], plane[-rows:], plane[:, :columns], plane[:, -columns:])]
+    )
+    chroma = (thin.max(axis=-1) - thin.min(axis=-1)).astype(np.float32)
+    dark, pale, spread = _mean(plane <= DARK), _mean(plane >= PALE), float(plane.std())
+    skewness = float((((plane - plane.mean()) / max(spread, 1.0)) ** 3).mean())
+    return (
+        dark, pale, 1 - dark - pale, _mean(frame <= DARK), _mean(frame >= PALE),
+        float(chroma.mean()) / 255, float(chroma.std()) / 255, float(plane.mean()) / 255, spread / 255,
+        float(np.clip(skewness, -5, 5)) / 5,
+    )  # fmt: skip
+
+
+def _texture(plane: NDArray[np.float32], across: NDArray[np.float32]) -> Sequence[float]:
+    """Strong steps beside pale pixels, as of ink on paper; and the finest detail relative to the next coarser."""
+    ink = across > EDGE
+    beside = np.maximum(plane[:, 1:], plane[:, :-1]) >= PALE
+    coarse = np.abs(np.diff((plane[:, 1::2] + plane[:, : plane.shape[1] // 2 * 2 : 2]) / 2, axis=1))
+    return (ink & beside).sum() / max(ink.sum(), 1), math.log((_mean(across) + 0.2) / (_mean(coarse) + 0.2)) / 3
+
+
+def _block_ranges(plane: NDArray[np.float32]) -> NDArray[np.float32]:
+    rows, columns = (max(1, side // BLOCK) for side in plane.shape)
+    blocks = plane[: rows * BLOCK, : columns * BLOCK]
+    starts = np.arange(0, blocks.shape[0], BLOCK), np.arange(0, blocks.shape[1], BLOCK)
+    highest = np.maximum.reduceat(np.maximum.reduceat(blocks, starts[0], axis=0), starts[1], axis=1)
+    return highest - np.minimum.reduceat(np.minimum.reduceat(blocks, starts[0], axis=0), starts[1], axis=1)
+
+
+def _mean(values: NDArray[np.bool_] | NDArray[np.float32]) -> float:
+    return float(values.mean()) if values.size else 0.0
