@@ -1,208 +1,203 @@
-"""Measure what score fusion gains or costs on the answers of real vision-language models (VLMs).
+"""Measure what score fusion gains or costs beside real and simulated vision-language models (VLMs).
 
-    python -m agenticiqa.eval.studies.fusion_study LABELS.csv MARGINS.csv --tool-scores SCORES.csv
+    python -m agenticiqa.eval.studies.fusion_study LABELS.csv MARGINS.csv TOOLS.csv
 
 MARGINS.csv has the column ``image`` and one per VLM: the logit of "good" minus that of "poor" when it was asked for the
-quality. SCORES.csv has the columns ``image`` and ``score``, a tool's calibrated score in 1..5 (of a tool that was
-fitted to these images: its held-out predictions). ``--tool NAME`` runs an embedded tool instead.
+quality. TOOLS.csv has ``image`` and a column of scores in 1..5 per tool, LEARNED-IQA among them (of a tool that was
+fitted to these images: its held-out predictions). Each VLM stands beside each tool of ``fusion_cases``.
 
-Everything fitted is fitted on four fifths of the images and measured on the other fifth, in turn. The columns:
+The ways to fuse:
 
-- normalized, literal, average: the paper's formula with its denominator, as printed without it, and the plain mean,
-  each with the eta and the map from margins to levels that serve it best;
-- fitted: the levels as the VLM's logits imply them, and the two parameters of the configuration fitted as
-  ``agenticiqa.eval.studies.fusion_fit`` does;
-- held out: for a VLM without labels, the model's error chosen on the training images of all other VLMs, or the default
-  where there are none;
-- shipped: the default configuration.
+- profile: a profile fitted to the images that are measured, without any label, as ``assess --fuse auto`` does
+- profile, other images: a profile fitted to the other half of the images, without any label
+- prior: without a profile, the program's default for a model that nobody has measured
+- paper: the paper's formula, eta 1, with nothing that limits the model
+- best in hindsight: the weighted mean of both with the weight that was best on the measured images
 
-Every figure is the SRCC of ranks within the fold.
+Every figure is the SRCC of the fused score less that of the better part (VLM or tool), on the half of the images, and
+with the VLMs (every second one), that nothing was chosen on; ``--all`` measures on all images and VLMs. The prior was
+chosen on the other halves by ``--choose``: of the model errors the one with the largest mean gain, where the simulated
+VLMs of .7 to .9, today's, have half of the weight, and all others, with the real ones of 2023, the other half.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import rankdata
 
-from agenticiqa.eval.bootstrap import Interval
-from agenticiqa.eval.datasets import (
-    MOS_RANGE_HELP,
-    LabeledImage,
-    folds_by_content,
-    mos_scale,
-    read_columns,
-    read_labels,
-)
+from agenticiqa.eval.datasets import MOS_RANGE_HELP, mos_scale, read_columns, read_labels
 from agenticiqa.eval.metrics import Numbers, srcc
-from agenticiqa.eval.studies.fusion_fit import (
-    DEFAULT,
-    FOLDS,
+from agenticiqa.eval.studies.fusion_cases import (
     LEVEL_VALUES,
-    MODEL_ERRORS,
-    Setting,
-    best_setting,
-    fused,
-    gain,
+    ToolCase,
+    Vlm,
+    halves,
+    normal_scores,
+    real_vlms,
+    simulated_vlms,
+    tool_cases,
 )
-from agenticiqa.eval.studies.level_maps import FIT_MAPS, from_logits, probabilities
-from agenticiqa.eval.studies.raw_values import raw_of
-from agenticiqa.programs.errors import AgenticIQAError, UserError
-from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.stages.fused_score import NORMAL_QUANTILES, score_error
+from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile
+from agenticiqa.programs.stages.profile_fit import FusionRow, fit_profile
 
-ALLOWED_LOSS = 0.01  # of SRCC, against the better part
-SHARPNESS = (1, 4, 16)  # other backends may be more confident than these VLMs, and fusion has to withstand that
-PAPER = [Setting(eta, 0.0) for eta in (4.0, 2.0, 1.0, 0.5, 0.25)]
-LEAST_ABLE = 0.3  # SRCC above which a VLM counts as able to judge quality
-
-
-def literal(tool: Numbers, p: Numbers, setting: Setting) -> Numbers:
-    """The paper's sum as printed, without its denominator: not on the scale of 1..5."""
-    alpha = probabilities(-setting.eta * (tool[:, None] - LEVEL_VALUES) ** 2)
-    return (alpha * p) @ LEVEL_VALUES
-
-
-def average(tool: Numbers, p: Numbers, setting: Setting) -> Numbers:
-    """The mean of the tool's score and the expected level."""
-    return (tool + p @ LEVEL_VALUES) / 2
+MODEL_ERRORS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0, 1.2, 1.5, 3.0)
+TODAY, TODAY_WEIGHT = ("0.7", "0.8", "0.9"), 0.5
+WAYS = ("profile", "profile, other images", "prior", "paper", "best in hindsight")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One VLM: SRCC of the parts and of each way to fuse them, and paired differences to the better part."""
+class Measured:
+    """One VLM beside one tool: gain in SRCC over the better part, and the share of opinions inside the intervals."""
 
+    tool: str
     vlm: str
+    is_real: bool
     alone: float
-    tool: float
-    normalized: float
-    literal: float
-    average: float
-    fitted: float
-    fitted_gain: Interval
-    held_out: float
-    held_out_gain: Interval
-    shipped_gain: Interval
+    gains: Mapping[str, float]
+    covered: Mapping[tuple[str, str], float]
 
 
-def study(
-    tool: Numbers,
-    margins: Mapping[str, Numbers],
-    quality: Numbers,
-    contents: Sequence[str],
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> list[Row]:
-    """A row per VLM. ``tool`` (n,) in 1..5, ``margins`` (n,) each, ``quality`` (n,) the labels on 1..5."""
-    folds = folds_by_content(contents, FOLDS, seed)
-    return [_row(name, tool, margins, quality, contents, folds, resamples) for name in margins]
+def measured(case: ToolCase, vlm: Vlm, quality: Numbers, images: np.ndarray, others: np.ndarray) -> Measured:
+    """Fuse in every way and measure on ``images`` (row numbers); ``others`` are the images to fit to beside them."""
+    truth, tool = quality[images], case.scores[images]
+    expectation = vlm.probabilities @ LEVEL_VALUES
+    alone = _srcc(expectation[images], truth)
+    better = max(alone, _srcc(tool, truth))
+    fusions = {
+        "profile": ScoreFusion(profile=fitted(case, vlm, images)),
+        "profile, other images": ScoreFusion(profile=fitted(case, vlm, others)),
+        "prior": ScoreFusion(profile=PRIOR),
+        "paper": ScoreFusion(1.0),
+    }
+    gains: dict[str, float] = {}
+    covered: dict[tuple[str, str], float] = {}
+    for way, fusion in fusions.items():
+        scores = fused(fusion, case, vlm, images)
+        gains[way] = _srcc(scores, truth) - better
+        if way != "paper":
+            errors = deviations(fusion, case, scores, images)
+            for share, quantile in NORMAL_QUANTILES.items():
+                covered[way, share] = float(np.mean(np.abs(truth - scores) <= quantile * errors))
+    x, y = normal_scores(tool), normal_scores(expectation[images])
+    gains["best in hindsight"] = max(_srcc(w * x + (1 - w) * y, truth) for w in np.linspace(0, 1, 41)) - better
+    return Measured(case.name, vlm.name, vlm.is_real, alone, gains, covered)
 
 
-def _row(
-    name: str,
-    tool: Numbers,
-    margins: Mapping[str, Numbers],
-    quality: Numbers,
-    contents: Sequence[str],
-    folds: np.ndarray,
-    resamples: int,
-) -> Row:
-    own = margins[name]
-    implied = from_logits(own)
-    scores = {way: np.empty_like(tool) for way in ("normalized", "literal", "average", "fitted", "held out")}
-    for fold in np.unique(folds):
-        rest, out = folds != fold, folds == fold
-        maps = [fit(own[rest], quality[rest])(own) for fit in FIT_MAPS.values()]
-        for way, fuse, settings in (
-            ("normalized", fused, PAPER),
-            ("literal", literal, PAPER),
-            ("average", average, PAPER[:1]),
-        ):
-            choices = [(p, setting) for p in maps for setting in settings]
-            p, setting = max(choices, key=lambda c: srcc(fuse(tool[rest], c[0][rest], c[1]), quality[rest]) or 0.0)
-            scores[way][out] = fuse(tool[out], p[out], setting)
-        setting = best_setting(tool[rest], implied[rest], quality[rest])
-        scores["fitted"][out] = fused(tool[out], implied[out], setting)
-        others = {other: theirs[rest] for other, theirs in margins.items() if other != name}
-        scores["held out"][out] = fused(
-            tool[out], implied[out], safest(tool[rest], others, quality[rest]) if others else DEFAULT
+def fitted(case: ToolCase, vlm: Vlm, images: np.ndarray) -> FusionProfile:
+    """A profile of a VLM and a tool, fitted to images without labels."""
+    rows = [
+        FusionRow(
+            float(case.scores[image]),
+            _distribution(vlm.probabilities[image]),
+            case.spread,
+            {name: float(scores[image]) for name, scores in case.others.items()},
         )
-    scores |= {"shipped": fused(tool, implied, DEFAULT), "alone": own, "tool": tool}
-    scores = {way: ranks_within(folds, values) for way, values in scores.items()}
-    found = {way: srcc(values, quality) or 0.0 for way, values in scores.items()}
-    parts = scores["alone"], scores["tool"]
-    gains = {way: gain(scores[way], parts, quality, contents, resamples) for way in ("fitted", "held out", "shipped")}
-    return Row(
-        vlm=name,
-        alone=found["alone"],
-        tool=found["tool"],
-        normalized=found["normalized"],
-        literal=found["literal"],
-        average=found["average"],
-        fitted=found["fitted"],
-        fitted_gain=gains["fitted"],
-        held_out=found["held out"],
-        held_out_gain=gains["held out"],
-        shipped_gain=gains["shipped"],
+        for image in images
+    ]
+    return fit_profile(rows, PRIOR, tool_reliability=case.reliability)
+
+
+def fused(fusion: ScoreFusion, case: ToolCase, vlm: Vlm, images: np.ndarray) -> Numbers:
+    """The program's fused scores (n,) of images."""
+    stated = case.spread if fusion.profile else None
+    return np.array(
+        [
+            fusion.fuse_scores(
+                [float(case.scores[image])],
+                _distribution(vlm.probabilities[image]),
+                tool_error=stated,
+            )
+            for image in images
+        ]
     )
 
 
-def ranks_within(folds: np.ndarray, scores: Numbers) -> Numbers:
-    """Each score's rank in its fold, 0 to 1: folds with different settings are not on one scale."""
-    ranks = np.empty_like(scores)
-    for fold in np.unique(folds):
-        ranks[folds == fold] = rankdata(scores[folds == fold]) / np.sum(folds == fold)
-    return ranks
+def deviations(fusion: ScoreFusion, case: ToolCase, scores: Numbers, images: np.ndarray) -> Numbers:
+    """The standard deviations (n,) that the program states for its scores of images."""
+    equal = dict.fromkeys(fusion.quality_levels, 0.2)
+    alone = [fusion.fuse_scores([float(case.scores[image])], equal, tool_error=case.spread) for image in images]
+    pairs = zip(scores.tolist(), alone, strict=True)
+    return np.array([score_error(fusion, case.spread, score, tool, None) for score, tool in pairs])
 
 
-def safest(tool: Numbers, margins: Mapping[str, Numbers], quality: Numbers) -> Setting:
-    """The model error with the highest mean gain over all VLMs among those that never lose more than is allowed.
-
-    Each VLM counts at every ``SHARPNESS``. Where every error loses more than is allowed for some VLM, the one with the
-    smallest worst loss is taken.
-    """
-    alone = srcc(tool, quality) or 0.0
-    better = {name: max(alone, srcc(m, quality) or 0.0) for name, m in margins.items()}
-    levels = [(name, from_logits(m, sharpness)) for name, m in margins.items() for sharpness in SHARPNESS]
-
-    def preference(setting: Setting) -> tuple[bool, float]:
-        gains = [(srcc(fused(tool, p, setting), quality) or 0.0) - better[name] for name, p in levels]
-        safe = min(gains) >= -ALLOWED_LOSS
-        return safe, float(np.mean(gains)) if safe else min(gains)
-
-    return max((Setting(DEFAULT.eta, error) for error in reversed(MODEL_ERRORS)), key=preference)
+def utility(found: Iterable[Measured], way: str = "prior") -> float:
+    """The mean gain, where today's VLMs have half of the weight."""
+    by_group: dict[bool, list[float]] = defaultdict(list)
+    for each in found:
+        by_group[is_todays(each)].append(each.gains[way])
+    weights = {True: TODAY_WEIGHT, False: 1 - TODAY_WEIGHT}
+    return sum(weights[group] * float(np.mean(gains)) for group, gains in by_group.items())
 
 
-def report(rows: Sequence[Row]) -> list[str]:
-    """The table in Markdown, the best VLM first, and a sentence for each way to fuse."""
-    lines = [
-        "| VLM | alone | tool | normalized | literal | average | fitted | fitted - better part | held out "
-        "| held out - better part | shipped - better part |",
-        f"|{' --- |' * 11}",
-    ]
-    for row in sorted(rows, key=lambda row: -row.alone):
-        figures = (row.alone, row.tool, row.normalized, row.literal, row.average, row.fitted)
-        cells = [*(f"{figure:.3f}" for figure in figures), f"{row.fitted_gain:+.4f}", f"{row.held_out:.3f}"]
-        cells += [f"{row.held_out_gain:+.4f}", f"{row.shipped_gain:+.4f}"]
-        lines.append(f"| {row.vlm} | {' | '.join(cells)} |")
-    better = {row.vlm: max(row.alone, row.tool) for row in rows}
-    able = [row for row in rows if row.alone > LEAST_ABLE]
-    lines.append("")
-    for way in ("normalized", "literal", "average", "fitted", "held_out", "shipped"):
-        gains = {
-            row.vlm: row.shipped_gain.value or 0.0 if way == "shipped" else getattr(row, way) - better[row.vlm]
-            for row in rows
-        }
-        worst = min(gains, key=lambda name: gains[name])
-        won = sum(gains[row.vlm] > 0 for row in able)
-        lines.append(
-            f"- {way.replace('_', ' ')}: beats both parts for {won} of {len(able)} VLMs over {LEAST_ABLE}; "
-            f"mean difference to the better part {np.mean([*gains.values()]):+.4f}, worst {gains[worst]:+.4f} ({worst})"
-        )
+def is_todays(each: Measured) -> bool:
+    """Whether the VLM is a simulated one of .7 to .9."""
+    return not each.is_real and each.vlm.split(",")[0].split()[-1] in TODAY
+
+
+def prior_table(cases: Sequence[tuple[ToolCase, Vlm]], quality: Numbers, images: np.ndarray) -> list[str]:
+    """For each candidate of the prior's model error its utility, and mean and worst gain."""
+    lines = ["| model error | utility | mean | worst | today's: mean | worst |", f"|{' --- |' * 6}"]
+    for error in MODEL_ERRORS:
+        fusion = ScoreFusion(profile=PRIOR.model_copy(update={"model_error": error}))
+        found = []
+        for case, vlm in cases:
+            truth, expectation = quality[images], (vlm.probabilities @ LEVEL_VALUES)[images]
+            better = max(_srcc(expectation, truth), _srcc(case.scores[images], truth))
+            gain = _srcc(fused(fusion, case, vlm, images), truth) - better
+            found.append(Measured(case.name, vlm.name, vlm.is_real, 0.0, {"prior": gain}, {}))
+        gains = [each.gains["prior"] for each in found]
+        today = [each.gains["prior"] for each in found if is_todays(each)]
+        cells = (utility(found), np.mean(gains), min(gains), np.mean(today), min(today))
+        lines.append(f"| {error:g} | {' | '.join(f'{cell:+.3f}' for cell in cells)} |")
     return lines
+
+
+def report(found: Sequence[Measured]) -> list[str]:
+    """Mean and worst gain of each way by tool, real and simulated VLMs apart, and the coverage of the intervals."""
+    lines = [f"| tool | VLMs | {' | '.join(WAYS)} |", f"|{' --- |' * (2 + len(WAYS))}"]
+    tools = list(dict.fromkeys(each.tool for each in found))
+    for kind, name in ((True, "real"), (False, "simulated")):
+        for tool in tools:
+            group = [each for each in found if each.tool == tool and each.is_real == kind]
+            lines.append(_row(tool, name, group))
+    lines.append(_row("all", "all", found))
+    lines += ["", f"| tool | {' | '.join(f'{way}, {share} %' for way, share in found[0].covered)} |"]
+    lines.append(f"|{' --- |' * (1 + len(found[0].covered))}")
+    for tool in tools:
+        held = [[each.covered[key] for each in found if each.tool == tool] for key in found[0].covered]
+        lines.append(f"| {tool} | {' | '.join(f'{np.mean(h):.0%} ({min(h):.0%})' for h in held)} |")
+    return lines
+
+
+def _row(tool: str, kind: str, group: Sequence[Measured]) -> str:
+    cells = []
+    for way in WAYS:
+        worst = min(group, key=lambda each: each.gains[way])
+        mean = float(np.mean([each.gains[way] for each in group]))
+        cells.append(f"{mean:+.3f}, worst {worst.gains[way]:+.3f} ({worst.vlm})")
+    return f"| {tool} | {kind}, {len(group)} | {' | '.join(cells)} |"
+
+
+def half(vlms: Sequence[Vlm], *, choosing: bool) -> list[Vlm]:
+    """Every second VLM; of the simulated ones, which come in pairs of one correlation, one of each pair in turn."""
+    places = [place if vlm.is_real else place // 2 + place for place, vlm in enumerate(vlms)]
+    return [vlm for vlm, place in zip(vlms, places, strict=True) if place % 2 == (0 if choosing else 1)]
+
+
+def mean_gain_interval(found: Sequence[Measured], way: str, resamples: int = 1000) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the mean gain, VLMs drawn with replacement."""
+    names = sorted({each.vlm for each in found})
+    by_vlm = np.array([np.mean([each.gains[way] for each in found if each.vlm == name]) for name in names])
+    draws = np.random.default_rng(0).integers(0, len(names), (resamples, len(names)))
+    low, high = np.percentile(by_vlm[draws].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -210,40 +205,47 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", help="a labels.csv with the columns image and mos")
     parser.add_argument("margins", type=Path, help="a CSV with the column image and one column of margins per VLM")
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--tool-scores", type=Path, metavar="CSV", help="a tool's scores: columns image and score")
-    source.add_argument("--tool", metavar="NAME", help="an embedded no-reference tool, run on every image")
+    parser.add_argument("tools", type=Path, help="a CSV with the column image and one column of scores per tool")
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    parser.add_argument("--resamples", type=int, default=1000, help="of the bootstrap intervals (%(default)s; 0: none)")
-    parser.add_argument("--seed", type=int, default=0, help="of the folds (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the halves and simulations (%(default)s)")
+    parser.add_argument("--choose", action="store_true", help="print the table that the prior is chosen by")
+    parser.add_argument("--all", action="store_true", help="measure on all images and VLMs")
     args = parser.parse_args(argv)
     try:
         items = read_labels(args.labels)
-        margins = read_columns(args.margins, items)
-        tool = (
-            _tool_scores(args.tool, items) if args.tool else read_columns(args.tool_scores, items, ["score"])["score"]
-        )
+        margins, tools = read_columns(args.margins, items), read_columns(args.tools, items)
         scale = mos_scale([item.mos for item in items], args.mos_range)
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2
     quality = np.array([scale.to_1_5(item.mos) for item in items])
-    contents = [item.content for item in items]
-    rows = study(tool, margins, quality, contents, resamples=args.resamples, seed=args.seed)
-    print("\n".join(report(rows)))
-    setting = safest(tool, margins, quality)
-    print(
-        "- safest over all VLMs, also if they were more confident: "
-        f"eta {setting.eta:g}, model_error {setting.model_error:g}"
-    )
+    choosing, reporting = halves([item.content for item in items], args.seed)
+    cases = [
+        (case, vlm)
+        for case in tool_cases(tools, quality, args.seed)
+        for kind in (real_vlms(margins), simulated_vlms(case.scores, quality, args.seed))
+        for vlm in (kind if args.all else half(kind, choosing=args.choose))
+    ]
+    images = np.arange(len(items)) if args.all else choosing if args.choose else reporting
+    others = reporting if args.choose else choosing
+    if args.choose:
+        print("\n".join(prior_table(cases, quality, images)))
+        return 0
+    found = [measured(case, vlm, quality, images, others) for case, vlm in cases]
+    print(f"{len(images)} images, {len({vlm.name for _, vlm in cases})} VLMs, {len(found)} pairs of VLM and tool")
+    print("\n".join(report(found)))
+    for way in WAYS:
+        low, high = mean_gain_interval(found, way)
+        print(f"- {way}: the mean gain has the 95 % interval [{low:+.3f}, {high:+.3f}] over VLMs")
     return 0
 
 
-def _tool_scores(name: str, items: Sequence[LabeledImage]) -> Numbers:
-    tool = toolbox().get(name)
-    if tool is None or tool.kind != "NR" or tool.calibration is None:
-        raise UserError(f"there is no embedded no-reference tool {name!r} with a calibration")
-    return np.array([tool.calibration(raw_of(tool, item)) for item in items])
+def _distribution(row: Numbers) -> dict[int, float]:
+    return dict(enumerate((row / row.sum()).tolist(), 1))
+
+
+def _srcc(a: Numbers, b: Numbers) -> float:
+    return srcc(a, b) or 0.0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from agenticiqa.programs.stages.fusion_profile import FusionProfile
 from agenticiqa.programs.stages.stated_level import level_named
@@ -12,9 +12,12 @@ from agenticiqa.signatures.vocabulary import LEVELS, Level
 logger = logging.getLogger(__name__)
 
 Probabilities = dict[int, float]
+N = TypeVar("N", bound=float)
 Source = Literal["quality_probs", "reasoning", "uniform"]
 
 SMOOTHED = 0.7
+# The levels 1 to 5 are the middles of 0.5 to 5.5.
+FINE_LEVELS = tuple(0.5 + step / 8 for step in range(41))
 SMALLEST_ERROR = 1e-3  # levels; smaller ones only cost digits
 UNDECIDED = 1e-9  # probabilities that differ by less are equal
 LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
@@ -61,7 +64,7 @@ class ScoreFusion:
 
         Raises ValueError for a score that is NaN, infinite or off the scale.
         """
-        return softmax(self._closeness(tool_scores))
+        return softmax(self._closeness(tool_scores, self.quality_levels))
 
     def extract_vlm_probabilities(self, vlm_output: Mapping[str, Any] | str) -> Probabilities:
         """A model's probabilities over the levels, from its JSON answer or its text; they sum to one.
@@ -106,8 +109,10 @@ class ScoreFusion:
         values = vlm_probabilities.values()
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities are at least 0 and sum to 1, got {dict(vlm_probabilities)}")
-        closeness = self._closeness(tool_scores, tool_error)
-        heard = self.log_likelihood(vlm_probabilities, alone=not tool_scores and self.profile is None)
+        # With a profile both are Gaussian, and the sum over five levels would snap to them where the errors are small.
+        levels = FINE_LEVELS if self.profile else self.quality_levels
+        closeness = self._closeness(tool_scores, levels, tool_error)
+        heard = self.log_likelihood(vlm_probabilities, levels, alone=not tool_scores and self.profile is None)
         # In logarithms, so that a large eta does not take every level to zero.
         joint = softmax({c: closeness[c] + log for c, log in heard.items()})
         score = math.fsum(share * c for c, share in joint.items())
@@ -115,18 +120,21 @@ class ScoreFusion:
 
     fuse = fuse_scores
 
-    def log_likelihood(self, vlm_probabilities: Mapping[int, float], *, alone: bool = False) -> dict[int, float]:
+    def log_likelihood(
+        self, vlm_probabilities: Mapping[int, float], levels: Sequence[float], *, alone: bool = False
+    ) -> dict[float, float]:
         """The logarithm of the likelihood of the model's probabilities for an image of each level, up to a constant.
 
         A level that is impossible is left out. ``alone`` takes the probabilities as they are.
         """
-        undecided = max(vlm_probabilities.values()) - min(vlm_probabilities.values()) < UNDECIDED
-        if alone or undecided or self.model_error == 0:
+        if max(vlm_probabilities.values()) - min(vlm_probabilities.values()) < UNDECIDED:
+            return dict.fromkeys(levels, 0.0)
+        if alone or self.model_error == 0:
             return {level: math.log(share) for level, share in vlm_probabilities.items() if share > 0}
         expectation = math.fsum(level * share for level, share in vlm_probabilities.items())
         place = self.place(expectation)
         error = max(self.model_error, SMALLEST_ERROR)
-        return {level: -0.5 * ((place - level) / error) ** 2 for level in self.quality_levels}
+        return {level: -0.5 * ((place - level) / error) ** 2 for level in levels}
 
     def place(self, expectation: float) -> float:
         """Where the model's expected level, in [1, 5], lies on the scale, as the profile maps it."""
@@ -136,7 +144,9 @@ class ScoreFusion:
         """The letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""
         return LETTERS[level_name(score)]
 
-    def _closeness(self, tool_scores: Sequence[float], tool_error: float | None = None) -> dict[int, float]:
+    def _closeness(
+        self, tool_scores: Sequence[float], levels: Sequence[N], tool_error: float | None = None
+    ) -> dict[N, float]:
         """The logarithm of each level's weight, up to a constant: -eta times the squared distance from the mean."""
         low, high = self.quality_levels[0], self.quality_levels[-1]
         for score in tool_scores:
@@ -151,8 +161,8 @@ class ScoreFusion:
         elif self.profile:
             mean, eta = self.profile.quality_mean, eta_of(self.profile.quality_std)
         else:
-            return dict.fromkeys(self.quality_levels, 0.0)
-        return {level: -eta * (mean - level) ** 2 for level in self.quality_levels}
+            return dict.fromkeys(levels, 0.0)
+        return {level: -eta * (mean - level) ** 2 for level in levels}
 
 
 def eta_of(error: float) -> float:
@@ -160,7 +170,7 @@ def eta_of(error: float) -> float:
     return 1 / (2 * error**2)
 
 
-def softmax(logs: Mapping[int, float]) -> Probabilities:
+def softmax(logs: Mapping[N, float]) -> dict[N, float]:
     """Probabilities that sum to one from log-probabilities of any offset. Raises ValueError for NaN or infinity."""
     if not all(math.isfinite(log) for log in logs.values()):
         raise ValueError(f"log-probabilities are finite, got {dict(logs)}")

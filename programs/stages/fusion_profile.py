@@ -28,7 +28,8 @@ class FusionProfile(BaseModel):
     the tool mean, of the model's mapped expectation around the true opinion, and of the true opinion around the fused
     score. ``tool_spread`` is the root mean square of the deviations that the tools stated for the images, ``None``
     where they state none. The expectation ``e`` of the model's level probabilities means ``model_center + model_slope *
-    (position(e) - model_location)`` on the scale, which may lie outside 1..5.
+    (position(e) - model_location)`` on the scale, which may lie outside 1..5; with the ``model_axis`` "level" ``e``
+    itself stands in place of its logit, ``position(e)``.
     ``quality_mean`` and ``quality_std`` describe the opinions of the images; they stand in for the tools where none
     gave a score. ``reliability`` has the correlations with the true opinion, of ``tool`` and ``model``, and each
     estimate of the model's. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion scores were
@@ -52,6 +53,7 @@ class FusionProfile(BaseModel):
     model_error: float = Field(gt=0, le=LARGEST_ERROR)
     score_error: float = Field(default=1.0, gt=0, le=LARGEST_ERROR)
     tool_spread: float | None = Field(default=None, gt=0)
+    model_axis: Literal["logit", "level"] = "logit"
     model_location: float = Field(default=0.0, ge=-LARGEST_POSITION, le=LARGEST_POSITION)
     model_center: float = Field(default=3.0, ge=1, le=5)
     model_slope: float = Field(default=1.0, ge=0)
@@ -62,7 +64,8 @@ class FusionProfile(BaseModel):
 
     def mapped(self, expectation: float) -> float:
         """Where a model's expected level, in [1, 5], lies on the scale; possibly outside 1..5."""
-        return self.model_center + self.model_slope * (position(expectation) - self.model_location)
+        place = position(expectation) if self.model_axis == "logit" else expectation
+        return self.model_center + self.model_slope * (place - self.model_location)
 
     def tool_error_of(self, stated: float | None = None) -> float:
         """The tools' error for an image, in levels, given the deviation that they state for it, if they do.
@@ -112,8 +115,11 @@ def write_fusion_profile(path: str | os.PathLike[str], profile: FusionProfile) -
 # What is assumed of a model that nobody has measured; ``eval.studies.fusion_study`` says how it was chosen.
 PRIOR = FusionProfile(
     tool_error=0.6,
-    model_error=0.95,
-    score_error=0.6,
+    model_error=0.7,
+    score_error=0.65,
+    model_axis="level",
+    model_location=3.0,
+    model_center=3.0,
     quality_mean=3.2,
     quality_std=0.8,
     reliability={"tool": 0.8, "model": 0.75},

@@ -20,6 +20,7 @@ from statistics import NormalDist, fmean
 
 from agenticiqa.programs.stages.fusion_profile import LARGEST_ERROR, FusionProfile, position
 from agenticiqa.programs.tools.srcc_table import opinion_srcc
+from agenticiqa.programs.tools.tool import OPINION_STD
 
 FEWEST_IMAGES = 10  # under which the prior's numbers are returned
 LEAST, MOST = 0.05, 0.97  # of a reliability
@@ -29,6 +30,7 @@ LEAST_WEIGHT = 0.02  # of the tools, relative to their reliability
 # tools and model, and the deviation of that correlation between models.
 SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
 LARGEST_SHARED_ERROR = 0.5
+ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # of the score's error and the opinions' variance: estimates err themselves
 
 
 @dataclass(frozen=True)
@@ -179,19 +181,24 @@ def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[s
     tools, places = [row.tool_score for row in rows], [position(row.expectation) for row in rows]
     labels = [row.label for row in rows if row.label is not None]
     quality_mean = fmean(labels or tools)
-    quality_std = max(_std(labels) if labels else _std(tools) / tool, SMALLEST_STD)
+    tool_std = max(_std(tools), SMALLEST_STD)
+    # Predictions vary less than their reliability times the opinions, so without labels a usual set is the least.
+    quality_std = max(_std(labels), SMALLEST_STD) if labels else max(tool_std / tool, OPINION_STD)
     tool_error = quality_std * math.sqrt(1 - tool**2)
     together = _plausible(correlation(normal_scores(tools), normal_scores(places)), tool, model, len(rows))
     tool_weight = max(tool - together * model, LEAST_WEIGHT * tool)
     model_weight = max(model - together * tool, 0.0)
-    small = model_weight * tool * model * LARGEST_ERROR**2 < tool_error**2 * tool_weight
+    ratio = tool_weight * quality_std / (model * tool_std)
     explained = (tool**2 + model**2 - 2 * together * tool * model) / (1 - together**2)
     spreads = [row.tool_error for row in rows if row.tool_error is not None]
     return {
         "tool_error": tool_error,
-        "model_error": LARGEST_ERROR if small else tool_error * math.sqrt(tool_weight / (model_weight * tool * model)),
-        "score_error": quality_std * math.sqrt(1 - min(max(explained, tool**2), MOST**2)),
+        "model_error": LARGEST_ERROR
+        if model_weight * LARGEST_ERROR**2 < ratio * tool_error**2
+        else tool_error * math.sqrt(ratio / model_weight),
+        "score_error": ERROR_MARGIN * quality_std * math.sqrt(1 - min(max(explained, tool**2), MOST_EXPLAINED)),
         "tool_spread": math.sqrt(fmean(s * s for s in spreads)) if len(spreads) == len(rows) else None,
+        "model_axis": "logit",
         "model_location": fmean(places),
         "model_center": quality_mean,
         "model_slope": quality_std / (model * max(_std(places), SMALLEST_STD)),

@@ -36,7 +36,7 @@ def test_a_model_far_from_the_tools_is_told_with_its_leverage() -> None:
     fused = fused_score(default_fusion(), evidence(), BAD, "logprobs")
     assert fused.without_model == pytest.approx(4.2, abs=0.15)
     assert fused.score < fused.without_model - 0.5
-    assert f"The model (1.0) is far from the tools (4.2): without the model {fused.without_model:.1f}." in fused.how
+    assert f"The model (1.1) is far from the tools (4.2): without the model {fused.without_model:.1f}." in fused.how
 
 
 @pytest.mark.parametrize(("p", "source"), [(GOOD, "logprobs"), (dict.fromkeys(range(1, 6), 0.2), "uniform")])
