@@ -102,10 +102,11 @@ LEXICON: tuple[Words, ...] = (
     Words("Blurs", Meaning("Blurs", "fault", "defocus blur"), "defocus*, out of focus"),
     Words(None, Meaning("Blurs", "fault", "defocus blur"), """
         defocus blur*, out of focus blur*, unfocus*, oof, focus blur, lens blur*, gaussian blur*, misfocus*,
-        missed focus, missed the focus, focus missed, not in focus, lost focus, focus is off, focus was off,
+        missed focus, missed the focus, focus missed, not in focus, lost focus, focus is off, focus miss, focus
+        missed it, focus was off,
         focus off"""),
     Words("Blurs", Meaning("Blurs", "virtue"), "in focus, focused, focussed"),
-    Words(None, Meaning("Blurs", "virtue"), "blur free"),
+    Words(None, Meaning("Blurs", "virtue"), "blur free, unblurred"),
     Words("Blurs", Meaning("Blurs", "neutral"), "focus, focusing"),
     Words(None, Meaning("Blurs", "neutral"), "focussing"),
     Words("Blurs", Meaning("clarity", "fault"), "soft edges"),

@@ -25,7 +25,8 @@ _REASON_FIRST = re.compile(r"^\W*(?:please\s+)?(?:why|explain)\b", re.I)
 _EXPLAIN = re.compile(r"\b(?:why|explain|describe|whats?)\b", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|do|does|did|has|have|can|could|how|which|who|where|when)\b"
-    r"|\b(?:whether|which|where|whereabouts|tell|check|list|name|find|identify|locate|compare|discuss|comment|point out"
+    r"|\b(?:whether|which|where|whereabouts|tell|check|list|name|find|identify|locate|location|position|compare|discuss"
+    r"|comment|point out"
     r"|diagnose|need to know|want to know)\b|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
     re.I,
 )
@@ -43,11 +44,13 @@ _WHOLE = re.compile(
 _IN_TERMS_OF = re.compile(
     r"\b(?:for|in terms of|with respect to|regarding|based on|on)\s+(?:its\s+|the\s+|how\s+)*(?=\w)", re.I
 )
-# "Compute the PSNR" asks for a value in the metric's own unit.
+# "Compute the PSNR" asks for a value in the metric's own unit, "rate it by SSIM" for a score.
+_METRIC = (
+    r"(?:psnr|(?:ms-?|iw-?)?ssim|niqe|brisque|piqe|gmsd|fsim|vif|mdsi|haarpsi|lpips|dists|ssimulacra2?|vsi"
+    r"|(?-i:[A-Z]{2,}[\w-]*(?= value| index)))"
+)
 _METRIC_VALUE = re.compile(
-    r"(?i:\b(?:compute|calculate|measure|report|output|print|give|get|tell|show|state|return|need|want)\b)"
-    r"(?: \w+){0,4}? (?:[A-Z]{2,}[\w-]*|[A-Z][a-z]+[A-Z]\w*)(?! (?i:quality|to (?:rate|score|judge)))"
-    r"|^\W*[A-Z][A-Z-]+\d? (?i:score|value|index)\b"
+    rf"(?<!with )(?<!using )(?<!by )(?<!use )(?<!via )(?<!with the )(?<!using the )\b{_METRIC}\b", re.I
 )
 _SPAN = re.compile(
     r"(?<![\w.])(\d+)\s*(?:\([^)]*\)\s*|=[^,;.]*?)?(?:to|and|-|–|through|\.\.)\s*(\d+)(?![\w]|\.\d)", re.I
@@ -67,7 +70,8 @@ _BAD = (
     r"|a lot|most|max\w*"
 )
 _END = re.compile(  # "5 = excellent", "1 (worst)", "where 10 is very noisy"
-    r"(?P<number>\d+)\s*(?:[=:(]|-(?=\s)|is|being|means|meaning|for|stands for)\s*(?:the\s+|a\s+)?"
+    r"(?P<number>\d+)\s*(?:[=:(]|-(?=\s)|is|being|means|meaning|for|stands for|(?=\s(?:best|worst)\b))\s*"
+    r"(?:the\s+|a\s+)?"
     rf"(?:(?P<good>{_GOOD})|(?P<bad>{_BAD}))",
     re.I,
 )

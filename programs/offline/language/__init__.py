@@ -2,19 +2,17 @@
 
 Words. ``signatures.lexicon`` has every word for a distortion, with its category and its meaning in a question; models'
 answers are read with the same lexicon. ``word_lists`` has all other words: degrees, levels, region nouns, fillers.
+``spelling`` corrects misspelled words to these.
 
-Planning, called by the planner stage. ``planner`` makes the plan from: ``tool_names`` (the tools that the question
-names), ``scope`` (its regions, and which distortions it names for which of them), which uses ``region_phrases`` (noun
-phrases) and ``tokens`` (words and distortion phrases), and from whether it is about image quality at all.
+Reading. ``reader`` makes a ``Question`` (``question``) of a query: what is asked, of which subject, about what
+(``claims``), and how sure that is. ``scope``, with ``region_phrases`` (noun phrases) and ``tokens`` (words and
+distortion phrases), finds the parts of the image that it names, ``tool_names`` the tools. ``planner`` makes the plan
+from the same.
 
-Answering, called by the answerer stage. ``answers`` strips what does not matter and hands the question on: with options
-to ``choices``, otherwise to ``open_answers``. Both read it with ``clauses`` (one clause or one option as a claim: of
-what, how much, negated or not) and choose a rule by its form:
-``yes_no`` (does the claim hold), ``comparisons`` (with the reference), ``scale_options`` (options on one scale: the
-nearest), ``distortion_options`` (options that name distortions: the worst). Every rule asks ``measured_image``, the
-findings in the terms of a question, and returns a verdict (``verdicts``): an answer, or why there is none. A question
-with words that no list has is not answered.
-
-The question is divided twice, on purpose: ``yes_no`` splits a claim at every conjunction, ``scope`` only where both
-sides name a region and a distortion.
+Answering, called by the answerer stage. ``answers`` looks at the subject of the question and chooses a rule by what is
+asked: ``yes_no`` (does the claim hold), ``comparisons`` (with the reference, or of two parts), ``places`` (where),
+``choices`` with ``scale_options`` (options on one scale: the nearest) and ``distortion_options`` (options that name
+distortions: the worst), and by itself degrees, lists, ratings and values of metrics. Every rule asks
+``measured_image``, the findings about one image or part in the terms of a question, and returns a verdict
+(``verdicts``): an answer, or why there is none.
 """

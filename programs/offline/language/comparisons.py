@@ -15,7 +15,8 @@ _REFERENCE = (
     r"|the (?:pristine|source|undistorted)(?= one|\b(?=\W*$)))"
 )
 _AGAINST = re.compile(
-    r"\b(?:than|compar\w+(?: to| with| against)?|relative to|versus|vs\.?|against|as)(?: (?:in|is|of|for))* "
+    r"\b(?:than|compar\w+(?: to| with| against)?|relative to|with respect to|versus|vs\.?|against|over|beyond"
+    r"|(?<=added) to|as)(?: (?:in|is|of|for))* "
     rf"{_REFERENCE}\b"
     r"(?: (?:is|has|does))?",
     re.I,
@@ -184,7 +185,7 @@ def _sign(clause: Clause, asked: Clause, subject: Subject) -> float | None:
     if clause.deficit:
         return -1.0
     if not _compares(clause):
-        return None
+        return -1.0 if judged and judged[0].sense == "fault" and subject not in ("any", "quality") else None
     if subject in TWO_SIDED and judged and judged[0].kind:
         upper = judged[0].kind in ("overexposure", "oversaturation", "high contrast")
         return more if upper or judged[0].sense == "virtue" else -more

@@ -25,6 +25,9 @@ _HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|detail
 _TRACES = re.compile(
     r"\b(?:any |some )?(?:signs?|traces?|hints?|evidence|indications?|amount) of(?! (?:the|its)\b)", re.I
 )
+_NOT = re.compile(r"(?<=\w )(is|are|was|were|does|do|did|has|have|can)n't\b", re.I)  # after its subject
+_NEITHER = re.compile(r"\bneither\s+(.*?)\s+nor\s+", re.I)
+_ABSENCE = re.compile(r"\b(?:an |the |any )?absence of (?:any )?", re.I)
 _WITHOUT = re.compile(
     r"\b(?:devoid of|clear of|clean of|rid of|unaffected by|untouched by|spared from|empty of)\b", re.I
 )
@@ -56,7 +59,8 @@ _PREAMBLE = re.compile(
     r"^[^,?]*,\s+(?=(?:is|are|was|does|do|did|has|have|can|could|how|what|which|where|why|any)\b)", re.I
 )
 _TAG = re.compile(
-    r"(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|right|yeah)\s*\?\s*$", re.I
+    r"(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|right|yeah|correct|true)\s*\?\s*$",
+    re.I,
 )
 _EXCLUDED = re.compile(
     r"\b(?:apart from|aside from|other than|besides|except(?: for)?|regardless of|ignoring)\b[^,.;:?!]*[,.;:]?", re.I
@@ -74,11 +78,11 @@ _NOT_MEASURABLE = re.compile(
     r"|caused by|due to|price|cost|buy|sell|worth)\b",
     re.I,
 )
-_PART = r"(?:half|side|parts?|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|place|end)"
-_END = r"(?:left|right|top|bottom|upper|lower)"
+_PART = r"(?:half|side|parts?|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|patch|place|end)"
+_END = r"(?:left|right|top|bottom|upper|lower|cent(?:er|re)|middle|edges|borders|corners)"
 _WHERE = re.compile(
     rf"\bwhere(?:abouts)?\b|\b(?:locate|point (?:out|to|at)|(?:location|position) of)\b"
-    rf"|\b(?:which|what)\s+(?:\w+\s+){{0,2}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
+    rf"|\b(?:which|what)\s+(?:\w+\s+){{0,4}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
     rf"|\b(?:name|identify|find|show|mark|indicate|give|tell)(?: me)? the (?:\w+ ){{0,3}}{_PART}\b"
     rf"|\b{_END}(?: half| side| part)?,? or (?:in |on |at )?(?:the )?{_END}\b",
     re.I,
@@ -102,7 +106,7 @@ _IS_IT = re.compile(
 )
 _VALUE = re.compile(
     r"\b(?:whats?|how (?:high|low|much|large|big)|comput\w+|calculat\w+|run|scores?|values?|measure\w*|give|report|tell"
-    r"|need|want|know|show|print|output|state|decibels?|db)\b",
+    r"|need|want|know|show|print|output|state|decibels?|db|rate|evaluate|get|say)\b",
     re.I,
 )
 
@@ -123,7 +127,7 @@ def read_question(
     bare = _EXCLUDED.sub(" ", text)
     for region in sorted(places, key=len, reverse=True):
         bare = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", bare, flags=re.I)
-    claim = parse_clause(_TAG.sub("", bare))
+    claim = parse_clause(_TAG.sub("", bare), word_lists.OPEN_QUESTION_FILLERS)
     offered = definite(options)
     yes_no = is_yes_no(offered)
     asked = _asked(text, query, claim, {} if yes_no else offered, tools)
@@ -151,6 +155,8 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
             return ""
     question = corrected(question.replace("’", "'"))
     plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
+    plain = _NEITHER.sub(r"not \1 and not ", _NOT.sub(r"\1 not", plain))
+    plain = _ABSENCE.sub("no ", plain)
     plain = _WITHOUT.sub("free of", _TRACES.sub("any", _CITED.sub(" ", plain)))
     return without_idioms(_HAVING.sub(r"\1 \2", plain)).strip()
 
@@ -218,7 +224,8 @@ def names_tool(query: str, tool: str) -> bool:
 
 
 def _confidence(text: str, claim: Clause, asked: Asked) -> tuple[float, str]:
-    if found := _NOT_MEASURABLE.search(text):
+    found = _NOT_MEASURABLE.search(text)
+    if found and not (asked == "rating" and found[0].lower() == "how many"):
         return 0.0, f"Measurements do not tell what the question asks with '{found[0]}'."
     unknown = claim.unknown_words
     if not unknown:

@@ -35,7 +35,7 @@ class Token:
     @property
     def is_name_like(self) -> bool:
         """Whether it is a word and not a function word."""
-        return self.text[0].isalnum() and not self.distortion and self.lower not in word_lists.FUNCTION_WORDS
+        return self.text[0].isalpha() and not self.distortion and self.lower not in word_lists.FUNCTION_WORDS
 
     @property
     def is_descriptive(self) -> bool:

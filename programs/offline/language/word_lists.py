@@ -138,7 +138,8 @@ FUNCTION_WORDS = (
         put takes draws reduce reduces increase increases improve improves worsen worsens happen happens
         became preserve preserves survive survives hide hides reveal reveals introduce introduces produce
         produces exceed exceeds reach reaches kinda sorta super hella lol nah af tbh rly alot lot like whats
-        deserve deserves devoid totally honestly basically actually literally whatsoever dude bro
+        deserve deserves devoid notice notices miss misses absence nowhere totally honestly basically actually
+        literally whatsoever dude bro
         """
     )
 )
@@ -226,7 +227,10 @@ COMPARISONS: dict[str, Comparison] = {
     "worse": "worse", "inferior": "worse", "worsened": "worse",
     "same": "same", "identical": "same", "equal": "same", "as good as": "same", "no difference": "same",
     "unchanged": "same", "similar": "same", "no change": "same",
-    "more": "more", "higher": "more", "stronger": "more", "increased": "more",
+    "more": "more", "higher": "more", "extra": "more", "additional": "more", "added": "more",
+    "gone up": "more", "risen": "more",
+    "gone down": "less", "dropped": "less", "declined": "less", "fallen": "less",
+    "stronger": "more", "increased": "more",
     "decreased": "less", "less": "less", "fewer": "less", "lower": "less", "weaker": "less", "reduced": "less",
 }  # fmt: skip
 
@@ -255,7 +259,8 @@ FILLERS = word_set(
     value values where kinda sorta super way hella lol nah af tbh rly alot lot like whats far totally honestly basically
     actually literally whatsoever bro dude mate foto img come came out gotten turned been over all across anywhere
     everywhere when taken then them my some much such these those whites smooth gradients gradient add added introduced
-    result due perhaps maybe changed change changes compared comparison differ differs differently difference
+    judging against down respect prefer notice viewer observer worst correct true result due perhaps maybe changed
+    change changes compared comparison differ differs differently difference
     somewhere noticeably neutral happen happened suffered picked bring brings brought left right top bottom upper lower
     half halves side part parts area areas region regions corner corners section quadrant third location locate
     whereabouts spot spots place places identify name many deserve deserves star stars ten five percent percentage mark

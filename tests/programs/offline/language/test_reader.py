@@ -135,3 +135,41 @@ def test_misspelled_words_are_corrected_and_correct_ones_are_kept(wrong: str, ri
 def test_the_part_that_asks_is_without_what_is_told_before() -> None:
     assert asking_part("My boss says it is fine. Please tell me if it is too dark.") == "it is too dark."
     assert asking_part("Compared to the reference, is it darker?") == "Compared to the reference, is it darker?"
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("Point out the noisy part.", "where"),
+        ("Only a part of this picture is damaged. Where?", "where"),
+        ("Is the noise in the center or at the edges?", "where"),
+        ("Does the left or the right side have more noise?", "where"),
+        ("Is the image as sharp as the reference?", "compare"),
+        ("Is there additional noise with respect to the reference?", "compare"),
+        ("Which one is sharper? A. The image B. The reference", "compare"),
+        ("What changed compared to the reference?", "list"),
+        ("Rate the exposure 1 to 5, 5 being perfect.", "rating"),
+        ("On a scale from one to five, how noisy is it?", "rating"),
+        ("Is the noise slight, moderate or severe?", "degree"),
+        ("What is the level of noise?", "degree"),
+        ("There is no noise, is there?", "degree"),
+    ],
+)
+def test_what_is_asked_in_other_words(query: str, asked: str) -> None:
+    question = read(query)
+    assert question.asked == asked
+    assert question.is_sure, question.doubt
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Is it devoid of noise?",
+        "Is there an absence of noise?",
+        "Would you say it isn't noisy?",
+        "Is noise nowhere to be seen?",
+        "Is there no trace of noise?",
+    ],
+)
+def test_rarer_denials(query: str) -> None:
+    assert read(query).claim.negated

@@ -1,0 +1,91 @@
+"""Questions whose answers are known by how the image was made, asked of the offline program as a user asks them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.tools.distort import distort
+from agenticiqa.signatures.types import UNABLE
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture(scope="module")
+def program() -> AgenticIQA:
+    return AgenticIQA.offline()
+
+
+@pytest.fixture(scope="module")
+def pristine() -> np.ndarray:
+    return np.asarray(Image.open(EXAMPLES / "coffee.webp").convert("RGB"))
+
+
+@pytest.fixture(scope="module")
+def noisy(pristine: np.ndarray) -> np.ndarray:
+    return distort(pristine, "white_noise", 4)
+
+
+@pytest.fixture(scope="module")
+def left_noisy(pristine: np.ndarray, noisy: np.ndarray) -> np.ndarray:
+    half = pristine.shape[1] // 2
+    return np.concatenate([noisy[:, :half], pristine[:, half:]], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Is it noisy? Answer yes or no.", "Yes"),
+        ("Rate the noise from 1 to 5.", "4."),
+        ("On a scale where 5 = no noise and 1 = extreme noise, rate the noise.", "1."),
+        ("Is the woman's face blurred?", UNABLE),
+        ("Is there a reason to call it noisey?", "Yes"),
+    ],
+)
+def test_of_a_noisy_photo(program: AgenticIQA, noisy: np.ndarray, question: str, answer: str) -> None:
+    assert str(program(noisy, question).final_answer).startswith(answer)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Is the reference noisy?", "No"),
+        ("Is the image noisier than the reference?", "Yes"),
+        ("Is the reference noisier than the image?", "No"),
+        ("Which is noisier, the image or the reference?", "The image"),
+        ("Which one is cleaner? A. The image B. The reference", "B"),
+        ("What is the PSNR?", "PSNR 1"),
+    ],
+)
+def test_of_a_pair(program: AgenticIQA, noisy: np.ndarray, pristine: np.ndarray, question: str, answer: str) -> None:
+    assert str(program(noisy, question, pristine).final_answer).startswith(answer)
+
+
+def test_the_value_of_a_metric_has_its_unit(program: AgenticIQA, noisy: np.ndarray, pristine: np.ndarray) -> None:
+    assert " dB" in str(program(noisy, "Compute the PSNR.", pristine).final_answer)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which half is noisier?", "The left half"),
+        ("Is the right half noisy?", "No"),
+        ("Is the left half noisier than the right half?", "Yes"),
+        ("Which side has more noise? A. Right side B. Left side", "B"),
+    ],
+)
+def test_of_a_photo_with_one_noisy_half(
+    program: AgenticIQA, left_noisy: np.ndarray, question: str, answer: str
+) -> None:
+    assert str(program(left_noisy, question).final_answer).startswith(answer)
+
+
+def test_a_quality_rating_is_given_on_the_scale_that_the_question_states(
+    program: AgenticIQA, noisy: np.ndarray
+) -> None:
+    result = program(noisy, "Rate the quality of this image out of 100.")
+    assert result.quality_score is not None
+    assert str(result.final_answer).startswith(f"{(result.quality_score - 1) * 25:.0f} of 100")
+    assert isinstance(program(noisy, "Rate the quality from 1 to 5.").final_answer, float)
