@@ -31,7 +31,8 @@ def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None, p
     A fusion profile that was fitted with other prompts is warned of.
     """
     plan = _plan(config, jobs, results)
-    warn_of_other_prompts(config, plan.settings["prompts"])
+    if config.fusion.profile is not None:
+        warn_of_other_prompts(config, plan.settings["prompts"])
     if not plan.todo:
         return plan
     prepare()
