@@ -30,6 +30,8 @@ def fit_networks(
     networks: int = NETWORKS,
     epochs: int = EPOCHS,
     batch: int = BATCH,
+    decay: float = DECAY,
+    jitter: float = JITTER,
 ) -> dict[str, Values]:
     """Fit a few networks of ``hidden`` units from features (N, T) to severities (N, C), with weights (N, C).
 
@@ -41,7 +43,7 @@ def fit_networks(
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3
     scaled = np.clip((given - mean) / spread, -MAX_DEVIATION, MAX_DEVIATION)
     fitted = [
-        _fit(scaled, truth, weight, hidden, epochs, batch, np.random.default_rng([seed, number]))
+        _fit(scaled, truth, weight, hidden, epochs, batch, decay, jitter, np.random.default_rng([seed, number]))
         for number in range(networks)
     ]
     parts = dict(zip(("inward", "inner", "outward", "outer"), map(np.stack, zip(*fitted, strict=True)), strict=True))
@@ -49,7 +51,15 @@ def fit_networks(
 
 
 def _fit(
-    scaled: Values, truth: Values, weight: Values, hidden: int, epochs: int, batch: int, rng: np.random.Generator
+    scaled: Values,
+    truth: Values,
+    weight: Values,
+    hidden: int,
+    epochs: int,
+    batch: int,
+    decay: float,
+    jitter: float,
+    rng: np.random.Generator,
 ) -> list[Values]:
     n_features, n_outputs = scaled.shape[1], truth.shape[1]
     inward = rng.normal(0, n_features**-0.5, (n_features, hidden))
@@ -62,14 +72,14 @@ def _fit(
         if step % per_epoch == 0:
             order = rng.permutation(len(scaled))
         rows = order[step % per_epoch * batch :][:batch]
-        noisy = scaled[rows] + JITTER * rng.standard_normal((batch, n_features))
+        noisy = scaled[rows] + jitter * rng.standard_normal((batch, n_features))
         rate = RATE / 2 * (1 + np.cos(np.pi * step / steps))
         gradients = _gradients(network, noisy, truth[rows], weight[rows])
         for part, gradient, mean, square in zip(network, gradients, means, squares, strict=True):
             mean += 0.1 * (gradient - mean)
             square += 0.001 * (gradient**2 - square)
             step_size = mean / (1 - 0.9 ** (step + 1)) / (np.sqrt(square / (1 - 0.999 ** (step + 1))) + 1e-8)
-            part -= rate * (step_size + (DECAY * part if part.ndim == 2 else 0))
+            part -= rate * (step_size + (decay * part if part.ndim == 2 else 0))
     return network
 
 

@@ -5,6 +5,7 @@ taken to be Gaussian around it. All weights are positive, so that no distortion 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
@@ -55,9 +56,12 @@ def estimate_opinion(
 ) -> Opinion:
     """The estimated mean opinion of an image: by the learned model if it applies, else from the findings.
 
-    Without a reference its spread is wide for an image that is outside of what the model was trained on.
+    Without a reference its spread is wide for an image that is outside of what the model was trained on. The learned
+    model hardly sees damage in a part of an image, so that it counts at most as what was found there.
     """
     if learned_model_applies(image, reference):
-        return opinion_of(image)
+        learned = opinion_of(image)
+        local = {name: finding for name, finding in findings.items() if finding.local}
+        return replace(learned, score=min(learned.score, expected_level(local))) if local else learned
     measured = Opinion(expected_level(findings), RESIDUAL_STD)
     return measured if reference else widened(measured, outside_training(image))

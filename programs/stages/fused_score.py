@@ -71,6 +71,9 @@ def fused_score(
         stated = max(stated or spread, spread)
     score = fusion.fuse_scores(tool_scores, probabilities, tool_error=stated if fusion.profile else None)
     expectation = sum(level * share for level, share in probabilities.items())
+    if source == "learned" and evidence.local_damage:
+        # Tool and opinion are one estimate then, which hardly sees small parts; only the opinion knows what was found.
+        score = min(score, expectation)
     how = f"Score {score:.2f} ({level_name(score)})"
     if tool_scores:
         mean = f"{evidence.overall_mean:.2f} (n={len(tool_scores)})"

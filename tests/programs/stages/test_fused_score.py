@@ -10,7 +10,7 @@ from agenticiqa.programs.stages.fused_score import FusedScore, fused_score, scor
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.fusion_profile import PRIOR
 from agenticiqa.programs.stages.profile_use import default_fusion, offline_fusion
-from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource, ToolCall
+from agenticiqa.signatures.types import DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
 
 PHOTO = Path(__file__).parents[3] / "examples/coffee_jpeg.jpg"
 GOOD = {1: 0.0, 2: 0.02, 3: 0.08, 4: 0.5, 5: 0.4}
@@ -30,6 +30,15 @@ def width(fused: FusedScore, share: Any = "80") -> float:
     """Of the interval."""
     low, high = fused.interval[share]
     return high - low
+
+
+def test_damage_in_a_part_lowers_the_score_offline_and_no_models_score() -> None:
+    part = DamagedPart(type="Noise", severity="severe", place="center", box=(160, 128, 352, 256), share=0.125)
+    damaged = evidence().model_copy(update={"local_damage": {"Global": [part]}})
+    assert fused_score(offline_fusion(), damaged, BAD, "learned", spread=0.7).score == pytest.approx(1.1)
+    assert fused_score(offline_fusion(), evidence(), BAD, "learned", spread=0.7).score > 1.5
+    by_model = [fused_score(default_fusion(), given, BAD, "logprobs").score for given in (damaged, evidence())]
+    assert by_model[0] == by_model[1]
 
 
 def test_a_model_far_from_the_tools_is_told_with_its_leverage() -> None:
