@@ -1,10 +1,10 @@
-"""The quality model as one ONNX file: a frozen backbone and a linear head on its activations.
+"""The quality model as one ONNX file: a frozen backbone, statistics of the pixels, and the head.
 
 Ours, not torch's exporter, because the same network has to give the same bytes (and SHA-256) whichever torch is
 installed, in an opset that onnxruntime 1.17 reads, with weights in half precision.
 
-The features are the square roots of the means and standard deviations of all expanded, depthwise filtered activations:
-17,920 numbers for an image of any size.
+The features are the square roots of the means and standard deviations of all expanded, depthwise filtered activations,
+17,920 numbers for an image of any size, and the 203 statistics of the pixels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from agenticiqa.eval.train.efficientnet_lite0 import Block, Conv, Network
-from agenticiqa.eval.train.ridge import CLIP, Array, Head
+from agenticiqa.eval.train.image_statistics import STATISTICS, Statistics
+from agenticiqa.eval.train.quality_head import CLIP, DAMAGE, SHARE, WIDTH, Array, Networks, Projections
 from agenticiqa.programs.images.files import write_atomically
 
 CENTER, SCALE = 127.0, 128.0  # how Lite networks normalize pixels in 0..255
@@ -75,32 +76,60 @@ class Graph:
         variance = self.add("ReduceMean", [self.add("Mul", [away, away]), axes], keepdims=1)
         return [mean, self.add("Sqrt", [self.add("Add", [variance, self.constant(1e-5)])])]
 
-    def standardized(self, features: str, head: Head) -> str:
-        """Features (1, F, 1, 1) standardized and clipped as in ``Head``, (1, F)."""
-        x = self.add("Flatten", [features])
-        x = self.add("Div", [self.add("Sub", [x, self.constant(head.mean)]), self.constant(head.spread)])
+    def standardized(self, features: str, mean: Array, spread: Array) -> str:
+        """Features (1, F) in deviations from the mean, clipped."""
+        x = self.add("Div", [self.add("Sub", [features, self.constant(mean)]), self.constant(spread)])
         return self.add("Clip", [x, self.constant(-CLIP), self.constant(CLIP)])
+
+    def silu(self, x: str) -> str:
+        """``x / (1 + exp(-x))``."""
+        return self.add("Mul", [x, self.add("Sigmoid", [x])])
+
+    def networks(self, given: str, head: Networks) -> str:
+        """The head's score, (1, 1), of the projections and statistics (1, T), as in ``Networks``."""
+        x = self.standardized(given, head.mean, head.spread)
+        hidden = self.silu(
+            self.add("Add", [self.add("MatMul", [x, self.constant(head.inward)]), self.constant(head.inner)])
+        )
+        count, width, _ = head.middle.shape
+        hidden = self.add("Reshape", [hidden, self.constant([count, 1, width])])
+        last = self.add("MatMul", [hidden, self.constant(head.middle)])
+        last = self.silu(self.add("Add", [last, self.constant(head.center[:, None])]))
+        parts = self.add("MatMul", [last, self.constant(head.outward[:, :, None])])
+        bent = self.add("Reshape", [self.add("ReduceSum", [parts], keepdims=0), self.constant([1, 1])])
+        straight = self.add("MatMul", [x, self.constant(head.straight[:, None])])
+        opinion = self.add("Slice", [given, *(self.constant([number]) for number in (0, 1, 1))])
+        change = self.add("Add", [self.add("Add", [bent, straight]), self.constant(head.bias)])
+        away = self.add("Div", [self.add("Add", [change, self.constant(DAMAGE)]), self.constant(-WIDTH)])
+        seen = self.add("Mul", [self.add("Sigmoid", [away]), self.constant(1 - SHARE)])
+        counted = self.add("Mul", [change, self.add("Add", [seen, self.constant(SHARE)])])
+        return self.add("Add", [opinion, counted])
 
 
 def build_features(network: Network) -> onnx.ModelProto:
-    """The features for training: ``image`` as in ``build`` to ``inside`` (1, 17920, 1, 1)."""
+    """The features for training: ``image`` as in ``build`` to ``inside`` (1, 17920 + statistics, 1, 1)."""
     graph = Graph()
     inside, _ = _backbone(graph, network)
-    graph.add("Identity", [inside], "inside")
+    statistics = Statistics(graph).all_of("image")
+    graph.add("Concat", [inside, statistics], "inside", axis=1)
     return _model(graph, {"inside": ["n", "f", 1, 1]})
 
 
-def build(network: Network, head: Head) -> onnx.ModelProto:
+def build(network: Network, projections: Projections, networks: Networks) -> onnx.ModelProto:
     """The model: ``image`` (1, 3, H, W), RGB in 0..255, to ``reading`` (1, 2) and ``late`` (1, 320, H/32, W/32).
 
     ``reading`` is the score and the novelty, the mean square of the standardized features (1 for an image like those
-    of the training). ``late`` is the output of the last stage.
+    that people judged for the training). ``late`` is the output of the last stage.
     """
     graph = Graph()
     inside, late = _backbone(graph, network)
-    standard = graph.standardized(inside, head)
-    score = graph.add("MatMul", [standard, graph.constant(head.weight[:, None])])
-    score = graph.add("Add", [score, graph.constant(head.bias)])
+    statistics = Statistics(graph).all_of("image")
+    features = graph.add("Flatten", [graph.add("Concat", [inside, statistics], axis=1)])
+    standard = graph.standardized(features, projections.mean, projections.spread)
+    projected = graph.add("MatMul", [standard, graph.half(projections.weight)])
+    projected = graph.add("Add", [projected, graph.constant(projections.bias)])
+    own = graph.add("Slice", [standard, *(graph.constant([number]) for number in (-STATISTICS, 1 << 30, 1))])
+    score = graph.networks(graph.add("Concat", [projected, own], axis=1), networks)
     squares = graph.add("Mul", [standard, standard])
     novelty = graph.add("ReduceMean", [squares, graph.constant([1])], keepdims=1)
     graph.add("Concat", [score, novelty], "reading", axis=1)

