@@ -46,7 +46,8 @@ def plot(random: Generator) -> RGB:
     elif kind == 1:
         axes.bar(np.arange(count), np.abs(values[0]))
     elif kind == 2:
-        axes.scatter(*random.normal(size=(2, 20 * count)), s=random.integers(4, 60), alpha=0.6)
+        x, y = random.normal(size=(2, 20 * count))
+        axes.scatter(x, y, s=random.integers(4, 60), alpha=0.6)
     elif kind == 3:
         axes.pie(np.abs(values[0, :8]) + 0.1, labels=[_word(random) for _ in values[0, :8]])
     elif kind == 4:
@@ -154,7 +155,8 @@ def window(random: Generator) -> RGB:
 
 def terminal(random: Generator) -> RGB:
     """Lines of text with a fixed pitch on a dark ground."""
-    image, draw, (_, height) = _sheet(random, tuple(int(level) for level in random.integers(0, 45, 3)))
+    red, green, blue = random.integers(0, 45, 3).tolist()
+    image, draw, (_, height) = _sheet(random, (red, green, blue))
     font = _font(random, 13, "DejaVuSansMono.ttf")
     for top in range(4, height, 17):
         color = _pale(random) if random.random() < 0.7 else _color(random)
@@ -192,7 +194,7 @@ def scan(random: Generator) -> RGB:
     blurred = np.asarray(image.filter(ImageFilter.GaussianBlur(random.uniform(0, 1.2))), float)
     height, width = blurred.shape[:2]
     y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j]
-    slope_x, slope_y, dark = *random.normal(0, 0.2, 2).tolist(), random.uniform(0, 0.3)
+    (slope_x, slope_y), dark = random.normal(0, 0.2, 2).tolist(), random.uniform(0, 0.3)
     light = np.clip(random.uniform(0.65, 1) + slope_x * x + slope_y * y - dark * (x**2 + y**2) / 2, 0.15, 1.05)
     tint = np.array([1, random.uniform(0.92, 1), random.uniform(0.75, 1)]) if random.random() < 0.5 else np.ones(3)
     return _bytes(blurred * light[..., None] * tint + random.normal(0, random.uniform(0.5, 5), (height, width, 1)))

@@ -28,7 +28,7 @@ from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.metrics.fr_fusion import fr_fusion
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.outside_training import LEAST_SPREAD, Reason
+from agenticiqa.programs.tools.outside_training import LEAST_SPREAD
 
 DAMAGE = ("gaussian_blur", "white_noise", "jpeg", "low_resolution", "darken", "low_contrast")
 PARTS: dict[str, tuple[int, int]] = {  # height and width in pixels of parts of photos
@@ -81,10 +81,10 @@ def part_cases(labels: str, most: int) -> Iterator[Case]:
 
 def spread_for(group: str) -> float | None:
     """The least spread of a group's reason, ``None`` for a group that has none."""
-    reasons: dict[str, Reason] = {"2 x 600": "thin", "40 x 400": "thin"}
-    reasons |= dict.fromkeys(("8 x 8", "24 x 24", "48 x 48"), "too small")
-    reason = reasons.get(group, group)
-    return LEAST_SPREAD.get(reason)  # type: ignore[arg-type]
+    reason_of = {"2 x 600": "thin", "40 x 400": "thin"}
+    reason_of |= dict.fromkeys(("8 x 8", "24 x 24", "48 x 48"), "too small")
+    stated = {str(reason): spread for reason, spread in LEAST_SPREAD.items()}
+    return stated.get(reason_of.get(group, group))
 
 
 def score_of(pixels: RGB) -> float:
