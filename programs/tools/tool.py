@@ -101,7 +101,7 @@ class Tool:
 
         srcc = opinion_srcc(self.name)
         left = OPINION_STD * math.sqrt(1 - srcc**2) if srcc is not None else None
-        residual = self.calibration.residual if self.calibration else None
+        residual = getattr(self.calibration, "residual", None)  # a plain function serves as a curve, too
         return max(filter(None, (left, residual)), default=OPINION_STD)
 
     def strengths(self) -> "dict[str, Agreement]":

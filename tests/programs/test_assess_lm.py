@@ -13,13 +13,14 @@ import dspy
 import pytest
 from PIL import Image
 
-from agenticiqa.configs import FusionConfig, PlannerConfig, StageConfig, load_config
+from agenticiqa.configs import PlannerConfig, StageConfig, load_config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
-from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
+from agenticiqa.programs.stages.fusion import softmax
+from agenticiqa.programs.stages.profile_use import default_fusion
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.distortion_levels import scene
@@ -91,8 +92,8 @@ def test_scoring_without_a_reference(photo: Path) -> None:
     assert [row.severity for row in evidence.distortion_analysis["Global"]] == ["moderate"]
     assert {"Blurs", "Overall"} == set(evidence.quality_scores["Global"])
     p = softmax({int(level): log for level, log in LOGS.items()})
-    fusion = ScoreFusion(**FusionConfig().model_dump(exclude={"profile"}))
-    assert result.final_answer == pytest.approx(fusion.fuse_scores(evidence.overall_scores, p))
+    fused = default_fusion().fuse_scores(evidence.overall_scores, p, tool_error=evidence.overall_spread)
+    assert result.final_answer == pytest.approx(fused)
     assert result.quality_score == result.final_answer
     assert isinstance(result.final_answer, float)
     assert result.summarizer_result.probability_source == "quality_probs"
