@@ -43,7 +43,7 @@ def learned_iqa_map(image: RGB) -> Plane:
     """How much worse than excellent each part is by itself, 0..4: a map of 48-pixel cells. Raises as ``learned_iqa``.
 
     Tiles of 192 pixels, half overlapping, are judged one by one, in the working size; a cell has the mean of the tiles
-    that cover it. Good photos have about 1.5 all over.
+    that cover it. Good photos have about 1 all over.
     """
     check_image(image, SMALLEST_SIDE)
     image = in_working_size(image)
@@ -122,8 +122,8 @@ TOOL = Tool(
     cost_ms=60,
     measure=SharedMeasure(learned_iqa, _score_of),
     map=learned_iqa_map,
-    map_start=1.6,
-    map_end=3.2,
+    map_start=1.4,
+    map_end=3.6,
     smallest=SMALLEST_SIDE,
     trained_on=("live_r2", "clive", "biq2021", "avt_ai"),
     spread=_spread_of,

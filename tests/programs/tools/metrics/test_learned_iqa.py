@@ -31,9 +31,12 @@ def photo():
     return scene(256)
 
 
-@pytest.mark.parametrize("kind", ["gaussian_blur", "white_noise", "jpeg", "pixelate"])
+SEEN_BY_STATISTICS = ["impulse_noise", "oversharpen", "oversaturate", "color_cast", "darken", "brighten", "banding"]
+
+
+@pytest.mark.parametrize("kind", ["gaussian_blur", "white_noise", "jpeg", "pixelate", *SEEN_BY_STATISTICS])
 def test_the_worst_of_a_distortion_scores_below_the_photo(photo, kind):
-    assert learned_iqa(distort(photo, kind, 5)) < learned_iqa(photo) - 0.5
+    assert learned_iqa(distort(photo, kind, 5)) < min(learned_iqa(photo) - 0.5, 3)
 
 
 @pytest.mark.parametrize("size", [(32, 32), (33, 47), (8 * 4, 1000), (1, 1)])
@@ -72,12 +75,12 @@ def test_the_same_pixels_have_the_same_score_in_every_thread(photo):
 def test_a_loaded_image_is_judged_once_by_the_tool_and_by_the_scorer_also_under_threads(photo, monkeypatch):
     calls = []
     run_network = module.run_network
-    monkeypatch.setattr(module, "run_network", lambda *given: calls.append(1) or run_network(*given))
+    monkeypatch.setattr(module, "run_network", lambda *given: calls.append(given[2]) or run_network(*given))
     image = loaded(photo)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(opinion_of, [image] * 16))
     assert module.TOOL.measure.of_loaded(image) == found[0].score
-    assert len(calls) == 1
+    assert calls.count("reading") == 1
     assert all(each is found[0] for each in found)
 
 
