@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # An authentic image's weight in the networks' loss, beside 1 of other images in the ridge regressions. The networks are
-# to leave its first projection as it is: fitted to its opinion they followed held-out people less (SRCC .74 for .79).
+# to leave its first projection as it is: fitted to its opinion they followed held-out people less (SRCC .68 for .79).
 AUTHENTIC_WEIGHT = 10.0
 GOOD = 3.0  # a score above this is good
 
