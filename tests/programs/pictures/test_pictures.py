@@ -71,6 +71,19 @@ def test_the_damaged_quarter_is_the_reddest(program, photo, kind, compared, tmp_
         assert redness(right) > 0
 
 
+@pytest.mark.parametrize("kind", ["white_noise", "gaussian_blur"])
+def test_damage_in_a_part_is_shown_by_the_detectors_map_and_framed(program, photo, kind):
+    result = program(image(quadrant_damaged(photo, kind)))
+    (part,) = result.executor_evidence.local_damage["Global"]
+    assert part.place == "bottom right quarter"
+    assert draw._boxes(result.executor_evidence) == {part.type: part.box}
+    drawn = heatmaps(result)[-1]
+    assert (drawn.tool, drawn.subject) == (heatmap.DETECTOR, part.type)
+    damaged, rest = quarters(heatmap.paint(result.image.pixels, drawn, (320, 320)))
+    assert redness(damaged) > 2 * max(map(redness, rest)) + 5
+    assert result.quality_score < program(image(photo)).quality_score - 0.3
+
+
 def test_an_undistorted_image_stays_gray_beside_its_reference(program, photo):
     (drawn,) = heatmaps(program(image(photo), reference=image(photo)))
     assert redness(heatmap.paint(photo, drawn, (SIDE, SIDE))) < 3
