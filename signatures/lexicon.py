@@ -117,6 +117,7 @@ LEXICON: tuple[Words, ...] = (
         color distortion*, color change*, color shift*, color diffusion"""),
     Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "oversaturat*, over saturat*"),
     Words(None, Meaning("Color distortions", "fault", "oversaturation"), """
+        saturation cranked up, crank* up the saturation, crank* the saturation,
         pop too much, colors are too strong, colors too strong, colors too intense,
         too saturated, garish, gaudy, too colorful, too vivid, too vibrant, saturated too much, too much
         saturation, overly saturated, too much color, overcooked color*"""),
@@ -159,7 +160,7 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("Compression", "virtue"), "uncompressed, artifact free, artefact free"),
     Words("Compression", Meaning("Compression", "fault", "coding artifacts"), """
         jpeg2000, jp2k, ringing, mosquito noise, macroblock*"""),
-    Words("Compression", Meaning("Compression", "fault", "banding"), "banding, posteri*, banded gradients"),
+    Words("Compression", Meaning("Compression", "fault", "banding"), "banding, banded, posteri*, banded gradients"),
     Words(None, Meaning("Compression", "fault", "banding"), """
         stepped gradients, gradient steps, color steps, color banding, tonal banding, banding artifact*"""),
     Words("Noise", None, "nois*, grain*, iso noise, luminance noise"),
@@ -172,6 +173,7 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("Noise", "fault", "white noise"), "additive noise, additive gaussian noise"),
     Words("Noise", Meaning("Noise", "fault", "impulse noise"), "impulse noise, salt and pepper"),
     Words(None, Meaning("Noise", "fault", "impulse noise"), """
+        specks, specks of black and white pixels, random black and white pixels,
         salt and pepper noise, dead pixels, hot pixels, black and white dots, white and black dots, black and
         white specks"""),
     Words(None, Meaning("Noise", "virtue"), "noise free, noiseless, clean, cleaner, cleanest"),
@@ -219,6 +221,7 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("Sharpness", "fault", "lack of sharpness"), "low sharpness"),
     Words("Sharpness", Meaning("Sharpness", "fault", "oversharpening"), "oversharp*, over sharp*"),
     Words(None, Meaning("Sharpness", "fault", "oversharpening"), """
+        overdone the sharpening, sharpening overdone, sharpening pushed too far,
         sharpening was overdone, sharpening is overdone, overdone sharpening, white outlines, bright outlines,
         overly sharp*, too sharp, too sharpened, halo, halos, haloes, haloing, sharpened too much, too much
         sharpening, over processed edges, sharpening halo*, sharpening artifact*, edge halo*, sharpened too
@@ -231,6 +234,7 @@ LEXICON: tuple[Words, ...] = (
         low in contrast, washed out tones, hazier, flat, flatter, milky, not enough contrast, too little
         contrast, flatness"""),
     Words(None, Meaning("Contrast", "fault", "high contrast"), """
+        contrast cranked up, crank* up the contrast, crank* the contrast, excessive in contrast,
         contrast too harsh, contrast is too harsh, contrast too hard, contrast is too hard,
         excessive contrast, too much contrast, contrast too strong, contrast is too strong, harsh contrast,
         too contrasty"""),
@@ -248,7 +252,7 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("any", "fault"), """
         distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged, quality
         issue, quality issues, quality problem, messed up, quality problems"""),
-    Words(None, Meaning("any", "virtue"), "undistorted, flawless, pristine, distortion free"),
+    Words(None, Meaning("any", "virtue"), "undamaged, undegraded, undistorted, flawless, pristine, distortion free"),
     Words(None, Meaning("quality", "neutral"), "quality"),
 )  # fmt: skip
 

@@ -41,6 +41,7 @@ _ONE = re.compile(
 _DESCRIBED = re.compile(
     r"\b(?:describe|explain|assess|evaluate)\s+(?:\w+\s+)?(?:image|photo|picture|pic|shot|it|this)\b", re.I
 )
+_CODING = re.compile(r"compress|jpe?g|webp|cod(?:ing|ec)|block|band|ring|posteri|mosquito", re.I)
 _BAD = re.compile(r"\b(?:bad|poor|terrible|awful|horrible|wrong|ugly|worse)\b", re.I)
 _AMOUNT = re.compile(r"\b(?:noise|blur|grain|artifacts?|artefacts?)[- ]?free\b|\b(?:free|absence|lack)\b", re.I)
 
@@ -211,10 +212,8 @@ def _list(question: Question, measured: MeasuredImage) -> Verdict:
         return not_understood(asked.unknown_words)
     if any(meaning.subject == "unmeasured" for meaning in asked.meanings):
         return not_measured([term.text for term in asked.terms])
-    if re.search(r"\b(?:what|which|any|kinds?|types?|main|worst)\b.*\bart[ei]facts?\b", question.text, re.I):
-        named = [
-            name for name in named if name != "Compression" or re.search("compress|jpe?g|cod", question.text, re.I)
-        ]
+    if not _CODING.search(question.text):  # an artifact of any kind
+        named = [name for name in named if name != "Compression"]
     shown = [name for name in measured.visible if name in named or not named]
     if not shown and not named and _ONE.search(question.text):
         return Verdict(None, "No distortion is visible in the measurements, so that none is the worst.")

@@ -23,6 +23,10 @@ _OPPOSITE = {"left half": "right half", "top half": "bottom half"} | {
     "right half": "left half",
     "bottom half": "top half",
 }
+_PLACE = re.compile(
+    r"(?:(?:upper|lower|top|bottom|left|right|cent(?:er|re|ral)|middle)(?:[\s-]+hand)?[\s-]*)+"
+    r"(?:half|side|corner|part|area|third|quarter|quadrant|region|section)?(?: of .*)?"
+)
 _LEAST = re.compile(r"\b(?:least|cleanest|clearest|sharpest|best|crispest|less|cleaner|sharper|clearer|better)\b", re.I)
 
 
@@ -77,10 +81,20 @@ def _worst_part(severities: Mapping[str, float]) -> str:
     return f"the {worst.removesuffix(' ninth')}"
 
 
+def names_place(text: str) -> bool:
+    """Whether a text is nothing but a place in the frame."""
+    return bool(_PLACE.fullmatch(place_named(text)))
+
+
+def place_named(text: str) -> str:
+    """The name of a place, as ``place_in_frame`` takes it: "In the upper-left corner" is "upper-left corner"."""
+    return re.sub(r"^\W*(?:(?:it is|mostly|only|in|on|at|near|to|towards?)\s+)*(?:the\s+)?", "", text.lower()).strip(
+        " ."
+    )
+
+
 def _offered(options: Mapping[str, str], fault: Meaning, least: bool, look: Look) -> Verdict:
-    names = {
-        letter: re.sub(r"^\W*(?:(?:in|on|at)\s+)?(?:the\s+)?", "", text.lower()) for letter, text in options.items()
-    }
+    names = {letter: place_named(text) for letter, text in options.items()}
     severities = _severities(tuple(names.values()), fault, look)
     if severities is None:
         return Verdict(None, "Not every part that is offered can be found in the image.")

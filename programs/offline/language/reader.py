@@ -7,6 +7,7 @@ from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.choices import definite, is_yes_no
 from agenticiqa.programs.offline.language.claims import Clause, parse_clause
 from agenticiqa.programs.offline.language.comparisons import is_comparison, names_reference, names_reference_alone
+from agenticiqa.programs.offline.language.places import names_place
 from agenticiqa.programs.offline.language.question import Asked, Question
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.spelling import corrected
@@ -25,6 +26,7 @@ _HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|detail
 _TRACES = re.compile(
     r"\b(?:any |some )?(?:signs?|traces?|hints?|evidence|indications?|amount) of(?! (?:the|its)\b)", re.I
 )
+_QUALITY = re.compile(r"\b(high|good|low|poor|bad|top)-quality\b", re.I)
 _NOT = re.compile(r"(?<=\w )(is|are|was|were|does|do|did|has|have|can)n't\b", re.I)  # after its subject
 _NEITHER = re.compile(r"\bneither\s+(.*?)\s+nor\s+", re.I)
 _ABSENCE = re.compile(r"\b(?:an |the |any )?absence of (?:any )?", re.I)
@@ -54,9 +56,10 @@ _ADDRESS = re.compile(
     r"|i'd like to know|i want to know)\b(?: that)?[\s,:]*)?(?:(?:if|whether)\s+)?",
     re.I,
 )
-# What comes before a comma and names no distortion is no part of the question.
-_PREAMBLE = re.compile(
-    r"^[^,?]*,\s+(?=(?:is|are|was|does|do|did|has|have|can|could|how|what|which|where|why|any)\b)", re.I
+# What comes before a pause and names no distortion is no part of the question.
+_PAUSE = re.compile(r"[,;:]\s+(?!(?:and|or|but|nor)\b)", re.I)
+_ASKS_AT_ONCE = re.compile(
+    r"(?:is|are|was|were|does|do|did|has|have|can|could|would|how|what|which|where|why|any|it|this)\b", re.I
 )
 _TAG = re.compile(
     r"(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|right|yeah|correct|true)\s*\?\s*$",
@@ -73,7 +76,7 @@ _NOT_MEASURABLE = re.compile(
     rf"\b(?:(?!what (?:kind|type) of (?:{_FLAW})|how many (?:stars|points|marks))(?:{word_lists.AESTHETIC})"
     r"|(?:what|which) colou?rs?|whose|^\W*when|intention\w*|intended|deliberate\w*|on purpose"
     r"|camera\w*(?! sha[kc]|'s sha[kc])|lens\b(?! blur| flare)|aperture|shutter|print\w*"
-    r"|taken (?:with|by|using|in|at|on)|edited|photoshopped|filter\w*|software|app|fix(?:ed)?|remov\w+|repair\w*"
+    r"|taken (?:with|by|using|at|on)|edited|photoshopped|filter\w*|software|app|fix(?:ed)?|remov\w+|repair\w*"
     r"|restor\w+|how (?:can|do|should|could|would) (?:i|we|one)|how to|avoid\w*|denois\w*|deblur\w*|because of"
     r"|caused by|due to|price|cost|buy|sell|worth)\b",
     re.I,
@@ -155,6 +158,7 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
             return ""
     question = corrected(question.replace("’", "'"))
     plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
+    plain = _QUALITY.sub(r"\1 quality", plain)
     plain = _NEITHER.sub(r"not \1 and not ", _NOT.sub(r"\1 not", plain))
     plain = _ABSENCE.sub("no ", plain)
     plain = _WITHOUT.sub("free of", _TRACES.sub("any", _CITED.sub(" ", plain)))
@@ -171,14 +175,17 @@ def asking_part(text: str) -> str:
     asking = [sentence for sentence in sentences if _ASKS.search(_ADDRESS.sub("", sentence))]
     naming = [sentence for sentence in asking if terms_in(sentence)]
     chosen = (naming or [each for each in sentences if terms_in(each)] or asking or sentences or [""])[-1]
-    if len(naming) > 1:
+    if len({term.meaning.scale for sentence in naming for term in terms_in(sentence)}) > 1 and len(naming) > 1:
         return text
     if asking and asking[-1] is not chosen and _BRIEF.match(asking[-1]):  # "A part is damaged. Where?"
         return f"{chosen} {asking[-1]}"
-    for shorter in (_WHETHER.sub("", chosen), _PREAMBLE.sub("", chosen)):
-        dropped = chosen[: len(chosen) - len(shorter)]
-        if shorter and len(terms_in(shorter)) == len(terms_in(chosen)) and not names_reference(dropped):
-            chosen = shorter
+    shorter = [_WHETHER.sub("", chosen), *(chosen[mark.end() :] for mark in _PAUSE.finditer(chosen))]
+    for part in shorter:
+        dropped = chosen[: len(chosen) - len(part)]
+        begins = _ASKS_AT_ONCE.match(part) or _ASKS_AT_ONCE.match(_ADDRESS.sub("", part))
+        asks = dropped.rstrip().endswith(("if", "whether")) or begins
+        if asks and len(terms_in(part)) == len(terms_in(chosen)) and not names_reference(dropped):
+            chosen = part
     return _ADDRESS.sub("", chosen).strip() or chosen
 
 
@@ -192,7 +199,7 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
         return "compare"
     if not options and (stated_scale(query) or rates_property(query)):
         return "rating"
-    if _WHERE.search(text):
+    if _WHERE.search(text) or (options and all(names_place(each) for each in options.values())):
         return "where"
     if options:
         return "choice"

@@ -47,7 +47,8 @@ ABSTRACT = word_set(
     legibility readability visual perception eye-level lot bit range size aspect-ratio format moment focus
     attention weather season location genre content contents subject-matter change changes loss losses
     improvement process processing transmission upload editing filter filters iso shutter aperture flash zoom
-    mark marks money world fact truth help depth channel channels whites blacks vignette vignetting flare watermark
+    rendition reproduction rendering mark marks money world fact truth help depth channel channels whites blacks
+    vignette vignetting flare watermark
     fringing aberration none neither unknown hand-held light lights shadow wind rain client customer encoder
     codec software app sensor scanner printer letter gradient gradients whites blacks highlights midtones
     """
@@ -95,7 +96,8 @@ PREDICATES = word_set(
     accurate inaccurate consistent inconsistent apparent prominent dominant excellent perfect terrible awful
     decent satisfactory tolerable bearable intact lost gone alike uneven even flat rough dull muddy murky gloomy
     moody warm cool cold hot bland plain busy messy cluttered crowded simple complex artificial fake authentic
-    higher stronger weaker greater smaller bigger larger heavier lighter cleaner neutral genuine recognizable
+    excessive objectionable irritating disturbing higher stronger weaker greater smaller bigger larger heavier
+    lighter cleaner neutral genuine recognizable
     legible readable level parallel vertical horizontal near far close distant low-quality
     high-quality such due able unable clearer wide narrow deep shallow long short thick thin fast slow static
     dynamic stable unstable steady loud quiet rich harmonious romantic dramatic scary funny strange weird odd
@@ -138,7 +140,8 @@ FUNCTION_WORDS = (
         put takes draws reduce reduces increase increases improve improves worsen worsens happen happens
         became preserve preserves survive survives hide hides reveal reveals introduce introduces produce
         produces exceed exceeds reach reaches kinda sorta super hella lol nah af tbh rly alot lot like whats
-        deserve deserves devoid notice notices miss misses absence nowhere totally honestly basically actually
+        dis wat wut hav somebody deserve deserves devoid notice notices miss misses absence nowhere totally honestly
+        basically actually
         literally whatsoever dude bro
         """
     )
@@ -259,7 +262,8 @@ FILLERS = word_set(
     value values where kinda sorta super way hella lol nah af tbh rly alot lot like whats far totally honestly basically
     actually literally whatsoever bro dude mate foto img come came out gotten turned been over all across anywhere
     everywhere when taken then them my some much such these those whites smooth gradients gradient add added introduced
-    judging against down respect prefer notice viewer observer worst correct true result due perhaps maybe changed
+    dis wat wut hav they somebody someone up judging against down respect prefer notice viewer observer worst
+    correct true result due perhaps maybe changed
     change changes compared comparison differ differs differently difference
     somewhere noticeably neutral happen happened suffered picked bring brings brought left right top bottom upper lower
     half halves side part parts area areas region regions corner corners section quadrant third location locate

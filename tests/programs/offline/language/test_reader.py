@@ -173,3 +173,23 @@ def test_what_is_asked_in_other_words(query: str, asked: str) -> None:
 )
 def test_rarer_denials(query: str) -> None:
     assert read(query).claim.negated
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "I looked at this on two monitors and cannot decide, so please tell me: does it contain noise?",
+        "Given that the camera was set to ISO 6400, would you say that the picture suffers from noise?",
+        "How come it looks so grainy? Is it noisy?",
+    ],
+)
+def test_what_comes_before_the_question_is_not_read(query: str) -> None:
+    question = read(query)
+    assert question.is_sure, question.doubt
+    assert question.asked == "presence"
+
+
+def test_options_that_are_places_ask_where() -> None:
+    assert (
+        read("The noise is strongest: A. In the upper left corner B. In the middle C. At the bottom").asked == "where"
+    )
