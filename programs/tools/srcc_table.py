@@ -11,7 +11,7 @@ import yaml
 
 TABLE = "tool_table.yaml"
 OVERALL = "Overall"
-LEVELS_SOURCE = "distortion_levels"  # the table's source that is no data set, also with ", held out"
+LEVELS_SOURCE = "distortion_levels"  # how the names of sources begin that are no data sets, also with ", held out"
 
 
 @dataclass(frozen=True)
