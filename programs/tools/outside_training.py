@@ -39,8 +39,8 @@ DEVIATIONS = 4.0  # standard deviations: features farther from the training mean
 SEEN_SIDE = 256  # pixels of the longer side of the copy that the backbone sees
 SEEN_LEAST = 32  # pixels of its shorter side
 
-# Standard deviation of the true opinion around the score, in levels, at least. Measured by ``outside_spread`` on 28
-# drawn pictures: 1.4 for pages to 2.4 for stars and cells; on 15 photos: 1.9 for parts of 8 x 8 pixels, 0.9 for strips.
+# Standard deviation of the true opinion around the score, in levels, at least. Root mean squares of
+# ``outside_spread``: 1.5 to 2.6 on 28 drawn pictures; on 12 photos 2.0 for parts of 8 x 8 pixels, 0.4 for gray ones.
 LEAST_SPREAD: dict[Reason, float] = {
     "too small": 2.0,
     "thin": 2.0,
