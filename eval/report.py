@@ -11,7 +11,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from agenticiqa.eval.bootstrap import RESAMPLES, Interval, difference_interval, fitted_plcc_interval, interval
+from agenticiqa.eval.intervals import FEWEST_CONTENTS, Interval, difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.signatures.types import ExecutorOutput
@@ -22,15 +22,14 @@ Predictions = dict[int, float]  # by row number
 OURS, TOOL_MEAN = "AgenticIQA", "tool mean"
 HEADINGS = {"srcc": "SRCC", "krcc": "KRCC", "plcc": "PLCC raw", "plcc_fitted": "PLCC fitted"}
 MEASURES = {"srcc": srcc, "krcc": krcc, "plcc": plcc}
-FEW_CONTENTS = 10
 
 
-def summarize(rows: Sequence[Row], *, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
+def summarize(rows: Sequence[Row]) -> dict[str, Any]:
     """Every figure of a run, as plain JSON types.
 
     ``systems`` has one entry per predictor of quality, each measured on the images that it has a value for: our score,
-    the mean of the calibrated tool scores, and every tool alone; the first two and the best tool have bootstrap
-    intervals (``resamples=0``: none has). ``best_tool`` is the one with the highest SRCC among those that measured at
+    the mean of the calibrated tool scores, and every tool alone; each with its
+    interval over contents. ``best_tool`` is the one with the highest SRCC among those that measured at
     least half of the images. Images without a score are counted in ``unscored``, by reason, and are in no figure.
     """
     predictions = _predictions(rows)
@@ -42,17 +41,10 @@ def summarize(rows: Sequence[Row], *, resamples: int = RESAMPLES, seed: int = 0)
         "scored": len(ours),
         "unscored": len(rows) - len(ours),
         "unscored_reasons": dict(Counter(_reason(row) for row in rows if row.get("quality_score") is None)),
-        "resamples": resamples,
-        "systems": [
-            {"name": name, "n": len(values), **_figures(values, rows, resamples if name in in_focus else 0, seed)}
-            for name, values in predictions.items()
-        ],
+        "systems": [{"name": name, "n": len(values), **_figures(values, rows)} for name, values in predictions.items()],
         "best_tool": best,
         "srcc_differences": {
-            name: asdict(
-                difference_interval(srcc, *_shared(rows, ours, predictions[name]), resamples=resamples, seed=seed)
-            )
-            for name in in_focus[1:]
+            name: asdict(difference_interval(srcc, *_shared(rows, ours, predictions[name]))) for name in in_focus[1:]
         },
         **_run_statistics(rows),
     }
@@ -79,10 +71,9 @@ def table(report: Mapping[str, Any]) -> Table:
 def sentences(report: Mapping[str, Any]) -> list[str]:
     """What the table leaves out: coverage, how the figures were computed, their bias, statistics of the run."""
     lines = [f"{report['scored']} of {report['images']} images scored, {report['unscored']} unscored" + _counts(report)]
-    if report["resamples"]:
-        few = " (few, so rough)" if report["contents"] < FEW_CONTENTS else ""
-        lines.append(f"Brackets: 95 % intervals, {report['resamples']} resamples of {report['contents']} contents{few}")
-    lines.append("Fitted: after a monotone 4-parameter logistic, fitted once and kept for the resamples")
+    few = "" if report["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS})"
+    lines.append(f"Brackets: 95 % intervals, a jackknife over {report['contents']} contents{few}")
+    lines.append("Fitted: after a monotone 4-parameter logistic, fitted once, on all images")
     if report["best_tool"]:
         lines.append(
             f"Best single tool: {report['best_tool']}, the best on these very images (so biased upward) of the tools "
@@ -139,10 +130,10 @@ def _shared(rows: Sequence[Row], *values: Predictions) -> tuple[Any, ...]:
     return *columns, [rows[index]["mos"] for index in indices], [rows[index]["content"] for index in indices]
 
 
-def _figures(values: Predictions, rows: Sequence[Row], resamples: int, seed: int) -> dict[str, dict[str, Any]]:
+def _figures(values: Predictions, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
     shared = _shared(rows, values)
-    figures = {key: interval(measure, *shared, resamples=resamples, seed=seed) for key, measure in MEASURES.items()}
-    figures["plcc_fitted"] = fitted_plcc_interval(*shared, resamples=resamples, seed=seed)
+    figures = {key: interval(measure, *shared) for key, measure in MEASURES.items()}
+    figures["plcc_fitted"] = fitted_plcc_interval(*shared)
     return {key: asdict(figure) for key, figure in figures.items()}
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import expit
 
-from agenticiqa.eval.bootstrap import Interval, interval
 from agenticiqa.eval.datasets import folds_by_content
+from agenticiqa.eval.intervals import COMPLETE, FEWEST_CONTENTS, Interval, interval
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.calibration import Betas, Calibration, logistic5
@@ -109,6 +109,8 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
     names = ("low", "high") if tool.higher_is_better else ("high", "low")
     for half, name in zip((lower, ~lower), names, strict=True):
         _refuse_reversed(raw, points, half, name)
+    if found.value is not None and found.value >= COMPLETE:
+        return found
     if found.value is None or found.low is None or found.high is None:
         raise ToolError(f"its SRCC with these scores is undefined: {found.note}")
     shown = f"SRCC with 95 % interval {found:.2f}"
@@ -136,9 +138,9 @@ def _refuse_reversed(raw: Numbers, points: Points, half: np.ndarray, name: str) 
 
 
 def _srcc_interval(raw: Numbers, points: Points) -> Interval:
-    """SRCC with its interval over contents; over images where all are of one content."""
-    several = len(set(points.contents)) > 1
-    contents = points.contents if several else tuple(map(str, range(len(raw))))
+    """SRCC with its interval over contents; over images where they are too few."""
+    enough = len(set(points.contents)) >= FEWEST_CONTENTS
+    contents = points.contents if enough else tuple(map(str, range(len(raw))))
     return interval(srcc, raw, points.quality, contents)
 
 

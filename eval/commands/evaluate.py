@@ -52,15 +52,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_workers_argument(parser)
     add_dry_run_argument(parser)
-    parser.add_argument(
-        "--resamples", metavar="N", type=int, default=1000, help="of the bootstrap intervals (%(default)s; 0: none)"
-    )
 
 
 def run(args: Namespace) -> int:
     """Judge what is not finished yet, then report on all of it."""
-    if (args.limit is not None and args.limit < 1) or args.resamples < 0:
-        raise UserError("--limit is at least 1, --resamples at least 0")
+    if args.limit is not None and args.limit < 1:
+        raise UserError("--limit is at least 1")
     query = scoring_question(args.query)
     labels = read_labels(args.labels, args.split)[: args.limit]
     config = config_from(args)
@@ -83,7 +80,7 @@ def run(args: Namespace) -> int:
         except (KeyboardInterrupt, dspy.LMError):
             print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
             raise
-    measured = report.summarize(rows, resamples=args.resamples) | {
+    measured = report.summarize(rows) | {
         "data": str(args.labels),
         "split": args.split,
         "backend": program.backend,

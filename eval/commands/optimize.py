@@ -11,8 +11,8 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.eval.bootstrap import Interval
 from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, mos_scale, read_labels
+from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.comparison import FUSED, MODEL, compare
 from agenticiqa.eval.optimize.judging import judge, model_rates, rating
 from agenticiqa.eval.optimize.reached import unreached

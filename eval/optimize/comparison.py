@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agenticiqa.eval.bootstrap import Measure, difference_interval, interval
+from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
 from agenticiqa.eval.optimize.judged import Judged, Question
 
@@ -13,7 +13,10 @@ VALUES: dict[str, Callable[[Judged], float | None]] = {
     MODEL: lambda judged: judged.expectation,
     FUSED: lambda judged: judged.fused,
 }
-MEASURES: dict[str, Measure] = {"srcc": srcc, "mean_absolute_error": mean_absolute_error}
+MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
+    "srcc": (srcc, interval),
+    "mean_absolute_error": (mean_absolute_error, error_interval),
+}
 
 
 def compare(
@@ -22,7 +25,7 @@ def compare(
     """Before and after, of the model's own expectation (``model``, left out where no model rates) and ``fused``.
 
     Each on the images that have the value both times: SRCC and mean absolute error (on 1 to 5), and the change, after
-    minus before, with 95 % bootstrap intervals by content, paired for the change. ``decided_by`` names the one that
+    minus before, with 95 % intervals over contents, paired for the change. ``decided_by`` names the one that
     decides, ``kept`` says whether the tuned instructions are to be kept, and ``why``. Plain JSON types.
     """
     decisive = MODEL if by_model else FUSED
@@ -44,11 +47,11 @@ def _compared(
         "missing": {"before": sum(x is None for x in before), "after": sum(y is None for y in after)},
         **{
             name: {
-                "before": asdict(interval(measure, old, target, contents)),
-                "after": asdict(interval(measure, new, target, contents)),
+                "before": asdict(of(measure, old, target, contents)),
+                "after": asdict(of(measure, new, target, contents)),
                 "change": asdict(difference_interval(measure, new, old, target, contents)),
             }
-            for name, measure in MEASURES.items()
+            for name, (measure, of) in MEASURES.items()
         },
     }
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import least_squares
 
-from agenticiqa.eval.bootstrap import difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.datasets import MOS_RANGE_HELP, LabeledImage, MosScale, folds_by_content, mos_scale, read_labels
+from agenticiqa.eval.intervals import difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, srcc
 from agenticiqa.eval.studies.raw_values import raw_of
 from agenticiqa.programs.errors import AgenticIQAError, UserError

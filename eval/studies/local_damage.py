@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.eval.bootstrap import interval
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.intervals import error_interval
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.images import LoadedImage
@@ -153,9 +153,9 @@ def alarms(paths: Sequence[Path]) -> tuple[list[bool], list[bool]]:
 
 
 def share(hits: Sequence[bool], contents_of: Sequence[str]) -> str:
-    """A share with its 95 % bootstrap interval over contents."""
+    """A share with its 95 % interval over contents."""
     values = np.array(hits, float)
-    return f"{interval(lambda x, _: float(np.mean(x)), values, values, contents_of):.2f}"
+    return f"{error_interval(lambda x, _: float(np.mean(x)), values, values, contents_of):.2f}"
 
 
 def table(found: Sequence[Outcome]) -> list[str]:

@@ -22,8 +22,8 @@ from typing import Any
 
 import yaml
 
-from agenticiqa.eval.bootstrap import Interval, fitted_plcc_interval, interval
 from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
+from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.studies import tool_categories
 from agenticiqa.eval.studies.raw_values import raw_or_none

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.eval.bootstrap import fitted_plcc_interval, interval
 from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, read_labels
+from agenticiqa.eval.intervals import fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.train.efficientnet_lite0 import Network, load_efficientnet_lite0
 from agenticiqa.eval.train.ladders import FeaturesOf
@@ -213,8 +213,8 @@ def figures(data: Data, cases: dict[str, Held]) -> str:
             mos, values = data.opinion[held.rows][here], held.score[here]
             contents = [data.contents[row] for row in held.rows[here]]
             cells = [f"{interval(srcc, values, mos, contents):.3f}"]
-            cells += [f"{interval(measure, values, mos, contents, resamples=0):.3f}" for measure in (krcc, plcc)]
-            cells.append(f"{fitted_plcc_interval(values, mos, contents, resamples=0):.3f}")
+            cells += [f"{interval(measure, values, mos, contents):.3f}" for measure in (krcc, plcc)]
+            cells.append(f"{fitted_plcc_interval(values, mos, contents):.3f}")
             lines.append(f"| {trained} | {name} | {here.sum()} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

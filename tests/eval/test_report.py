@@ -55,7 +55,7 @@ def by_name(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> None:
-    systems = by_name(report.summarize(run_of_eight(), resamples=20))
+    systems = by_name(report.summarize(run_of_eight()))
     assert {name: system["n"] for name, system in systems.items()} == {
         "AgenticIQA": 6,
         "tool mean": 7,
@@ -68,14 +68,14 @@ def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> 
 
 
 def test_what_has_no_score_is_counted_by_reason_and_never_filled_in() -> None:
-    summary = report.summarize(run_of_eight(), resamples=20)
+    summary = report.summarize(run_of_eight())
     assert (summary["images"], summary["scored"], summary["unscored"]) == (8, 6, 2)
     assert summary["unscored_reasons"] == {"VLM output parsing failed": 1, "ImageError": 1}
 
 
 def test_the_tool_mean_is_the_mean_of_the_calibrated_scores() -> None:
     rows = [row(n, 3.0, {"SSIM": 1 + n / 2, "GMSD": 5 - n**2 / 4}) for n in range(4)]
-    mean = by_name(report.summarize(rows, resamples=20))["tool mean"]
+    mean = by_name(report.summarize(rows))["tool mean"]
     assert mean["srcc"]["value"] == pytest.approx(srcc([3 + n / 4 - n**2 / 8 for n in range(4)], range(4)))
 
 
@@ -84,7 +84,7 @@ def test_the_best_single_tool_has_to_have_measured_half_of_the_images() -> None:
     for number in (0, 1, 2):
         rows[number]["executor_evidence"]["tool_log"][1]["calibrated"] = 1 + number  # NIQE perfect, on 3 of 8
         rows[number]["executor_evidence"]["tool_log"][0]["calibrated"] = 3.0 - number / 10
-    summary = report.summarize(rows, resamples=20)
+    summary = report.summarize(rows)
     systems = by_name(summary)
     assert systems["NIQE"]["srcc"]["value"] == pytest.approx(1)
     assert systems["SSIM"]["srcc"]["value"] < 1
@@ -99,23 +99,21 @@ def test_a_tool_that_measured_several_regions_has_their_mean() -> None:
             {"tool": "SSIM", "region": "sky", "distortion": "Noise", "calibrated": other, "error": None}
         )
     means = [(1 + n / 2 + other) / 2 for n, other in enumerate((5.0, 1.0, 1.0, 1.0))]
-    assert by_name(report.summarize(rows, resamples=0))["SSIM"]["plcc"]["value"] == pytest.approx(plcc(means, range(4)))
+    assert by_name(report.summarize(rows))["SSIM"]["plcc"]["value"] == pytest.approx(plcc(means, range(4)))
 
 
-def test_only_ours_the_mean_and_the_best_tool_have_intervals() -> None:
-    rows = [row(n, 1 + n / 4, {"SSIM": 1 + n / 3, "NIQE": 4 - n % 3}) for n in range(9)]
-    summary = report.summarize(rows, resamples=20)
+def test_every_system_has_an_interval() -> None:
+    rows = [row(n, 1 + n / 4, {"SSIM": 1 + (n ^ 1) / 3, "NIQE": 4 - n % 3}) for n in range(9)]
+    summary = report.summarize(rows)
     assert summary["best_tool"] == "SSIM"
-    assert {name: system["srcc"]["low"] is not None for name, system in by_name(summary).items()} == {
-        "AgenticIQA": True,
-        "tool mean": True,
-        "SSIM": True,
-        "NIQE": False,
-    }
+    systems = by_name(summary)
+    assert list(systems) == ["AgenticIQA", "tool mean", "SSIM", "NIQE"]
+    assert all(system["srcc"]["low"] is not None for name, system in systems.items() if name != "AgenticIQA")
+    assert systems["AgenticIQA"]["srcc"]["note"] == "no interval: the agreement is complete"
 
 
 def test_differences_are_taken_on_shared_images() -> None:
-    summary = report.summarize(run_of_eight(), resamples=20)
+    summary = report.summarize(run_of_eight())
     difference = summary["srcc_differences"]["tool mean"]
     ours, tools = [1, 1.25, 1.5, 1, 2, 2.25], [2.75, 29 / 12, 25 / 12, 2, 7 / 3, 8 / 3]
     assert difference["n"] == 6
@@ -123,7 +121,7 @@ def test_differences_are_taken_on_shared_images() -> None:
 
 
 def test_the_conduct_of_the_run_is_counted() -> None:
-    summary = report.summarize(run_of_eight(), resamples=20)
+    summary = report.summarize(run_of_eight())
     assert summary["probability_sources"] == {"measurements": 5, "logprobs": 1}
     assert (summary["images_with_rejected_answers"], summary["rejected_answers"]) == (1, {"scoring": 2})
     assert summary["replanned"] == 1
@@ -131,7 +129,7 @@ def test_the_conduct_of_the_run_is_counted() -> None:
 
 
 def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path) -> None:
-    summary = named(report.summarize([failed(1), failed(2)], resamples=20))
+    summary = named(report.summarize([failed(1), failed(2)]))
     report.write(summary, tmp_path)
     assert "0 of 2 images scored, 2 unscored (ImageError 2)." in report.sentences(summary)
     assert summary["best_tool"] is None
@@ -139,13 +137,13 @@ def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path) -> None:
 
 
 def test_equal_scores_have_no_correlation_and_the_report_says_why() -> None:
-    summary = report.summarize([row(n, 3.0, {}) for n in range(5)], resamples=20)
+    summary = report.summarize([row(n, 3.0, {}) for n in range(5)])
     expected = "AgenticIQA: the predictions are all the same (SRCC, KRCC, PLCC raw, PLCC fitted)."
     assert expected in report.sentences(summary)
 
 
 def test_the_table_on_the_terminal_has_the_cells_of_the_markdown_table(tmp_path: Path) -> None:
-    summary = named(report.summarize(run_of_eight(), resamples=20))
+    summary = named(report.summarize(run_of_eight()))
     report.write(summary, tmp_path)
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(report.table(summary))
@@ -157,7 +155,7 @@ def test_the_table_on_the_terminal_has_the_cells_of_the_markdown_table(tmp_path:
 
 
 def test_differences_are_shown_with_their_sign() -> None:
-    summary = report.summarize(run_of_eight(), resamples=20)
+    summary = report.summarize(run_of_eight())
     value = summary["srcc_differences"]["tool mean"]["value"]
     assert value > 0
     expected = f"SRCC of AgenticIQA minus tool mean on the 6 images with both: +{value:.3f} ["
@@ -165,7 +163,7 @@ def test_differences_are_shown_with_their_sign() -> None:
 
 
 def test_the_report_is_kept_as_json_and_as_markdown(tmp_path: Path) -> None:
-    summary = named(report.summarize(run_of_eight(), resamples=20))
+    summary = named(report.summarize(run_of_eight()))
     report.write(summary, tmp_path)
     assert json.loads((tmp_path / "report.json").read_text()) == summary
     text = (tmp_path / "report.md").read_text()

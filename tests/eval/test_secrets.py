@@ -113,7 +113,7 @@ def test_evaluating_and_the_tuned_prompts_write_no_secret(
     labels, run = make_labels(scenes=1), tmp_path / "run"
     with fake_server(answers()) as server:
         config = login.configured(server, tmp_path)
-        command = ["evaluate", str(labels), "--resamples", "0", "--workers", "1", "--config", str(config)]
+        command = ["evaluate", str(labels), "--workers", "1", "--config", str(config)]
         assert main([*command, "--out", str(run), "-vv"]) == 0
         program = AgenticIQA.from_config(load_config(config))
         program.save(tmp_path / "tuned.json", {"run": str(run)})

@@ -15,7 +15,7 @@ LOWER = replace(HIGHER, higher_is_better=False)
 
 def points(raw, quality, **more) -> Points:
     raw, quality = np.asarray(raw, float), np.asarray(quality, float)
-    return Points(raw, quality, tuple(str(i // 4) for i in range(len(raw))), **more)
+    return Points(raw, quality, tuple(str(i % max(1, len(raw) // 4)) for i in range(len(raw))), **more)
 
 
 def related(slope: float = 3.0, noise: float = 0.1, n: int = 200, seed: int = 0, **more) -> Points:

@@ -6,9 +6,9 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from agenticiqa.eval.bootstrap import Interval
 from agenticiqa.eval.calibrate.calibration_fit import Fit, Points
 from agenticiqa.eval.calibrate.fit_report import Outcome, picture, table
+from agenticiqa.eval.intervals import Interval
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.calibration import Calibration
 

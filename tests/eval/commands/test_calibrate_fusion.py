@@ -131,7 +131,7 @@ def test_opinion_scores_are_used_from_a_labels_file_and_from_the_rows_of_evaluat
     config, run = rating_configuration(tmp_path, server.url), tmp_path / "run"
     assert calibrate("--config", config, labels, "--out", tmp_path / "a.yaml") == 0
     assert "opinion scores 0 to 100 stand for 1 to 5" in capsys.readouterr().err
-    evaluate = ["evaluate", str(labels), "--config", str(config), "--out", str(run), "--resamples", "0"]
+    evaluate = ["evaluate", str(labels), "--config", str(config), "--out", str(run)]
     assert main(evaluate) == 0
     results = run / "results.jsonl"
     assert calibrate(results, "--out", tmp_path / "b.yaml") == 0

@@ -24,7 +24,7 @@ ASSESSMENT = {
     "quality_probs": {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0},
     "quality_reasoning": "Soft edges.",
 }
-EVALUATE = ("evaluate", "--resamples", "40", "--workers", "1")  # one: in this process, where the tests can look
+EVALUATE = ("evaluate", "--workers", "1")  # one: in this process, where the tests can look
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.eval.bootstrap import Interval
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.splits import split_by_content
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images.files import sha256_of
@@ -86,7 +86,7 @@ def test_what_was_tuned_can_be_loaded_and_measured(make_labels: Callable[..., Pa
         program.load(out)
         best, worst = (program(labels.parent / f"scene0_{level}.png").quality_score for level in (0, 4))
         assert worst < best
-        evaluate = ["evaluate", "--resamples", "0", str(labels), "--out", str(tmp_path / "run"), *config]
+        evaluate = ["evaluate", str(labels), "--out", str(tmp_path / "run"), *config]
         assert main([*evaluate, "--prompts", str(out)]) == 0
         assert main(evaluate) == 2
     assert json.loads((tmp_path / "run" / "report.json").read_text())["systems"][0]["srcc"]["value"] > 0.7

@@ -51,7 +51,7 @@ def test_a_labeled_run_has_it_too(tmp_path: Path, photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         file, run = configuration(tmp_path, server.url), tmp_path / "run"
         labels = str(tmp_path / "labels.csv")
-        assert main(["evaluate", labels, "--config", str(file), "--out", str(run), "--resamples", "0"]) == 0
+        assert main(["evaluate", labels, "--config", str(file), "--out", str(run)]) == 0
     row = json.loads((run / "results.jsonl").read_text())
     assert row["fusion"]["third_tools"].keys() == {"NIQE", "EDGE-SHARPNESS"}
     assert row["fusion"]["prompts"] == json.loads((run / "run.json").read_text())["prompts"]
