@@ -147,3 +147,34 @@ def test_the_tools_own_error_takes_the_place_of_eta() -> None:
     assert sure < fusion.fuse_scores([2.0], said) < unsure
     with pytest.raises(ValueError, match="tool_error"):
         fusion.fuse_scores([2.0], said, tool_error=0)
+
+
+def test_with_labels_both_reliabilities_are_measured_and_rows_without_are_left_out() -> None:
+    draw, rows = random.Random(5), []
+    for number in range(300):
+        truth = draw.gauss(3, 0.8)
+        tool, model = (min(max(truth + draw.gauss(0, error), 1.05), 4.95) for error in (1.4, 0.3))
+        rows.append(FusionRow(tool, level_probabilities(model), label=truth if number < 200 else None))
+    profile = fit_profile(rows, PRIOR, tool_reliability=0.9)
+    assert (profile.images, profile.labels) == (300, 200)
+    assert profile.reliability["tool"] < 0.7 < 0.85 < profile.reliability["model"]
+    assert profile.quality_std == pytest.approx(0.8, abs=0.08)
+    assert fit_profile(rows, PRIOR, tool_reliability=0.9).model_error < profile.tool_error
+    assert fit_profile([*rows[:9], *rows[200:]], PRIOR, tool_reliability=0.9).labels == 0
+
+
+def test_where_no_reliability_is_known_three_predictors_tell_it() -> None:
+    profile = fit_profile(
+        [FusionRow(r.tool_score, r.probabilities, others={"MINE": r.others["NIQE"]}) for r in simulated(0.5)], PRIOR
+    )
+    assert "agreement" not in profile.reliability
+    assert profile.reliability["model"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_best_known_tool_is_asked_also_where_another_makes_the_score() -> None:
+    """A tool of .8 that was degraded to .4 knows less of the model than LEARNED-IQA beside it."""
+    rows = [
+        FusionRow(r.tool_score, r.probabilities, others={"LEARNED-IQA": r.others["NIQE"]})
+        for r in simulated(0.9, tool=0.4, third=0.83)
+    ]
+    assert fit_profile(rows, PRIOR, tool_reliability=0.4).reliability["model"] == pytest.approx(0.9, abs=0.05)
