@@ -19,8 +19,8 @@ from agenticiqa.eval.metrics import Numbers, plcc, srcc
 
 POPULATION = 40_000  # images by which the true correlation is computed
 RESAMPLES = 300
-SETS = (("synthetic", 4, 18), ("synthetic", 10, 18), ("synthetic", 25, 18), ("skewed", 4, 18), ("skewed", 25, 18))
-SETS += (("authentic", 25, 1), ("authentic", 100, 1), ("authentic", 400, 1))
+SETS = [("synthetic", 4, 18), ("synthetic", 10, 18), ("synthetic", 25, 18), ("skewed", 4, 18), ("skewed", 25, 18)]
+SETS += [("authentic", 25, 1), ("authentic", 100, 1), ("authentic", 400, 1)]
 
 
 def draw(kind: str, contents: int, images: int, rng: np.random.Generator) -> tuple[Numbers, Numbers, Numbers]:

@@ -68,7 +68,7 @@ def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Ru
     if not kept.is_file():
         rungs = rungs_of(file, features_of, how)
         archive = io.BytesIO()
-        np.savez(archive, **{field.name: getattr(rungs, field.name) for field in fields(rungs)})  # type: ignore[arg-type]
+        np.savez(archive, **{field.name: getattr(rungs, field.name) for field in fields(rungs)})
         write_atomically(kept, archive.getvalue())
     with np.load(kept) as arrays:
         return Rungs(**arrays)
@@ -84,15 +84,15 @@ def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
         if how == "labeled well":
             ladders += of_tone(_part(photo, rng), 2, rng)
     else:
-        photo = _opened(file)
-        frames = [_frame(photo, rng, how) for _ in range(FRAMES if how == "train" else 1)]
+        whole = _opened(file)
+        frames = [_frame(whole, rng, how) for _ in range(FRAMES if how == "train" else 1)]
         ladders = [
             *(one_kind(frames[i % len(frames)], kind, _levels(how, rng), rng) for i, kind in enumerate(KINDS)),
             *(mixture(frames[i % len(frames)], rng) for i in range(MIXED)),
             *(of_a_part(frames[(i + 2) % len(frames)], rng) for i in range(LOCAL)),
         ]
         if how == "train":
-            frames += [_frame(photo, rng, how) for _ in range(TONE_FRAMES)]
+            frames += [_frame(whole, rng, how) for _ in range(TONE_FRAMES)]
             ladders += [ladder for frame in frames[FRAMES:] for ladder in of_tone(frame, TONES, rng)]
     rows: dict[str, list[object]] = {field.name: [] for field in fields(Rungs)}
     of_frames: dict[int, NDArray[np.float16]] = {}

@@ -103,7 +103,8 @@ def kernel(standard: Array, statistics: int) -> Array:
     weights = np.ones(standard.shape[1], np.float32)
     weights[-statistics:] = STATISTICS_WEIGHT
     weighted = standard * weights
-    return weighted @ weighted.T / np.float32(standard.shape[1])
+    products: Array = (weighted @ weighted.T).astype(np.float32) / np.float32(standard.shape[1])
+    return products
 
 
 def solve(products: Array, wanted: Array, weight: Floats, ridge: float, rows: Rows) -> tuple[Array, Array]:
@@ -168,7 +169,7 @@ def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Network
         np.concatenate(inner),
         np.stack(middle),
         np.stack(center),
-        np.stack(outward) / NETWORKS,
+        (np.stack(outward) / NETWORKS).astype(np.float32),
         np.mean(straight, axis=0),
         float(np.mean(bias)),
     )

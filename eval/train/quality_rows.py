@@ -98,7 +98,12 @@ def wanted_of(rows: Rows, opinion: Floats, weight: Floats) -> Wanted:
     described = list(
         zip(rungs.kind.tolist(), rungs.level.tolist(), rungs.share.tolist(), rungs.compared.tolist(), strict=True)
     )
-    kept = np.array([1.0 if kind == "" else kept_quality(kind, *rest, curves) for kind, *rest in described])
+    kept = np.array(
+        [
+            1.0 if kind == "" else kept_quality(kind, level, share, compared, curves)
+            for kind, level, share, compared in described
+        ]
+    )
     before = np.where(rows.item >= 0, np.clip(opinion[rows.item], LOWEST_SCORE, 5), PRISTINE_SCORE)
     score = np.where(rows.authentic, opinion[rows.item], 1 + (before - 1) * kept)
     targets = np.array([[2 * part, *_severities(*each[:3])] for part, each in zip(kept, described, strict=True)])

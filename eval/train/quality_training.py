@@ -1,5 +1,6 @@
 """Fit the quality model's head on all rows, on those of other folds, or on those of other sets."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -134,7 +135,7 @@ def ladder_table(rungs: Rungs, chosen: Mask, scores: Floats) -> list[str]:
     return lines
 
 
-def _line(kind: str, within: list[float], falling: list[float], levels: Floats, scores: Floats) -> str:
+def _line(kind: str, within: Sequence[float], falling: Sequence[float], levels: Floats, scores: Floats) -> str:
     extreme = scores[levels == DISTORTION_LEVELS[-1]]
     figures = [srcc(-levels, scores) or 0.0, float(np.mean(within)), float(np.mean(falling)), np.mean(extreme > GOOD)]
     return f"| {kind} | {len(within)} | {' | '.join(f'{figure:.3f}' for figure in figures)} |"

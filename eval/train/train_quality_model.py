@@ -104,7 +104,13 @@ def run(args: argparse.Namespace) -> int:
     network = load_efficientnet_lite0()
     features_of = session_of(network)
     rows = read_rows(
-        data.items, data.contents, data.standard > 0, photos, args.out / "ladders", features_of, print_progress
+        data.items,
+        data.contents,
+        (data.standard > 0).tolist(),
+        photos,
+        args.out / "ladders",
+        features_of,
+        print_progress,
     )
     wanted = wanted_of(rows, on_one_scale(data), data.weight)
     training = Training.of(rows, wanted, folds_by_content(list(rows.content), FOLDS, args.seed, dealt=True))

@@ -158,8 +158,8 @@ def straight_edge(plane: NDArray[np.uint8], box: Box) -> float:
     is out of focus ends at the outline of something, so that a line has it in few places.
     """
     left, top, right, bottom = box
-    sides = ((plane, left, top, bottom, 1), (plane, right, top, bottom, -1))
-    sides += ((plane.T, top, left, right, 1), (plane.T, bottom, left, right, -1))
+    sides = [(plane, left, top, bottom, 1), (plane, right, top, bottom, -1)]
+    sides += [(plane.T, top, left, right, 1), (plane.T, bottom, left, right, -1)]
     largest = 0.0
     for along, place, start, stop, inward in sides:
         length = along.shape[1]
