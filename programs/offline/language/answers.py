@@ -20,7 +20,7 @@ from agenticiqa.programs.offline.language.verdicts import (
     not_measured,
     not_understood,
 )
-from agenticiqa.programs.offline.language.yes_no import answer_yes_no, offers_opposites
+from agenticiqa.programs.offline.language.yes_no import answer_yes_no, clauses_of, offers_opposites
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.question import Scale
@@ -98,14 +98,45 @@ def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdi
         return _lettered(
             options, compare_regions(question.text, found[one], found[other], (one, other)), found[one]
         ), whole
+    measured = next(iter(found.values()), whole)
+    if claims := _claims_by_region(question):
+        return _of_each(claims, found, options, " or " in question.text), measured
     verdicts = {region: _of_one(question, part, options) for region, part in (found or {IMAGE: whole}).items()}
     first, *others = verdicts.values()
-    measured = next(iter(found.values()), whole)
     if all(other.answer == first.answer for other in others):
         return first, measured
     each = "; ".join(f"{region}: {verdict.answer or UNABLE}" for region, verdict in verdicts.items())
     reasons = " ".join(f"{region}: {verdict.reason}" for region, verdict in verdicts.items())
     return Verdict(None if options else each, f"The regions differ. {reasons}"), measured
+
+
+def _claims_by_region(question: Question) -> list[Question]:
+    """The clauses of "Is the left half blurry and the right half noisy?" if each is about another part."""
+    if question.asked != "presence" or len(question.regions) < 2:
+        return []
+    claims = [read_question(clause, {}) for clause in clauses_of(question.text)]
+    claims = [claim for claim in claims if claim.regions or not claim.claim.is_empty]
+    named = [claim.regions for claim in claims]
+    alone = all(len(regions) == 1 for regions in named) and {name for (name, *_) in named} == set(question.regions)
+    alone = alone and len(named) == len(question.regions)
+    return claims if alone and all(claim.claim.terms for claim in claims) else []
+
+
+def _of_each(
+    claims: Sequence[Question], found: Mapping[str, MeasuredImage], options: Mapping[str, str], either: bool
+) -> Verdict:
+    """Yes or no to several claims, each of its own part: all of them must hold, or ``either``."""
+    parts = {claim.regions[0]: found[claim.regions[0]] for claim in claims}
+    verdicts = {claim.regions[0]: answer_yes_no(claim.bare, parts[claim.regions[0]]) for claim in claims}
+    answers, decisive = [verdict.answer for verdict in verdicts.values()], YES if either else NO
+    reason = " ".join(f"{region}: {verdict.reason}" for region, verdict in verdicts.items())
+    if decisive not in answers and None in answers:
+        return Verdict(None, reason)
+    answer = decisive if decisive in answers else answers[0]
+    if options:
+        return yes_no_letter(options, Verdict(answer, reason)) or Verdict(None, reason)
+    shown = {region: " and ".join(map(parts[region].describe, each.categories)) for region, each in verdicts.items()}
+    return Verdict(f"{answer} ({'; '.join(f'{region}: {text}' for region, text in shown.items())})", reason)
 
 
 def _of_one(question: Question, measured: MeasuredImage, options: Mapping[str, str]) -> Verdict:

@@ -30,7 +30,7 @@ def answer_yes_no(question: str, measured: MeasuredImage, regions: Collection[st
 
     Of several claims joined by "or" one must hold, otherwise all of them. ``regions`` are words to ignore.
     """
-    clauses = [parse_clause(part, regions) for part in _parts(question)]
+    clauses = [parse_clause(part, regions) for part in clauses_of(question)]
     claims = [clause for clause in clauses if not clause.is_empty]
     if not claims:
         return not_understood([])
@@ -51,11 +51,11 @@ def offers_opposites(question: str, regions: Collection[str] = ()) -> bool:
     """Whether a question asks to choose between opposites: "natural or oversaturated"."""
     if not re.search(r"\bor\b", question, re.I):
         return False
-    meanings = [meaning for part in _parts(question) if (meaning := claimed_meaning(parse_clause(part, regions)))]
+    meanings = [meaning for part in clauses_of(question) if (meaning := claimed_meaning(parse_clause(part, regions)))]
     return len({m.scale for m in meanings}) == 1 and len({(m.sense, m.kind) for m in meanings}) > 1
 
 
-def _parts(question: str) -> list[str]:
+def clauses_of(question: str) -> list[str]:
     """The parts of a question between its conjunctions and marks; "salt and pepper" is one."""
     inside = [(term.start, term.end) for term in terms_in(question)]
     parts, start = [], 0

@@ -68,9 +68,11 @@ def _steps(
     strong = (across[:-1] > EDGE) | (down[:, :-1] > EDGE)
     visible = (across[:-1] > FAINT) | (down[:, :-1] > FAINT)
     straight = strong & ((across[:-1] < FAINT) | (down[:, :-1] < FAINT))
+    red, green, blue = np.moveaxis(part, -1, 0).astype(np.int32)
+    colors = (red << 16) | (green << 8) | blue  # one number a pixel: compared several times faster than three
     return (
-        _mean((part[:, 1:] == part[:, :-1]).all(axis=-1)),
-        _mean((part[1:] == part[:-1]).all(axis=-1)),
+        _mean(colors[:, 1:] == colors[:, :-1]),
+        _mean(colors[1:] == colors[:-1]),
         _mean(ranges <= FLAT),
         _mean(ranges <= SMOOTH),
         _mean(strong),
@@ -86,9 +88,12 @@ def _tones(image: RGB) -> Sequence[float]:
     frame = np.concatenate(
         [each.ravel() for each in (plane[:rows], plane[-rows:], plane[:, :columns], plane[:, -columns:])]
     )
-    chroma = (thin.max(axis=-1) - thin.min(axis=-1)).astype(np.float32)
+    red, green, blue = np.ascontiguousarray(np.moveaxis(thin, -1, 0))
+    highest, lowest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
+    chroma = (highest - lowest).astype(np.float32)
     dark, pale, spread = _mean(plane <= DARK), _mean(plane >= PALE), float(plane.std())
-    skewness = float((((plane - plane.mean()) / max(spread, 1.0)) ** 3).mean())
+    standard = (plane - plane.mean()) / max(spread, 1.0)
+    skewness = float((standard * standard * standard).mean())
     return (
         dark, pale, 1 - dark - pale, _mean(frame <= DARK), _mean(frame >= PALE),
         float(chroma.mean()) / 255, float(chroma.std()) / 255, float(plane.mean()) / 255, spread / 255,

@@ -49,9 +49,10 @@ def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pristine(photo: Path) -> Path:
-    """The same scene as another file."""
-    path = photo.with_name("pristine.png")
-    path.write_bytes(photo.read_bytes())
+    """The scene, different in one pixel: of identical images no model is asked for a score."""
+    path, pixels = photo.with_name("pristine.png"), scene()
+    pixels[0, 0] ^= 1
+    Image.fromarray(pixels).save(path)
     return path
 
 

@@ -281,7 +281,20 @@ def test_a_question_about_two_regions_is_answered_for_each(halves: LoadedImage) 
 def test_what_is_named_for_one_region_is_judged_there(halves: LoadedImage) -> None:
     answer = AgenticIQA.offline()(halves, "Is the right half noisy and is the left half blurry?")
     assert answer.plan.distortions == {RIGHT: ["Noise"], LEFT: ["Blurs"]}
-    assert answer.final_answer.startswith(("Yes", "No"))
+    assert answer.final_answer == ("No (right half: no visible noise; left half: extreme defocus or motion blur)")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Is the left half blurry and the right half noisy?", "No"),
+        ("Is the left half blurry or the right half noisy?", "Yes"),
+        ("Is the left half blurry and the right half sharp?", "Yes"),
+        ("Is the left half blurry and the right half noisy? Answer yes or no.", "No"),
+    ],
+)
+def test_a_claim_of_each_part_is_checked_on_that_part(halves: LoadedImage, question: str, answer: str) -> None:
+    assert AgenticIQA.offline()(halves, question).final_answer.partition(" ")[0] == answer
 
 
 def test_without_a_box_the_whole_image_is_measured_and_it_is_said(halves: LoadedImage) -> None:
