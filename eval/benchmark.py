@@ -17,6 +17,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.stages.question import DEFAULT_QUERY, detect_query_type
+from agenticiqa.programs.tools.training_images import parts_of
 from agenticiqa.signatures.types import QueryType
 
 NewRows = Iterator[tuple[LabeledImage, Row]]
@@ -41,6 +42,9 @@ def evaluate(
 ) -> list[Row]:
     """Judge the labeled images that ``results`` does not hold yet; returns a row for each label, in their order.
 
+    A returned row has ``training_parts``: the parts of sets, with images that shipped tools were fitted on, that hold
+    the image (``tools.training_images.Part``). They are not kept, as they change with the tools.
+
     New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
     ``report.summarize`` makes figures of the rows. ``watch`` wraps the new rows, for progress and messages. Raises
     UserError for a question that asks for no score, and what ended the run as ``judge_labels`` does.
@@ -51,7 +55,7 @@ def evaluate(
     todo = [label for label in labels if label not in rows]
     for label, row in watch(_kept(judge_labels(program, todo, query, workers), results), len(rows), len(labels)):
         rows[label] = row
-    return [rows[label] for label in labels]
+    return [{**rows[label], "training_parts": sorted(parts_of(label.image))} for label in labels]
 
 
 def scoring_question(query: str) -> str:

@@ -14,23 +14,27 @@ from rich.table import Table
 from agenticiqa.eval.intervals import FEWEST_CONTENTS, Interval, difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.tools import TOOLS, Tool, training_images
 from agenticiqa.signatures.types import ExecutorOutput
 
 Row = Mapping[str, Any]
 Predictions = dict[int, float]  # by row number
 
 OURS, TOOL_MEAN = "AgenticIQA", "tool mean"
+FITTED_ON = "fitted on"
 HEADINGS = {"srcc": "SRCC", "krcc": "KRCC", "plcc": "PLCC raw", "plcc_fitted": "PLCC fitted"}
 MEASURES = {"srcc": srcc, "krcc": krcc, "plcc": plcc}
 
 
-def summarize(rows: Sequence[Row]) -> dict[str, Any]:
+def summarize(rows: Sequence[Row], tools: Mapping[str, Tool] = TOOLS) -> dict[str, Any]:
     """Every figure of a run, as plain JSON types.
 
     ``systems`` has one entry per predictor of quality, each measured on the images that it has a value for: our score,
-    the mean of the calibrated tool scores, and every tool alone; each with its
-    interval over contents. ``best_tool`` is the one with the highest SRCC among those that measured at
-    least half of the images. Images without a score are counted in ``unscored``, by reason, and are in no figure.
+    the mean of the calibrated tool scores, and every tool alone; each with its interval over contents. Its
+    ``fitted_on`` counts those of its images that the model or the calibration curve of a tool was fitted on (of
+    ``tools``, by the rows' ``training_parts``): such figures are not held out. ``best_tool`` is the one with the
+    highest SRCC among those that measured at least half of the images. Images without a score are counted in
+    ``unscored``, by reason, and are in no figure.
     """
     predictions = _predictions(rows)
     ours, best = predictions[OURS], _best_tool(predictions, rows)
@@ -41,7 +45,11 @@ def summarize(rows: Sequence[Row]) -> dict[str, Any]:
         "scored": len(ours),
         "unscored": len(rows) - len(ours),
         "unscored_reasons": dict(Counter(_reason(row) for row in rows if row.get("quality_score") is None)),
-        "systems": [{"name": name, "n": len(values), **_figures(values, rows)} for name, values in predictions.items()],
+        "systems": [
+            {"name": name, "n": len(values), "fitted_on": _fitted_on(name, values, rows, tools)}
+            | _figures(values, rows)
+            for name, values in predictions.items()
+        ],
         "best_tool": best,
         "srcc_differences": {
             name: asdict(difference_interval(srcc, *_shared(rows, ours, predictions[name]))) for name in in_focus[1:]
@@ -79,9 +87,15 @@ def sentences(report: Mapping[str, Any]) -> list[str]:
             f"Best single tool: {report['best_tool']}, the best on these very images (so biased upward) of the tools "
             "that measured at least half of them"
         )
+    flattered = [system["name"] for system in report["systems"] if any(system["fitted_on"].values())]
     for name, difference in report["srcc_differences"].items():
+        mark = " (not held out)" if {OURS, name} & {*flattered} else ""
+        value = f"{Interval(**difference):+.3f}{mark}"
+        lines.append(f"SRCC of {OURS} minus {name} on the {difference['n']} images with both: {value}")
+    if flattered:
         lines.append(
-            f"SRCC of {OURS} minus {name} on the {difference['n']} images with both: {Interval(**difference):+.3f}"
+            f"Not held out: {', '.join(flattered)}. '{FITTED_ON}' counts the images that a trained model, or a "
+            "calibration curve, in the predictor was fitted on; on new images a trained model agrees less with people"
         )
     sources = ", ".join(f"{source} {count}" for source, count in report["probability_sources"].items())
     lines.append(f"Sources of the level probabilities: {sources or 'none'}")
@@ -121,6 +135,23 @@ def _predictions(rows: Sequence[Row]) -> dict[str, Predictions]:
         for tool, values in by_tool.items():
             tools.setdefault(tool, {})[index] = statistics.fmean(values)
     return {OURS: ours, TOOL_MEAN: mean, **tools}
+
+
+def _fitted_on(
+    system: str, values: Predictions, rows: Sequence[Row], tools: Mapping[str, Tool]
+) -> dict[training_images.Way, int]:
+    """How many images a model or a curve of a system was fitted on; our score and the mean are made of several."""
+    counts: Counter[training_images.Way] = Counter()
+    for index in values:
+        parts = [training_images.Part(*part) for part in rows[index].get("training_parts") or ()]
+        if parts:
+            log = (rows[index].get("executor_evidence") or {}).get("tool_log") or ()
+            called = {call["tool"] for call in log if call["calibrated"] is not None}
+            names = called if system in (OURS, TOOL_MEAN) else {system}
+            counts.update(
+                {way for name in names & tools.keys() for way in training_images.fitted_on(tools[name], parts)}
+            )
+    return {"model": counts["model"], "curve": counts["curve"]}
 
 
 def _shared(rows: Sequence[Row], *values: Predictions) -> tuple[Any, ...]:
@@ -180,11 +211,12 @@ def _cells(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         [
             _label(system["name"], report["best_tool"]),
             str(system["n"]),
+            ", ".join(f"{way} {count}" for way, count in system["fitted_on"].items() if count) or "-",
             *(f"{Interval(**system[key]):.3f}" for key in HEADINGS),
         ]
         for system in report["systems"]
     ]
-    return ["predictor", "n", *HEADINGS.values()], lines
+    return ["predictor", "n", FITTED_ON, *HEADINGS.values()], lines
 
 
 def _label(name: str, best: str | None) -> str:

@@ -35,6 +35,7 @@ class Outcome:
     points: Points | None = None
     fit: Fit | None = None
     refusal: str = ""
+    trained_on: int = 0  # labeled images that the tool's model was trained on
 
 
 def table(outcomes: Sequence[Outcome]) -> Table:
@@ -42,11 +43,12 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     rows = Table("tool", "n", "SRCC [95 %]", "residual", "direction", "held out: old", "new", caption=CAPTION)
     for outcome in outcomes:
         points, fit = outcome.points, outcome.fit
+        name = outcome.tool.name + (f" (trained on {outcome.trained_on} of these)" if outcome.trained_on else "")
         if points is None or fit is None:
-            rows.add_row(escape(outcome.tool.name), *"-" * 4, "refused", "")
+            rows.add_row(escape(name), *"-" * 4, "refused", "")
             continue
         rows.add_row(
-            escape(outcome.tool.name),
+            escape(name),
             str(len(points.raw)),
             f"{fit.srcc:.3f}",
             f"{fit.residual:.3f}",

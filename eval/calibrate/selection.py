@@ -12,6 +12,7 @@ from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.calibration import Calibration
+from agenticiqa.programs.tools.training_images import trained_on_count
 from agenticiqa.signatures.types import OVERALL
 
 
@@ -89,11 +90,13 @@ def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: 
 def outcome(tool: Tool, raw: Mapping[samples.Sample, float], origin: str, old: Calibration | None) -> Outcome:
     """Fit one tool to its raw values; a refused fit is an outcome with its reason. ``old`` is its curve until now."""
     points = None
+    images = {sample.image for sample in raw if sample.level is None}
+    trained = trained_on_count(tool, images)
     try:
         points = samples.points_of(tool, raw, origin)
-        return Outcome(tool, old, points, fit_calibration(points, tool))
+        return Outcome(tool, old, points, fit_calibration(points, tool), trained_on=trained)
     except ToolError as error:
-        return Outcome(tool, old, points, refusal=str(error))
+        return Outcome(tool, old, points, refusal=str(error), trained_on=trained)
 
 
 def _named(names: Sequence[str]) -> list[Tool]:

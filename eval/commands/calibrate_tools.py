@@ -39,6 +39,12 @@ def run(args: Namespace) -> int:
     ]
     print_table(fit_report.table(outcomes))
     for outcome in outcomes:
+        if outcome.trained_on:
+            print(
+                f"agenticiqa: {outcome.tool.name} was trained on {outcome.trained_on} of these images: its curve and "
+                "its figures, those held out too, are too good for new images",
+                file=sys.stderr,
+            )
         if not outcome.fit:
             name = outcome.tool.name
             reason = f" ({failures[name]})" if name in failures else ""

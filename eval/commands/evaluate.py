@@ -33,6 +33,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
+from agenticiqa.programs.tools import toolbox
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -80,7 +81,7 @@ def run(args: Namespace) -> int:
         except (KeyboardInterrupt, dspy.LMError):
             print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
             raise
-    measured = report.summarize(rows) | {
+    measured = report.summarize(rows, toolbox(config.calibration)) | {
         "data": str(args.labels),
         "split": args.split,
         "backend": program.backend,

@@ -46,6 +46,8 @@ from agenticiqa.programs.stages.fused_score import NORMAL_QUANTILES, score_error
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile
 from agenticiqa.programs.stages.profile_fit import FusionRow, fit_profile
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.training_images import trained_on_count
 
 MODEL_ERRORS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0, 1.2, 1.5, 3.0)
 TODAY, TODAY_WEIGHT = ("0.7", "0.8", "0.9"), 0.5
@@ -231,6 +233,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.choose:
         print("\n".join(prior_table(cases, quality, images)))
         return 0
+    for name in tools:
+        tool = TOOLS.get(name)
+        if tool and (count := trained_on_count(tool, [item.image for item in items])):
+            print(
+                f"Not held out: {name} was trained on {count} of {len(items)} images, "
+                f"unless {args.tools} predicts each of them without itself."
+            )
     found = [measured(case, vlm, quality, images, others) for case, vlm in cases]
     print(f"{len(images)} images, {len({vlm.name for _, vlm in cases})} VLMs, {len(found)} pairs of VLM and tool")
     print("\n".join(report(found)))

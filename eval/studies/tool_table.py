@@ -31,6 +31,7 @@ from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.programs.tools.training_images import trained_on_count
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
@@ -78,7 +79,7 @@ def measured_table(
             if (tool.name, set_name) in held_out:
                 source = f"{set_name}, held out"
                 by_category = tool_categories.of_scores(tool, held_out[tool.name, set_name], items)
-            elif set_name in tool.trained_on:
+            elif set_name in tool.trained_on or trained_on_count(tool, [item.image for item in items]):
                 continue
             else:
                 by_category = tool_categories.on_labels(tool, items)
@@ -127,12 +128,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, items in sets.items():
         if len(sets) > 1:
             print(f"\n{name}\n")
-        print("| metric | n | refused | SRCC [95 %] | PLCC fitted [95 %] |")
-        print("| --- | --- | --- | --- | --- |")
+        print("| metric | n | refused | SRCC [95 %] | PLCC fitted [95 %] | not held out |")
+        print("| --- | --- | --- | --- | --- | --- |")
         for tool in tools:
             if tool.kind == "NR" or all(item.reference for item in items):
                 ranked, fitted, refused = agreement_with_labels(tool, items)
-                print(f"| {tool.name} | {ranked.n} | {refused} | {_cell(ranked)} | {_cell(fitted)} |", flush=True)
+                cells = (tool.name, ranked.n, refused, _cell(ranked), _cell(fitted), _not_held_out(tool, items))
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
     return 0
 
 
@@ -169,6 +171,11 @@ def _write(path: Path, tools: Sequence[Tool], sets: Mapping[str, Sequence[Labele
     }
     text = yaml.safe_dump({**provenance, "categories": table}, sort_keys=False, default_flow_style=None, width=120)
     write_atomically(path, HEADER + text)
+
+
+def _not_held_out(tool: Tool, items: Sequence[LabeledImage]) -> str:
+    count = trained_on_count(tool, [item.image for item in items])
+    return f"trained on {count} of {len(items)}" if count else "-"
 
 
 def _cell(figure: Interval) -> str:

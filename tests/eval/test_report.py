@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from rich.console import Console
 
 from agenticiqa.eval import report
 from agenticiqa.eval.metrics import plcc, srcc
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.calibration import load_profile
 
 
 def row(number: int, score: float | None, tools: dict[str, float], **changes: Any) -> dict[str, Any]:
@@ -133,7 +136,7 @@ def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path) -> None:
     report.write(summary, tmp_path)
     assert "0 of 2 images scored, 2 unscored (ImageError 2)." in report.sentences(summary)
     assert summary["best_tool"] is None
-    assert "| AgenticIQA | 0 | - | - | - | - |" in (tmp_path / "report.md").read_text()
+    assert "| AgenticIQA | 0 | - | - | - | - | - |" in (tmp_path / "report.md").read_text()
 
 
 def test_equal_scores_have_no_correlation_and_the_report_says_why() -> None:
@@ -150,7 +153,7 @@ def test_the_table_on_the_terminal_has_the_cells_of_the_markdown_table(tmp_path:
     shown = console.export_text()
     lines = [line for line in (tmp_path / "report.md").read_text().splitlines() if line.startswith("| ")]
     cells = [cell.strip() for line in lines[:1] + lines[2:] for cell in line.strip("|").split("|")]
-    assert len(cells) == 5 * 6
+    assert len(cells) == 5 * 7
     assert all(cell in shown for cell in cells)
 
 
@@ -169,6 +172,34 @@ def test_the_report_is_kept_as_json_and_as_markdown(tmp_path: Path) -> None:
     text = (tmp_path / "report.md").read_text()
     assert "| AgenticIQA | 6 |" in text
     assert "| SSIM (best single tool) | 7 |" in text
+
+
+def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_path: Path) -> None:
+    """Of six images four were trained on, of which two were in the split that NIQE's curve was fitted on."""
+    parts = [[("clive", "train")], [("clive", "train")], [("clive", "dev")], [("clive", "dev")], [], []]
+    rows = [
+        row(n, 1 + n / 4, {"LEARNED-IQA": 1 + n / 3, "NIQE": 4 - n / 3, "PSNR": 2 + n / 5}, training_parts=parts[n])
+        for n in range(6)
+    ]
+    tools = {name: replace(tool, calibration=load_profile("default").get(name)) for name, tool in TOOLS.items()}
+    summary = named(report.summarize(rows, tools))
+    counts = {name: system["fitted_on"] for name, system in by_name(summary).items()}
+    assert counts["LEARNED-IQA"]["model"] == counts["AgenticIQA"]["model"] == counts["tool mean"]["model"] == 4
+    assert counts["NIQE"] == {"model": 0, "curve": 2}
+    assert counts["PSNR"] == {"model": 0, "curve": 0}
+    report.write(summary, tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "| NIQE | 6 | curve 2 |" in text
+    assert "| PSNR | 6 | - |" in text
+    assert "- Not held out: AgenticIQA, tool mean, LEARNED-IQA, NIQE." in text
+    assert all("(not held out)" in line for line in text.splitlines() if line.startswith("- SRCC of AgenticIQA minus"))
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(report.table(summary))
+    assert "curve 2" in console.export_text()
+
+
+def test_a_report_on_new_images_has_no_such_mark() -> None:
+    assert not any("held out" in sentence for sentence in report.sentences(report.summarize(run_of_eight())))
 
 
 def named(summary: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a calibration shows: a row and a panel for each tool, with the reason where it was refused."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 from PIL import Image
@@ -22,7 +23,7 @@ REFUSED = Outcome(TOOLS["GMSD"], None, None, refusal="it measures 0 for every im
 
 def shown(*outcomes: Outcome) -> list[list[str]]:
     """The cells of the table's rows."""
-    console = Console(width=140, file=io.StringIO(), record=True)
+    console = Console(width=170, file=io.StringIO(), record=True)
     console.print(table(outcomes))
     lines = [line for line in console.export_text().splitlines() if line.startswith("│")]
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
@@ -32,6 +33,12 @@ def test_the_table_has_the_fit_beside_the_old_curve_on_the_same_points() -> None
     old = np.sqrt(np.mean([(max(1.0, 0.75 + 4 * raw) - 1 - 4 * raw) ** 2 for raw in RAW]))
     cells = ["SSIM", "5", "0.900 [0.800, 0.950]", "0.111", "higher is better", f"{old:.3f}", "0.222"]
     assert shown(FITTED, REFUSED) == [cells, ["GMSD", "-", "-", "-", "-", "refused", ""]]
+
+
+def test_a_tool_that_was_trained_on_the_images_is_marked() -> None:
+    marked, refused = shown(replace(FITTED, trained_on=3), replace(REFUSED, trained_on=4))
+    assert marked[0] == "SSIM (trained on 3 of these)"
+    assert refused[0] == "GMSD (trained on 4 of these)"
 
 
 def test_the_picture_has_a_panel_for_each_tool_even_without_points() -> None:

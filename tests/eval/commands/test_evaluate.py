@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,15 @@ from typing import Any
 
 import dspy
 import pytest
+from PIL import Image
 
 from agenticiqa.eval.cli import main
+from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.train import training_images as training_digests
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.status import UNSCORED
+from agenticiqa.programs.tools import training_images
 from support.fake_server import bad_json, bad_key, by_stage, fake_server, server_error
 from support.loopback import Body, Reply
 
@@ -82,6 +87,36 @@ def test_every_image_is_judged_offline_and_the_agreement_is_reported(
     assert "6 of 6 images scored, 0 unscored" in out
     assert "tool mean" in out
     assert "the best on these very images" in out
+
+
+def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
+    make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As if LEARNED-IQA had been trained on scene0; its files are then saved as BMP."""
+    labels = make_labels()
+    trained = tmp_path / "clive"
+    shutil.copytree(labels.parent, trained)
+    rows = (trained / "labels.csv").read_text().splitlines()
+    (trained / "labels.csv").write_text("\n".join(line for line in rows if not line.startswith("scene1")))
+    assert training_digests.main([str(trained / "labels.csv"), "--out", str(tmp_path / "digests.csv")]) == 0
+    for image in labels.parent.glob("scene0_*.png"):
+        with Image.open(image) as pixels:
+            pixels.save(image, "BMP")
+    monkeypatch.setattr(training_images, "FILE", tmp_path / "digests.csv")
+    assert main([*EVALUATE, str(labels), "--out", str(tmp_path / "run")]) == 0
+    out = capsys.readouterr().out
+    systems = {each["name"]: each for each in json.loads((tmp_path / "run" / "report.json").read_text())["systems"]}
+    assert systems["LEARNED-IQA"]["fitted_on"]["model"] == systems["AgenticIQA"]["fitted_on"]["model"] == 3
+    assert "Not held out: AgenticIQA, tool mean, LEARNED-IQA" in out
+    assert "model 3" in (tmp_path / "run" / "report.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["live_r2", "clive", "biq2021", "avt_ai"])
+def test_the_images_that_shipped_tools_were_fitted_on_are_known(shared_data: Path, name: str) -> None:
+    items = read_labels(shared_data / name / "labels.csv")[::40]
+    found = {part for item in items for part in training_images.parts_of(item.image)}
+    assert all(training_images.parts_of(item.image) for item in items)
+    assert {part.set for part in found} == {name}
 
 
 def test_an_interrupted_run_loses_nothing_and_judges_nothing_twice(

@@ -1,6 +1,7 @@
 """The table that tools are chosen by: what it measures, and that the shipped one is fresh."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import yaml
 from PIL import Image
 
 from agenticiqa.eval.studies import tool_categories, tool_table
-from agenticiqa.programs.tools import TOOLS, Tool
+from agenticiqa.eval.train import training_images as training_digests
+from agenticiqa.programs.tools import TOOLS, Tool, training_images
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.signatures.types import OVERALL
@@ -142,6 +144,23 @@ def test_the_agreement_with_labels_is_printed_for_each_tool(
     rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
     assert "| 12 | 0 | -1.000" in rows["WRONG"], "the sign is turned, so that agreement is positive"
     assert "| 0 | 12 | - (" in rows["NIQE"], "too small for it: refused and counted, not imputed"
+
+
+def test_what_a_tool_was_trained_on_is_marked_whatever_the_folder_is_called(
+    labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    assert training_digests.main([str(labels), "--out", str(tmp_path / "digests.csv")]) == 0
+    monkeypatch.setattr(training_images, "FILE", tmp_path / "digests.csv")
+    trained = replace(card("TRAINED", brightness), trained_on=(labels.resolve().parent.name,))
+    monkeypatch.setattr(tool_table, "TOOLS", {"TRAINED": trained, "OTHER": card("OTHER", brightness)})
+    renamed = labels.parent.rename(tmp_path / "another name") / labels.name
+    assert tool_table.main([str(renamed)]) == 0
+    rows = {line.split(" | ")[0].strip("| "): line for line in capsys.readouterr().out.splitlines()[2:]}
+    assert rows["TRAINED"].endswith("| trained on 12 of 12 |")
+    assert rows["OTHER"].endswith("| - |")
+    items = tool_table.read_labels(renamed)
+    table = tool_table.measured_table([trained], {"another name": items}, {}, {}, lambda done: None)
+    assert not table, "the table that tools are chosen by leaves it out"
 
 
 def test_full_reference_tools_are_in_the_table_where_every_image_has_a_reference(
