@@ -19,9 +19,17 @@ def made_with(program: dspy.Module, config: Config, labels: Path, options: Mappi
 
 
 def pin(folder: Path, description: Mapping[str, Any]) -> None:
-    """Write a run's description into its folder. Raises UserError, naming the first difference, if there is another."""
-    file = folder / "run.json"
+    """Write a run's description into its folder, while its ``results.jsonl`` is locked.
+
+    Raises UserError, naming the first difference, if there is another description, and for results without one.
+    """
+    file, results = folder / "run.json", folder / "results.jsonl"
     if not file.exists():
+        if results.exists() and results.stat().st_size:
+            raise UserError(
+                f"{folder} has results but no run.json, so what they were made with is unknown; name another folder, "
+                "or put the file back"
+            )
         write_atomically(file, json.dumps(description, indent=2) + "\n")
         return
     try:

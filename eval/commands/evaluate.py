@@ -73,8 +73,8 @@ def run(args: Namespace) -> int:
     out = args.out or default_folder(args.labels, args.split, program.backend)
     description = made_with(program, config, args.labels, {"split": args.split, "query": query})
     warn_of_other_prompts(config, description["prompts"])
-    pin(out, description)
     with ResultsFile(out / "results.jsonl") as results:
+        pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile
         try:
             with within(limits):
                 rows = evaluate(program, labels, results, query=query, workers=workers, watch=_shown)

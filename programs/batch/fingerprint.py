@@ -33,7 +33,7 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
 
     - ``version``: of this package
     - ``config``: as its profile resolves it, without how a model is reached, the cache, and what offline stages ignore
-    - ``calibration``: a digest of the curves themselves, whatever their file is called
+    - ``calibration``: a digest of the curves and of what they leave unexplained, whatever their file is called
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
     - ``asked``: in which form the first model of each predictor is asked to answer, which a probe may have decided
 
@@ -46,7 +46,9 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     profile = resolved["fusion"].pop("profile")
     if profile:
         resolved["fusion"] = {"profile": digest(read_fusion_profile(profile).model_dump(mode="json"))}
-    curves = {tool: [curve.betas, curve.raw_range] for tool, curve in load_profile(config.calibration).items()}
+    curves = {
+        tool: [curve.betas, curve.raw_range, curve.residual] for tool, curve in load_profile(config.calibration).items()
+    }
     return {
         "version": version("agenticiqa"),
         "config": resolved,

@@ -66,6 +66,27 @@ def test_the_same_model_at_another_address_is_the_same_run_and_no_address_is_kep
     assert "10.0.0" not in (tmp_path / "run" / "run.json").read_text()
 
 
+def test_a_calibration_file_that_changed_is_another_run_also_where_only_the_residual_did(
+    tmp_path: Path, labels: Path
+) -> None:
+    """The residual is how far a tool is trusted in the fusion."""
+    file = tmp_path / "curves.yaml"
+    curve = "tools: {NIQE: {betas: [-3, 1, 5, 0, 3], raw_range: [2, 20], fitted_on: 'mine, residual 0.40'}}\n"
+    file.write_text(curve)
+    pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), labels, {}))
+    for changed in (curve.replace("0.40", "0.60"), curve.replace("[-3,", "[-2,")):
+        file.write_text(changed)
+        with pytest.raises(UserError, match="another calibration"):
+            pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), labels, {}))
+
+
+def test_results_whose_description_is_gone_are_refused(tmp_path: Path, labels: Path) -> None:
+    (tmp_path / "results.jsonl").write_text("{}\n")
+    with pytest.raises(UserError, match=r"results but no run\.json"):
+        pin(tmp_path, made_with(Sharp(), Config(), labels, {}))
+    assert not (tmp_path / "run.json").exists()
+
+
 def test_a_run_whose_description_is_broken_is_refused(tmp_path: Path, labels: Path) -> None:
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(UserError, match="cannot be read"):

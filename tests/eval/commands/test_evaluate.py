@@ -166,6 +166,17 @@ def test_a_finished_run_judges_nothing_and_reports_the_same(
     assert (run / "report.json").read_text() == report
 
 
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_one_writes(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    with ResultsFile(run / "results.jsonl"):
+        assert main([*EVALUATE, str(make_labels()), "--out", str(run)]) == 2
+    assert "is writing to it" in capsys.readouterr().err
+    assert not rows_of(run)
+    assert not (run / "run.json").exists(), "the run that writes says what it is made with"
+
+
 def test_a_limited_run_goes_on_without_the_limit(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
