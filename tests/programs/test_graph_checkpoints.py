@@ -1,7 +1,6 @@
 """The graph's checkpoints: what they hold, which savers keep them, and a run that goes on after a kill."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from agenticiqa.configs import load_config
 from agenticiqa.programs import AgenticIQA, build_graph
+from agenticiqa.signatures.types import SummarizerOutput
 from support import graph_process
 from support.fake_server import by_stage, fake_server, field_of, server_error
 from support.full_run import configuration
@@ -194,7 +194,8 @@ def test_a_killed_process_is_gone_on_with_where_it_stopped(photo: Path, tmp_path
         assert nodes == ROUND[ROUND.index(stop_before) :]
         assert sorted(server.stages()) == sorted(["plan", "detection", "analysis", "selection", "assessment"])
         program = AgenticIQA.from_config(load_config(config).model_copy(update={"cache": False}))
-        assert json.loads(last) == program(photo, graph_process.QUERY).summarizer_result.model_dump()
+        resumed_result = SummarizerOutput.model_validate_json(last)
+        assert resumed_result == program(photo, graph_process.QUERY).summarizer_result
 
 
 def started(*arguments: Any) -> "subprocess.Popen[str]":

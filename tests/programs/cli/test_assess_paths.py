@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFilter
 
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.images import heif
@@ -26,10 +26,11 @@ NOT_UTF_8 = b"caf\xe9.png"
 ESCAPED = r"caf\xe9.png"
 
 
-def picture(path: Path, seed: int = 0) -> Path:
+def picture(path: Path, seed: int = 0, cells: int = 8) -> Path:
     random = np.random.default_rng(seed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=np.uint8)).resize((64, 64)).save(path, "PNG")
+    colors = random.integers(0, 256, (cells, cells, 3), dtype=np.uint8)
+    Image.fromarray(colors).resize((8 * cells, 8 * cells)).save(path, "PNG")
     return path
 
 
@@ -188,10 +189,21 @@ def test_a_failure_of_such_an_image_is_one_line(unprintable: Path) -> None:
 
 def test_such_a_reference_and_such_a_results_file_are_named(unprintable: Path) -> None:
     file = os.fsdecode(b"s\xff.jsonl")
+    with Image.open(unprintable) as original:
+        original.filter(ImageFilter.BoxBlur(1)).save("album/a.png")
     done = command("album/a.png", "--reference", unprintable, "--jsonl", file)
-    assert done.stderr.splitlines() == [r"1 judged, kept in s\xff.jsonl"]
+    assert (done.returncode, done.stderr.splitlines()) == (0, [r"1 judged, kept in s\xff.jsonl"])
     (row,) = json_lines(Path(file))
     assert row["reference"] == f"album/{ESCAPED}"
+
+
+def test_the_warning_of_such_a_reference_names_it_escaped(unprintable: Path) -> None:
+    for number, path in enumerate((Path("album/a.png"), unprintable)):
+        picture(path, number, cells=16)
+    done = command("album/a.png", "--reference", unprintable, "--jsonl", "scores.jsonl")
+    warning, kept = done.stderr.splitlines()
+    assert warning.startswith(f"album/a.png: The reference album/{ESCAPED} shows another picture")
+    assert (done.returncode, kept) == (0, "1 judged, kept in scores.jsonl")
 
 
 # --- where results cannot be written --------------------------------------------------------------------------------
