@@ -81,9 +81,9 @@ def judge_labels(program: AgenticIQA, labels: Sequence[LabeledImage], query: str
         raise stop.ended_by
 
 
-def default_folder(labels: Path, split: str | None, backend: str) -> Path:
-    """``runs/<folder of the labels>[-<split>]-<backend>``, in characters that every file system takes."""
-    parts = (labels.resolve().parent.name, *([split] if split else []), backend)
+def default_folder(data: str, split: str | None, backend: str) -> Path:
+    """``runs/<data>[-<split>]-<backend>``, in characters that every file system takes."""
+    parts = (data, *([split] if split else []), backend)
     return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 

@@ -24,7 +24,7 @@ class LabeledImage:
     """One image with its mean opinion score.
 
     ``mos`` is on the data set's own scale, higher is better; ``mos_std``, its standard deviation, on the same scale.
-    ``content`` is the scene: the file name of the reference, or of the image where there is none. Images of one
+    ``content`` is the scene: as the file says, else the file name of the reference, or of the image. Images of one
     content are not independent, so they are resampled together and never split between training and test. ``name`` is
     the image's path as written in the file, which stays the same when the folder moves.
     """
@@ -96,9 +96,9 @@ def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, deal
 def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage]:
     """Read a ``labels.csv``, all of it or one split, in its order.
 
-    Columns: image, reference, mos, mos_std, distortion, level, split, source; only image and mos are required, other
-    columns are ignored. Paths are relative to the file. Raises UserError, in one line, for a missing file or column, a
-    cell that is not a number (with its line), a repeated row, missing images, and no rows.
+    Columns: image, reference, mos, mos_std, distortion, level, split, source, content; only image and mos are required,
+    other columns are ignored. Paths are relative to the file. Raises UserError, in one line, for a missing file or
+    column, a cell that is not a number (with its line), a repeated row, missing images, and no rows.
     """
     path = Path(path)
     numbered = _rows(path)
@@ -113,6 +113,24 @@ def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage
     _refuse_repeated(path, labels, [line for line, _ in numbered])
     _refuse_missing(path, labels)
     return labels
+
+
+def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
+    """One line where contents were made of file names and these are unlikely to be the scenes; ``None`` if in order.
+
+    That is so without a reference or a content in the file, where images have a distortion (they are copies of
+    scenes), or where two folders have files of one name.
+    """
+    by_name = [label for label in labels if label.reference is None and label.content == label.image.name]
+    paths: dict[str, Path] = {}
+    twice = next((x for x in by_name if paths.setdefault(x.content, x.image) != x.image), None)
+    if twice:
+        why = f"{paths[twice.content]} and {twice.image} count as one scene"
+    elif any(label.distortion for label in by_name):
+        why = f"each of {len(by_name)} images with a distortion counts as a scene of its own"
+    else:
+        return None
+    return f"contents look like files: {why}, so intervals may be too narrow; add a column content (or reference)"
 
 
 def read_columns(
@@ -182,7 +200,7 @@ def _labeled(path: Path, line: int, row: dict[str, str]) -> LabeledImage:
         level=row.get("level"),
         split=row.get("split"),
         source=row.get("source"),
-        content=(reference or image).name,
+        content=row.get("content") or (reference or image).name,
     )
 
 

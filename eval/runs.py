@@ -10,12 +10,12 @@ import dspy
 from agenticiqa.configs import Config
 from agenticiqa.programs.batch.fingerprint import run_settings
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.images.files import write_atomically
 
 
-def made_with(program: dspy.Module, config: Config, labels: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def made_with(program: dspy.Module, config: Config, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """What determines the results of a run, as plain JSON types: ``run_settings``, the labels' hash and ``options``."""
-    return {**run_settings(program, config), "labels": sha256_of(labels), **options}
+    return {**run_settings(program, config), "labels": labels_sha256, **options}
 
 
 def pin(folder: Path, description: Mapping[str, Any]) -> None:

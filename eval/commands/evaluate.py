@@ -9,15 +9,16 @@ import dspy
 from agenticiqa.eval import report
 from agenticiqa.eval.benchmark import NewRows, default_folder, evaluate, scoring_question
 from agenticiqa.eval.commands.console import print_table
-from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.datasets import contents_doubt
 from agenticiqa.eval.runs import made_with, pin
+from agenticiqa.eval.tasks.reading import labeled_images
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render, tables
-from agenticiqa.programs.cli.completing import complete_files
+from agenticiqa.programs.cli.completing import complete_files, complete_folders
 from agenticiqa.programs.cli.options import (
     add_backend_arguments,
     add_dry_run_argument,
@@ -40,8 +41,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa evaluate``."""
     complete_files(
         parser.add_argument(
-            "labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ..."
+            "labels",
+            metavar="LABELS.csv",
+            type=Path,
+            help="columns image and mos (higher is better), ...; or the NAME of a data set, see `agenticiqa datasets`",
         )
+    )
+    complete_folders(
+        parser.add_argument("--root", metavar="DIR", type=Path, help="of a data set: the folder that its archive is in")
     )
     parser.add_argument("--split", metavar="S", help="only the rows of this split")
     parser.add_argument("--limit", metavar="N", type=int, help="only the first N of these rows, to try it out")
@@ -60,7 +67,10 @@ def run(args: Namespace) -> int:
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit is at least 1")
     query = scoring_question(args.query)
-    labels = read_labels(args.labels, args.split)[: args.limit]
+    name, digest, labels = labeled_images(args.labels, args.root, args.split)
+    labels = labels[: args.limit]
+    if doubt := contents_doubt(labels):
+        complain(doubt)
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
     if args.dry_run:
@@ -70,8 +80,8 @@ def run(args: Namespace) -> int:
     program = AgenticIQA.from_config(config)
     if args.prompts:
         program.load(args.prompts)
-    out = args.out or default_folder(args.labels, args.split, program.backend)
-    description = made_with(program, config, args.labels, {"split": args.split, "query": query})
+    out = args.out or default_folder(name, args.split, program.backend)
+    description = made_with(program, config, digest, {"split": args.split, "query": query})
     warn_of_other_prompts(config, description["prompts"])
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile

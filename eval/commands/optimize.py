@@ -28,6 +28,7 @@ from agenticiqa.programs.cli.options import WORKERS, add_backend_arguments, conf
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import sha256_of
 
 MIN_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
 OTHER_MODE = ("summarizer.answer", "executor.locate")  # predictors that rating a whole image never uses
@@ -92,7 +93,7 @@ def run(args: Namespace) -> int:
     print("\n".join(cost_lines(predictors, scored, splits, scale, args.budget, steps)), flush=True)
     asked = {key: getattr(args, key) for key in ("split", "mode", "seed", "budget", "reflection_backend")}
     options = {**asked, "held_out": args.held_out, "mos_range": asdict(scale), "scored": scored}
-    made = made_with(program, config, args.labels, options)
+    made = made_with(program, config, sha256_of(args.labels), options)
     log_dir = args.log_dir or args.out.with_name(f"{args.out.name}.gepa")
     pin(log_dir, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -82,7 +82,6 @@ def test_a_question_without_a_score_is_refused_before_anything_is_judged(
     assert (tmp_path / "results.jsonl").read_text() == ""
 
 
-def test_the_default_folder_names_the_data_and_the_backend(tmp_path: Path) -> None:
-    labels = tmp_path / "live r2" / "labels.csv"
-    assert default_folder(labels, None, "offline") == Path("runs/live_r2-offline")
-    assert default_folder(labels, "dev", "vllm.Qwen/Qwen3-VL") == Path("runs/live_r2-dev-vllm.Qwen_Qwen3_VL")
+def test_the_default_folder_names_the_data_and_the_backend() -> None:
+    assert default_folder("live r2", None, "offline") == Path("runs/live_r2-offline")
+    assert default_folder("live_r2", "dev", "vllm.Qwen/Qwen3-VL") == Path("runs/live_r2-dev-vllm.Qwen_Qwen3_VL")

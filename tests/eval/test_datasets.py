@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, mos_scale, read_columns, read_labels
+from agenticiqa.eval.datasets import (
+    LabeledImage,
+    MosScale,
+    contents_doubt,
+    folds_by_content,
+    mos_scale,
+    read_columns,
+    read_labels,
+)
 from agenticiqa.programs.errors import UserError
 
 HEADER = "image,reference,mos,mos_std,distortion,level,split,source\n"
@@ -201,3 +209,19 @@ def test_a_column_image_or_number_that_is_missing_is_named(
     with pytest.raises(UserError, match=expected) as caught:
         read_columns(path, items(*names), wanted)
     assert "\n" not in str(caught.value)
+
+
+def test_a_content_column_is_the_scene(tmp_path: Path) -> None:
+    labels = read_labels(labels_file(tmp_path, "image,mos,content\na.png,3,pier\nb.png,4,\n"))
+    assert [label.content for label in labels] == ["pier", "b.png"]
+
+
+def test_contents_that_look_like_files_are_told(tmp_path: Path) -> None:
+    def doubt(text: str) -> str:
+        return contents_doubt(read_labels(labels_file(tmp_path, text, ("a.png", "b.png", "x/a.png")))) or ""
+
+    assert "each of 2 images" in doubt("image,mos,distortion\na.png,3,blur\nb.png,4,blur\n")
+    assert "count as one scene" in doubt("image,mos\na.png,3\nx/a.png,4\n")
+    assert not doubt("image,mos\na.png,3\nb.png,4\n")
+    assert not doubt("image,mos,distortion,content\na.png,3,blur,pier\nb.png,4,blur,pier\n")
+    assert not doubt("image,mos,distortion,reference\na.png,3,blur,b.png\n")

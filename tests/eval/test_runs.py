@@ -9,6 +9,7 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import sha256_of
 
 
 class Sharp(dspy.Module):
@@ -28,7 +29,7 @@ def labels(tmp_path: Path) -> Path:
 
 def test_the_same_run_may_go_on(tmp_path: Path, labels: Path) -> None:
     for _ in range(2):
-        pin(tmp_path / "run", made_with(Sharp(), Config(), labels, {"split": None}))
+        pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {"split": None}))
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["run.json"]
 
 
@@ -45,24 +46,24 @@ def test_the_same_run_may_go_on(tmp_path: Path, labels: Path) -> None:
 def test_another_run_is_refused_in_one_line(
     tmp_path: Path, labels: Path, config: Config, instruction: str, more: dict[str, object], message: str
 ) -> None:
-    pin(tmp_path / "run", made_with(Sharp(), Config(), labels, {"split": None}))
+    pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {"split": None}))
     with pytest.raises(UserError) as caught:
-        pin(tmp_path / "run", made_with(Sharp(instruction), config, labels, more))
+        pin(tmp_path / "run", made_with(Sharp(instruction), config, sha256_of(labels), more))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_other_labels_are_another_run(tmp_path: Path, labels: Path) -> None:
-    pin(tmp_path / "run", made_with(Sharp(), Config(), labels, {}))
+    pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
     labels.write_text("image,mos\na.png,3\n")
     with pytest.raises(UserError, match="another labels"):
-        pin(tmp_path / "run", made_with(Sharp(), Config(), labels, {}))
+        pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
 
 
 def test_the_same_model_at_another_address_is_the_same_run_and_no_address_is_kept(tmp_path: Path, labels: Path) -> None:
     for address in ("http://10.0.0.1:8000/v1", "http://10.0.0.2:9000/v1"):
         config = Config().with_backend("vllm.some-model", address)
-        pin(tmp_path / "run", made_with(Sharp(), config, labels, {}))
+        pin(tmp_path / "run", made_with(Sharp(), config, sha256_of(labels), {}))
     assert "10.0.0" not in (tmp_path / "run" / "run.json").read_text()
 
 
@@ -90,10 +91,10 @@ def test_results_whose_description_is_gone_are_refused(tmp_path: Path, labels: P
 def test_a_run_whose_description_is_broken_is_refused(tmp_path: Path, labels: Path) -> None:
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(UserError, match="cannot be read"):
-        pin(tmp_path, made_with(Sharp(), Config(), labels, {}))
+        pin(tmp_path, made_with(Sharp(), Config(), sha256_of(labels), {}))
 
 
 def test_the_description_is_plain_json(tmp_path: Path, labels: Path) -> None:
-    made = made_with(Sharp(), Config(), labels, {"query": "Rate it."})
+    made = made_with(Sharp(), Config(), sha256_of(labels), {"query": "Rate it."})
     pin(tmp_path / "run", made)
     assert json.loads((tmp_path / "run" / "run.json").read_text()) == made

@@ -1,0 +1,57 @@
+"""``agenticiqa datasets``: the public data sets that ``evaluate`` reads by name, and a check of a copy on disk."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.table import Table
+
+from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.datasets import MISSING_SHOWN
+from agenticiqa.eval.tasks.catalog import TASKS, find_task
+from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task
+from agenticiqa.programs.cli.completing import complete_folders
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.errors import UserError
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa datasets``."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help="one of them (default: list all)")
+    complete_folders(
+        parser.add_argument("--root", metavar="DIR", type=Path, help="check the copy in this folder: DIR/FOLDER or DIR")
+    )
+
+
+def run(args: Namespace) -> int:
+    """List all data sets, tell about one, or check a copy of it; status 1 if the copy is incomplete."""
+    if args.name is None:
+        if args.root:
+            raise UserError("name the data set that --root holds; `agenticiqa datasets` lists them")
+        print_table(_listed())
+        return OK
+    task = find_task(args.name)
+    low, high = task.scale
+    print(f"{task.name}: {task.title}")
+    print(f"- {task.count} images; {task.column} in {', '.join(task.files)}, {low:g}..{high:g}, {task.direction}")
+    print(f"- get {task.source}; unpack it to DIR/{task.folder}")
+    return _checked(task, args.root) if args.root else OK
+
+
+def _checked(task: Task, root: Path) -> int:
+    labels = read_task(task, root)
+    missing = missing_files(labels)
+    scores = [label.mos for label in labels]
+    print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} contents")
+    print(f"- MOS as evaluated, higher is better: {min(scores):g} to {max(scores):g}")
+    print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
+    shown = ": " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
+    print(f"- {len(missing)} files are missing{shown}")
+    return OK if len(labels) == task.count and not missing else SOME_FAILED
+
+
+def _listed() -> Table:
+    table = Table("name", "data set", "images", "label column", "scale", "direction", box=None)
+    for task in TASKS.values():
+        low, high = task.scale
+        table.add_row(task.name, task.title, str(task.count), task.column, f"{low:g}..{high:g}", task.direction)
+    return table

@@ -1,0 +1,1 @@
+"""Public data sets, one file each, read in the layout of their archives: ``catalog.TASKS``."""

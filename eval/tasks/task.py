@@ -1,0 +1,168 @@
+"""What a data set declares of itself, and its rows as ``LabeledImage``, checked against that."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from agenticiqa.eval.datasets import MISSING_SHOWN, LabeledImage
+from agenticiqa.programs.errors import UserError
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A row of an archive: paths relative to its folder, ``opinion`` (and its ``std``) as its label table has it.
+
+    ``content`` is the scene. ``level`` grows with the damage. A ``pristine`` row is an undamaged copy: it shows which
+    end of the scale is good, and is not evaluated.
+    """
+
+    image: str
+    opinion: float
+    content: str
+    reference: str | None = None
+    std: float | None = None
+    distortion: str | None = None
+    level: str | None = None
+    split: str | None = None
+    pristine: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set: how its archive is read, and what its labels must be like.
+
+    ``folder`` is the archive's own top folder and ``files`` the label files below it. ``scale`` holds the ends of the
+    label column; where ``lower_is_better``, an opinion's MOS is its mirror image in the scale. ``count`` is the number
+    of images of the whole set. ``source`` says what to get and from whom.
+    """
+
+    name: str
+    title: str
+    source: str
+    folder: str
+    files: tuple[str, ...]
+    column: str
+    scale: tuple[float, float]
+    lower_is_better: bool
+    count: int
+    read: Callable[[Path], Iterable[Rated]]
+
+    @property
+    def direction(self) -> str:
+        """Which end of the label column is good, in words."""
+        return "lower is better" if self.lower_is_better else "higher is better"
+
+
+def archive_of(task: Task, root: Path) -> Path:
+    """The archive's folder: in ``root`` under its own name, or ``root`` itself. Raises UserError if a file is not."""
+    folder = root / task.folder if (root / task.folder).is_dir() else root
+    absent = [name for name in task.files if not (folder / name).exists()]
+    if absent:
+        raise UserError(
+            f"{task.name}: {', '.join(absent)} not found in {root} or {root / task.folder}; get {task.source}, unpack "
+            f"it to {root / task.folder}, and name its parent with --root"
+        )
+    return folder
+
+
+def read_task(task: Task, root: Path, split: str | None = None) -> list[LabeledImage]:
+    """The images of a data set, all or of one split, with their MOS (higher is better), in the order of its labels.
+
+    Raises UserError, in one line, for an absent label file, one of another form, labels that are not on the declared
+    scale or that run the other way, a split that is not in it, and no rows. The images are not looked for.
+    """
+    folder = archive_of(task, root)
+    try:
+        rows = list(task.read(folder))
+    except (OSError, KeyError, ValueError, IndexError, TypeError) as error:
+        raise UserError(
+            f"{task.name}: {' or '.join(task.files)} in {folder} is not what its readme describes "
+            f"({type(error).__name__}: {error}); compare it with the sample at the head of its reader"
+        ) from error
+    _refuse_other_scale(task, rows)
+    rated = [row for row in rows if not row.pristine]
+    if split is not None:
+        known = sorted({row.split for row in rated if row.split})
+        rated = [row for row in rated if row.split == split]
+        if not rated:
+            raise UserError(f"{task.name}: no row has split {split!r}; splits in it: {', '.join(known) or 'none'}")
+    if not rated:
+        raise UserError(f"{task.name}: there are no labeled images in {folder}")
+    return [_labeled(task, folder, row) for row in rated]
+
+
+def missing_files(labels: Sequence[LabeledImage]) -> list[Path]:
+    """The images and references that are not on disk."""
+    wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
+    return [file for file in wanted if not file.is_file()]
+
+
+def refuse_missing_files(task: Task, labels: Sequence[LabeledImage]) -> None:
+    """Raises UserError, naming the first three, if images or references are not on disk."""
+    if missing := missing_files(labels):
+        shown = ", ".join(map(str, missing[:MISSING_SHOWN]))
+        raise UserError(f"{task.name}: {len(missing)} files are missing, such as {shown}; get {task.source}")
+
+
+def labels_sha256(labels: Sequence[LabeledImage]) -> str:
+    """SHA-256, in hex, of the rows as they were read; the place on this disk is not in it."""
+    digest = hashlib.sha256()
+    for label in labels:
+        fields = (label.name, label.mos, label.mos_std, label.content, label.distortion, label.level, label.split)
+        digest.update(f"{fields!r}\n".encode())
+    return digest.hexdigest()
+
+
+def files_by_lower_name(folder: Path) -> dict[str, str]:
+    """The names in a folder by their lower-case form, for archives that mix upper and lower case; {} if absent."""
+    return {path.name.lower(): path.name for path in folder.iterdir()} if folder.is_dir() else {}
+
+
+def _labeled(task: Task, folder: Path, row: Rated) -> LabeledImage:
+    low, high = task.scale
+    return LabeledImage(
+        name=row.image,
+        image=folder / row.image,
+        reference=folder / row.reference if row.reference else None,
+        mos=low + high - row.opinion if task.lower_is_better else row.opinion,
+        mos_std=row.std,
+        distortion=row.distortion,
+        level=row.level,
+        split=row.split,
+        source=None,
+        content=row.content,
+    )
+
+
+def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:
+    low, high = task.scale
+    beyond = [row.opinion for row in rows if not (row.pristine or low <= row.opinion <= high)]  # NaN is beyond, too
+    if beyond:
+        raise UserError(
+            f"{task.name}: {task.column} runs from {low:g} to {high:g} and {len(beyond)} labels do not, such as "
+            f"{beyond[0]:g}; this is another label table"
+        )
+    for good, bad, what in _better_and_worse(rows):
+        if (fmean(good) > fmean(bad)) == task.lower_is_better and fmean(good) != fmean(bad):
+            raise UserError(
+                f"{task.name}: {task.column} is declared as {task.direction}, but {what} has {fmean(good):.4g} on "
+                f"average and the rest {fmean(bad):.4g}; this is another label table"
+            )
+
+
+def _better_and_worse(rows: Sequence[Rated]) -> Iterator[tuple[list[float], list[float], str]]:
+    """Opinions of which the first ones are known to be of better images, and what these are."""
+    pristine = [row.opinion for row in rows if row.pristine]
+    damaged = [row.opinion for row in rows if not row.pristine]
+    if pristine and damaged:
+        yield pristine, damaged, "what is undamaged"
+    levels = [(float(row.level), row.opinion) for row in rows if row.level is not None]
+    if levels and min(levels)[0] < max(levels)[0]:
+        least, most = min(levels)[0], max(levels)[0]
+        yield (
+            [o for level, o in levels if level == least],
+            [o for level, o in levels if level == most],
+            "the least damage",
+        )

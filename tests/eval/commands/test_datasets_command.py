@@ -1,0 +1,56 @@
+"""``agenticiqa datasets``, and a data set's name in ``agenticiqa evaluate``."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.eval.cli import main
+from agenticiqa.eval.tasks.catalog import TASKS
+from support import archives
+
+
+def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in TASKS)
+
+
+def test_one_is_told_and_its_copy_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = archives.kadid10k(tmp_path)
+    assert main(["datasets", "kadid10k"]) == 0
+    assert "database.mmsp-kn.de" in capsys.readouterr().out
+    (folder / "images/I01.png").unlink()
+    assert main(["datasets", "kadid10k", "--root", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "4 of 10125 labels" in out
+    assert "1.2 to 4.57" in out
+    assert "1 files are missing" in out
+    assert "I01.png" in out
+
+
+def test_evaluate_takes_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archives.kadid10k(tmp_path)
+    run = tmp_path / "run"
+    command = ["evaluate", "kadid10k", "--root", str(tmp_path), "--workers", "1", "--out", str(run)]
+    assert main(command) == 0
+    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    assert rows[0]["name"] == "images/I01_01_01.png"
+    assert {row["content"] for row in rows} == {"I01", "I02"}
+    archives.kadid10k(tmp_path / "other", scores=(4.5, 4.3, 1.5, 1.3))
+    command[3] = str(tmp_path / "other")
+    assert main(command) == 2
+    assert "was begun with another labels" in capsys.readouterr().err
+
+
+def test_evaluate_wants_the_folder_of_a_name_and_of_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", "kadid10k"]) == 2
+    assert "--root" in capsys.readouterr().err
+    assert main(["evaluate", "labels.csv", "--root", str(tmp_path)]) == 2
+    assert "live-r2" in capsys.readouterr().err
+    archives.kadid10k(tmp_path)
+    (tmp_path / "kadid10k/images/I02.png").unlink()
+    assert main(["evaluate", "kadid10k", "--root", str(tmp_path)]) == 2
+    assert "1 files are missing" in capsys.readouterr().err
