@@ -69,8 +69,6 @@ def run(args: Namespace) -> int:
     query = scoring_question(args.query)
     name, digest, labels = labeled_images(args.labels, args.root, args.split)
     labels = labels[: args.limit]
-    if doubt := contents_doubt(labels):
-        complain(doubt)
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
     if args.dry_run:
@@ -101,6 +99,8 @@ def run(args: Namespace) -> int:
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     print(f"Kept in {out}: results.jsonl, report.json, report.md")
+    if doubt := contents_doubt(labels):
+        complain(doubt)
     if unscored := sum(map(is_unscored, rows)):
         complain(unscored_text(unscored, len(rows), "the same command"))
     if any("error" in row for row in rows):
