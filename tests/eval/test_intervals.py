@@ -18,6 +18,7 @@ def each(n: int) -> list[str]:
     return [f"scene {index}" for index in range(n)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "contents", "images"), [("synthetic", 4, 8), ("skewed", 10, 8), ("authentic", 50, 1)])
 def test_about_95_of_100_intervals_cover_the_truth_with_few_contents_too(kind: str, contents: int, images: int) -> None:
     found = coverage(kind, contents, images, runs=150)
