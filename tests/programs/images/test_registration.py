@@ -82,6 +82,24 @@ def test_another_photo_is_told(number: int) -> None:
     assert "shows another picture" in check.sentence
 
 
+def test_chance_finds_no_place_for_another_small_picture() -> None:
+    """Most of these pairs have a place where their structure correlates by more than one half."""
+    small = []
+    for seed in range(40):
+        colors = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        small.append(np.asarray(Image.fromarray(colors).resize((64, 64))))
+    told = [check_reference(loaded(a), loaded(b))[0].relation for a, b in zip(small[::2], small[1::2], strict=True)]
+    assert told.count("another picture") >= 19
+
+
+@pytest.mark.parametrize("pixels", PHOTOS)
+@pytest.mark.parametrize("side", [48, 64, 96])
+def test_a_shift_of_a_small_picture_is_found(pixels: np.ndarray, side: int) -> None:
+    image, reference = shifted(resized(pixels, side + 16, side + 16), 5, -4, margin=8)
+    check, _ = check_reference(loaded(distort(image, "jpeg", 2)), loaded(reference))
+    assert (check.relation, check.shift) == ("shifted", pytest.approx((5, -4), abs=0.5))
+
+
 def test_a_negative_is_the_same_picture() -> None:
     assert check_reference(loaded(255 - CAT), loaded(CAT))[0].relation == "in place"
 
