@@ -74,17 +74,17 @@ def test_a_calibration_file_that_changed_is_another_run_also_where_only_the_resi
     file = tmp_path / "curves.yaml"
     curve = "tools: {NIQE: {betas: [-3, 1, 5, 0, 3], raw_range: [2, 20], fitted_on: 'mine, residual 0.40'}}\n"
     file.write_text(curve)
-    pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), labels, {}))
+    pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
     for changed in (curve.replace("0.40", "0.60"), curve.replace("[-3,", "[-2,")):
         file.write_text(changed)
         with pytest.raises(UserError, match="another calibration"):
-            pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), labels, {}))
+            pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
 
 
 def test_results_whose_description_is_gone_are_refused(tmp_path: Path, labels: Path) -> None:
     (tmp_path / "results.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match=r"results but no run\.json"):
-        pin(tmp_path, made_with(Sharp(), Config(), labels, {}))
+        pin(tmp_path, made_with(Sharp(), Config(), sha256_of(labels), {}))
     assert not (tmp_path / "run.json").exists()
 
 
