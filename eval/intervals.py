@@ -7,6 +7,7 @@ back (Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). The 
 often, cover far too little with few contents: ``eval/studies/interval_coverage.py`` measures both.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ Measure = Callable[[Numbers, Numbers], float | None]
 FEWEST_CONTENTS = 4
 MOST_BLOCKS = 200  # more contents than that are left out in so many blocks, drawn at random with a fixed seed
 CONFIDENCE = 0.95
+Z = 1.959964  # the normal quantile of that confidence
 COMPLETE = 1 - 1e-9  # a correlation that is taken as 1, where Fisher's z has no end
 NOT_FITTED = "no logistic fit was found: this is the raw PLCC"
 
@@ -93,6 +95,15 @@ def difference_interval(
         return None if one is None or other is None else one - other
 
     return _jackknife(difference, contents, why_undefined(a, y) or why_undefined(b, y), _as_it_is, _as_it_is)
+
+
+def wilson(count: int, n: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a share, 0..1; (0, 1) without any trial."""
+    if n == 0:
+        return 0.0, 1.0
+    share, spread = count / n, Z**2 / n
+    middle, half = share + spread / 2, Z * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
 
 
 def fisher_z(correlation: float) -> float:

@@ -1,14 +1,13 @@
 """Tables of marked answers: right, wrong and undetermined with Wilson intervals, confusions, and what was wrong."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from agenticiqa.eval.intervals import wilson
 from agenticiqa.eval.questions.marking import Mark, read
 from agenticiqa.eval.questions.questions import Question
 
-Z = 1.959964  # of a 95 % interval
 MARKS: tuple[Mark, ...] = ("right", "wrong", "undetermined")
 TOLD_APART = ("yes_no", "severity", "category", "place", "image")  # forms whose answers make a readable confusion
 
@@ -20,15 +19,6 @@ class Marked:
     question: Question
     answer: str
     mark: Mark
-
-
-def wilson(count: int, n: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share, 0..1; (0, 1) without any trial."""
-    if n == 0:
-        return 0.0, 1.0
-    share, spread = count / n, Z**2 / n
-    middle, half = share + spread / 2, Z * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
 
 
 def share_text(count: int, n: int) -> str:

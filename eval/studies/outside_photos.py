@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from agenticiqa.eval.datasets import read_labels
-from agenticiqa.eval.questions.report import wilson
+from agenticiqa.eval.intervals import wilson
 from agenticiqa.eval.studies.drawn_pictures import KINDS, drawn
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import write_atomically

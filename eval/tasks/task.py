@@ -115,11 +115,6 @@ def labels_sha256(labels: Sequence[LabeledImage]) -> str:
     return digest.hexdigest()
 
 
-def files_by_lower_name(folder: Path) -> dict[str, str]:
-    """The names in a folder by their lower-case form, for archives that mix upper and lower case; {} if absent."""
-    return {path.name.lower(): path.name for path in folder.iterdir()} if folder.is_dir() else {}
-
-
 def _labeled(task: Task, folder: Path, row: Rated) -> LabeledImage:
     low, high = task.scale
     return LabeledImage(

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from agenticiqa.eval.intervals import wilson
 from agenticiqa.eval.questions.ask import main
 from agenticiqa.eval.questions.marking import mark
-from agenticiqa.eval.questions.report import share_text, wilson
+from agenticiqa.eval.questions.report import share_text
 from support.distortion_levels import scene
 
 WORDINGS = """kind,style,about,truth,text
