@@ -1,5 +1,6 @@
 """SRCC of a tool with the level of each kind of distortion, and with the opinion scores of labeled images."""
 
+import csv
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,13 +36,13 @@ MIN_IMAGES = 10
 Figures = dict[str, Agreement]  # by tool, or by category
 
 
-def photos() -> dict[str, RGB]:
-    """Pristine color photos that scikit-image ships, at most 384 pixels a side. Raises UserError without it."""
+def photos() -> dict[str, Path]:
+    """The files of pristine color photos that scikit-image ships, by name. Raises UserError without it."""
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None:
         raise UserError("the distorted photos are made from those of scikit-image: pip install scikit-image")
     folder = Path(package.origin).parent / "data"
-    return {Path(name).stem: _read_scaled(folder / name) for name in PHOTOS}
+    return {Path(name).stem: folder / name for name in PHOTOS}
 
 
 def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> Iterator[tuple[str, Figures]]:
@@ -65,6 +66,25 @@ def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> 
             pairs += values[name]
         yield kind, _figures(tools, values)
     yield OVERALL, _figures(tools, all_kinds)
+
+
+def of_level_scores(tool: Tool, path: Path) -> Figures:
+    """By kind and overall, a tool's SRCC with the levels, from a CSV with the columns kind, level (0 to 5) and score.
+
+    Raises UserError for another file, and where a kind is missing.
+    """
+    pairs: dict[str, list[tuple[float | None, float]]] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                pairs.setdefault(row["kind"], []).append((float(row["score"]), -float(row["level"])))
+    except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
+        raise UserError(f"{path}: expected a CSV with the columns kind, level and score: {error!r}") from error
+    if missing := KINDS.keys() - pairs.keys():
+        raise UserError(f"{path}: there are no rows of {', '.join(sorted(missing))}")
+    pairs = {kind: pairs[kind] for kind in KINDS}
+    pairs[OVERALL] = [pair for rows in pairs.values() for pair in rows]
+    return {kind: found for kind, rows in pairs.items() if (found := directed_srcc(tool, rows))}
 
 
 def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
@@ -139,7 +159,8 @@ def _run(tool: Tool, pixels: RGB, reference: RGB) -> float | None:
         return None
 
 
-def _read_scaled(path: Path) -> RGB:
+def read_scaled(path: Path) -> RGB:
+    """A photo, at most 384 pixels a side."""
     image = Image.open(path).convert("RGB")
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     return np.asarray(image)

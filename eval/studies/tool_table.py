@@ -7,8 +7,10 @@ instead, from distorted copies of scikit-image's photos and any number of labele
 
     python -m agenticiqa.eval.studies.tool_table DATA/*/labels.csv --split dev --write configs/tool_table.yaml
 
-``--tool`` measures some tools only and keeps the rows of the others. A tool is not measured on a set that it was
-trained on; ``--scores TOOL LABELS.csv SCORES.csv`` gives its held-out predictions there instead.
+``--tool`` measures some tools only and keeps the rows of the others. A tool is not measured on images that it was
+trained on, photos of scikit-image among them; ``--scores TOOL LABELS.csv SCORES.csv`` and ``--level-scores TOOL
+LEVELS.csv`` give its held-out predictions instead. Held-out figures in the table stay until such predictions replace
+them.
 """
 
 import argparse
@@ -42,6 +44,7 @@ HEADER = """\
 # Written by python -m agenticiqa.eval.studies.tool_table --write
 """
 LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
+HELD_OUT = ", held out"  # behind the name of a source: predictions by a tool that was not trained on these images
 
 Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # by category, tool and source
 HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and set, of a tool that was trained on the set
@@ -60,24 +63,19 @@ def agreement_with_labels(tool: Tool, items: Sequence[LabeledImage]) -> tuple[In
 def measured_table(
     tools: Sequence[Tool],
     sets: Mapping[str, Sequence[LabeledImage]],
-    pristine: Mapping[str, tool_categories.RGB],
+    pristine: Mapping[str, Path],
     held_out: HeldOut,
     report_progress: Callable[[str], None],
 ) -> Table:
     """The table's rows of some tools. ``report_progress`` gets each kind of distortion and each set that is done."""
-    kinds = {}
-    for kind, figures in tool_categories.on_distortion_levels(tools, pristine):
-        kinds[kind] = figures
-        report_progress(kind)
     table: Table = {}
-    for category, figures in tool_categories.by_category(kinds).items():
-        for name, found in figures.items():
-            table.setdefault(category, {}).setdefault(name, {})[LEVELS_SOURCE] = asdict(found)
+    unseen = [tool for tool in tools if not trained_on_count(tool, pristine.values())]
+    _add_levels(table, LEVELS_SOURCE, _levels(unseen, pristine, report_progress))
     for set_name, items in sets.items():
         for tool in tools:
             source = set_name
             if (tool.name, set_name) in held_out:
-                source = f"{set_name}, held out"
+                source = set_name + HELD_OUT
                 by_category = tool_categories.of_scores(tool, held_out[tool.name, set_name], items)
             elif set_name in tool.trained_on or trained_on_count(tool, [item.image for item in items]):
                 continue
@@ -90,11 +88,19 @@ def measured_table(
 
 
 def merged(old: Table, new: Table, measured_now: Sequence[str]) -> Table:
-    """The new rows with the old ones of tools that are still embedded and were not measured now, best first."""
+    """The new rows with the old ones of tools that are still embedded and were not measured now, best first.
+
+    Of tools that were, held-out figures stay where there is no new one: the command cannot repeat them by itself.
+    """
     result: Table = {}
     for category in (OVERALL, *DISTORTIONS):
-        kept = {tool: row for tool, row in old.get(category, {}).items() if tool in TOOLS and tool not in measured_now}
-        rows = {**kept, **new.get(category, {})}
+        rows: dict[str, dict[str, dict[str, float | int]]] = {}
+        for tool, row in old.get(category, {}).items():
+            kept = row if tool not in measured_now else {name: row[name] for name in row if name.endswith(HELD_OUT)}
+            if tool in TOOLS and kept:
+                rows[tool] = dict(kept)
+        for tool, row in new.get(category, {}).items():
+            rows[tool] = {**rows.get(tool, {}), **row}
         mean = {tool: sum(float(one["srcc"]) for one in row.values()) / len(row) for tool, row in rows.items()}
         result[category] = {tool: rows[tool] for tool in sorted(rows, key=lambda tool: -round(mean[tool], 6))}
     return result
@@ -115,12 +121,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar=("TOOL", "LABELS", "SCORES"),
         help="with --write: a tool's held-out predictions (columns image and score) on a set that it was trained on",
     )
+    parser.add_argument(
+        "--level-scores",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("TOOL", "LEVELS"),
+        help="with --write: a tool's held-out scores (columns kind, level and score) of distorted photos",
+    )
     args = parser.parse_args(argv)
     try:
         sets = {Path(path).resolve().parent.name: _items(path, args.split) for path in args.labels}
         tools = [get_tool(name, TOOLS) for name in args.tool or TOOLS]
         if args.write:
-            _write(args.write, tools, sets, _held_out(args.scores, sets))
+            _write(args.write, tools, sets, _held_out(args.scores, sets), args.level_scores)
             return 0
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
@@ -154,11 +168,46 @@ def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequenc
     return scores
 
 
-def _write(path: Path, tools: Sequence[Tool], sets: Mapping[str, Sequence[LabeledImage]], held_out: HeldOut) -> None:
+def _levels(
+    tools: Sequence[Tool], pristine: Mapping[str, Path], report_progress: Callable[[str], None]
+) -> dict[str, tool_categories.Figures]:
+    kinds = {}
+    photos = {name: tool_categories.read_scaled(file) for name, file in pristine.items()}
+    for kind, figures in tool_categories.on_distortion_levels(tools, photos):
+        kinds[kind] = figures
+        report_progress(kind)
+    return kinds
+
+
+def _held_out_levels(wanted: Sequence[tuple[str, str]]) -> dict[str, tool_categories.Figures]:
+    """By kind of distortion and overall, the figures of tools whose scores of distorted photos are in files."""
+    kinds: dict[str, tool_categories.Figures] = {}
+    for name, path in wanted:
+        tool = get_tool(name, TOOLS)
+        for kind, found in tool_categories.of_level_scores(tool, Path(path)).items():
+            kinds.setdefault(kind, {})[tool.name] = found
+    return kinds
+
+
+def _add_levels(table: Table, source: str, kinds: Mapping[str, tool_categories.Figures]) -> None:
+    for category, figures in tool_categories.by_category(kinds).items() if kinds else ():
+        for name, found in figures.items():
+            table.setdefault(category, {}).setdefault(name, {})[source] = asdict(found)
+
+
+def _write(
+    path: Path,
+    tools: Sequence[Tool],
+    sets: Mapping[str, Sequence[LabeledImage]],
+    held_out: HeldOut,
+    level_scores: Sequence[tuple[str, str]],
+) -> None:
     pristine = tool_categories.photos()
     old: dict[str, Any] = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
     names = [tool.name for tool in tools]
+    of_levels = _held_out_levels(level_scores)
     new = measured_table(tools, sets, pristine, held_out, lambda done: print(f"{done}: done", file=sys.stderr))
+    _add_levels(new, LEVELS_SOURCE + HELD_OUT, of_levels)
     table = merged(old.get("categories", {}), new, names)
     stamp = {"date": date.today().isoformat(), "version": version("agenticiqa")}
     stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in TOOLS}

@@ -1,9 +1,10 @@
-"""The labeled images that the shipped tools were fitted on, known again by digests; the images do not ship.
+"""The images that the shipped tools were fitted on, known again by digests; the images do not ship.
 
 A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its calibration curve
 was (``Calibration.fitted_on``). Agreement with opinions on such images is better than on new ones. The digests are in
 ``training_images.csv``, written by ``python -m agenticiqa.eval.train.training_images``: of each image the first 12 hex
 digits of the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is known, too.
+The detector and what finds local damage, which are no tools, were trained on the photos of the packages as well.
 """
 
 import csv
@@ -26,6 +27,7 @@ FILE = Path(__file__).with_name("training_images.csv")
 COLUMNS = ("set", "split", "size", "file", "pixels")
 HEX_DIGITS = 12
 REFERENCE = "reference"  # the split of what other images were made from, and of all that synthetic levels are made of
+PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages that ladders of distortions were made of
 TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
 
 Way: TypeAlias = Literal["model", "curve"]

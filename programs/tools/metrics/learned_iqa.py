@@ -125,6 +125,6 @@ TOOL = Tool(
     map_start=1.4,
     map_end=3.6,
     smallest=SMALLEST_SIDE,
-    trained_on=("live_r2", "clive", "biq2021", "avt_ai"),
+    trained_on=("live_r2", "clive", "biq2021", "avt_ai", "package_photos"),
     spread=_spread_of,
 )

@@ -103,6 +103,40 @@ def test_labels_count_overall_and_by_their_distortion_where_there_are_enough(lab
     assert tool_categories.on_labels(card("FR", error, kind="FR"), items) == {}
 
 
+def photos(folder: Path) -> dict[str, Path]:
+    for seed in range(2):
+        Image.fromarray(scene(32, 40, seed)).save(folder / f"{seed}.png")
+    return {f"{seed}": folder / f"{seed}.png" for seed in range(2)}
+
+
+def test_held_out_figures_replace_those_on_photos_that_a_tool_was_trained_on_and_stay(
+    labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if TRAINED had been trained on the photos that the distorted ones are made of, and on the labeled images."""
+    made = photos(tmp_path)
+    tmp_path.joinpath("labels.csv").write_text("image,mos\n0.png,1\n1.png,2\n")
+    digests = tmp_path / "digests.csv"
+    assert training_digests.main([str(tmp_path / "labels.csv"), str(labels), "--out", str(digests)]) == 0
+    monkeypatch.setattr(training_images, "FILE", digests)
+    trained = card("TRAINED", brightness, trained_on=(tmp_path.name, "darkened"), higher_is_better=True)
+    monkeypatch.setattr(tool_table, "TOOLS", {"TRAINED": trained, "OTHER": card("OTHER", brightness)})
+    monkeypatch.setattr(tool_categories, "photos", lambda: made)
+    out, levels = tmp_path / "table.yaml", tmp_path / "levels.csv"
+    write = [str(labels), "--write", str(out)]
+    assert tool_table.main(write) == 0
+    overall = yaml.safe_load(out.read_text())["categories"][OVERALL]
+    assert set(overall) == {"OTHER"}
+    rows = [f"{kind},{level},{5 - level}" for kind in KINDS for level in range(6)] * 2
+    levels.write_text("\n".join(["kind,level,score", *rows]))
+    assert tool_table.main([*write, "--level-scores", "TRAINED", str(levels)]) == 0
+    held_out = yaml.safe_load(out.read_text())["categories"][OVERALL]["TRAINED"]
+    assert held_out == {"distortion_levels, held out": {"srcc": 1.0, "n": 12 * len(KINDS)}}
+    assert tool_table.main(write) == 0
+    assert yaml.safe_load(out.read_text())["categories"][OVERALL]["TRAINED"] == held_out, "no run flatters it"
+    levels.write_text("kind,level,score\njpeg,1,2\n")
+    assert tool_table.main([*write, "--level-scores", "TRAINED", str(levels)]) == 2
+
+
 def test_the_table_is_written_updated_and_keeps_what_was_not_measured_again(
     labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +150,7 @@ def test_the_table_is_written_updated_and_keeps_what_was_not_measured_again(
         )
     }
     monkeypatch.setattr(tool_table, "TOOLS", cards)
-    monkeypatch.setattr(tool_categories, "photos", lambda: {f"{seed}": scene(32, 40, seed) for seed in range(2)})
+    monkeypatch.setattr(tool_categories, "photos", lambda: photos(tmp_path))
     out = tmp_path / "table.yaml"
     arguments = [str(labels), "--write", str(out), "--tool"]
     assert tool_table.main([*arguments, "BRIGHT"]) == 0
