@@ -30,9 +30,8 @@ def run(args: Namespace) -> int:
         print_table(_listed())
         return OK
     task = find_task(args.name)
-    low, high = task.scale
-    print(f"{task.name}: {task.title}")
-    print(f"- {task.count} images; {task.column} in {', '.join(task.files)}, {low:g}..{high:g}, {task.direction}")
+    print(f"{task.name}: {task.title} ({task.kind})")
+    print(f"- {task.count} images; {task.column} in {', '.join(task.files)}, {task.scale_text}, {task.direction}")
     print(f"- get {task.source}; unpack it to DIR/{task.folder}")
     return _checked(task, args.root) if args.root else OK
 
@@ -50,8 +49,8 @@ def _checked(task: Task, root: Path) -> int:
 
 
 def _listed() -> Table:
-    table = Table("name", "data set", "images", "label column", "scale", "direction", box=None)
+    table = Table("name", "data set", "kind", "images", "label column", "scale", "direction", box=None)
     for task in TASKS.values():
-        low, high = task.scale
-        table.add_row(task.name, task.title, str(task.count), task.column, f"{low:g}..{high:g}", task.direction)
+        count = str(task.count)
+        table.add_row(task.name, task.title, task.kind, count, task.column, task.scale_text, task.direction)
     return table

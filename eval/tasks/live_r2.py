@@ -16,16 +16,16 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from scipy.io import loadmat
 
+from agenticiqa.eval.tasks.tables import mat_arrays, texts
 from agenticiqa.eval.tasks.task import Rated, Task
 
 FOLDERS = {"jp2k": 227, "jpeg": 233, "wn": 174, "gblur": 174, "fastfading": 174}
 
 
 def _read(folder: Path, table: str, column: str) -> Iterator[Rated]:
-    labels = loadmat(folder / table)
-    references = [str(cell.item()) for cell in loadmat(folder / "refnames_all.mat")["refnames_all"].ravel()]
+    labels = mat_arrays(folder / table)
+    references = texts(mat_arrays(folder / "refnames_all.mat")["refnames_all"])
     images = [(kind, f"{kind}/img{number}.bmp") for kind, count in FOLDERS.items() for number in range(1, count + 1)]
     deviations = labels["dmos_std"].ravel() if "dmos_std" in labels else np.full(len(images), np.nan)
     rows = zip(images, references, labels[column].ravel(), labels["orgs"].ravel(), deviations, strict=True)
@@ -44,6 +44,7 @@ def _read(folder: Path, table: str, column: str) -> Iterator[Rated]:
 LIVE_R2 = Task(
     name="live-r2",
     title="LIVE release 2, realigned DMOS",
+    kind="full-reference",
     source="databaserelease2 from LIVE, The University of Texas at Austin (live.ece.utexas.edu/research/Quality)",
     folder="databaserelease2",
     files=("dmos_realigned.mat", "refnames_all.mat"),

@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
 from agenticiqa.eval.datasets import MISSING_SHOWN, LabeledImage
 from agenticiqa.programs.errors import UserError
+
+Kind = Literal["full-reference", "no-reference", "AI-generated"]
+LEAST_SPAN = 0.25  # of the scale, which the labels of every set hold; labels on 1..5 hold less of 0..100
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Task:
 
     name: str
     title: str
+    kind: Kind
     source: str
     folder: str
     files: tuple[str, ...]
@@ -53,6 +58,11 @@ class Task:
     def direction(self) -> str:
         """Which end of the label column is good, in words."""
         return "lower is better" if self.lower_is_better else "higher is better"
+
+    @property
+    def scale_text(self) -> str:
+        """The ends of the label column, as ``1..5``."""
+        return "..".join(f"{end:g}" for end in self.scale)
 
 
 def archive_of(task: Task, root: Path) -> Path:
@@ -138,6 +148,12 @@ def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:
         raise UserError(
             f"{task.name}: {task.column} runs from {low:g} to {high:g} and {len(beyond)} labels do not, such as "
             f"{beyond[0]:g}; this is another label table"
+        )
+    opinions = [row.opinion for row in rows if not row.pristine]
+    if opinions and max(opinions) - min(opinions) < LEAST_SPAN * (high - low):
+        raise UserError(
+            f"{task.name}: {task.column} runs from {low:g} to {high:g} and these labels only from {min(opinions):g} to "
+            f"{max(opinions):g}; this is another label table"
         )
     for good, bad, what in _better_and_worse(rows):
         if (fmean(good) > fmean(bad)) == task.lower_is_better and fmean(good) != fmean(bad):

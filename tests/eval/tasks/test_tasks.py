@@ -1,13 +1,22 @@
 """Each data set's reader, on a tiny archive in its true layout; what is refused, and what is said."""
 
+import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.io import savemat
 
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.task import labels_sha256, missing_files, read_task
 from agenticiqa.programs.errors import UserError
 from support import archives
+
+TID_ROWS = [
+    ("distorted_images/i01_01_1.bmp", "reference_images/I01.BMP", 5.5, 0.13, "I01", "01", "1", None),
+    ("distorted_images/I25_09_4.bmp", "reference_images/i25.bmp", 2.5, 0.15, "I25", "09", "4", None),
+]
 
 
 def refused(name: str, root: Path, split: str | None = None) -> str:
@@ -24,7 +33,7 @@ def test_kadid10k(tmp_path: Path) -> None:
     assert [label.content for label in labels] == ["I01", "I02", "I01", "I02"]
     first = labels[0]
     assert (first.name, first.image) == ("images/I01_01_01.png", folder / "images/I01_01_01.png")
-    assert (first.reference, first.mos_std) == (folder / "images/I01.png", 0.5)  # the column holds the variance, 0.25
+    assert (first.reference, first.mos_std) == (folder / "images/I01.png", 0.25)  # the column `var` holds no variance
     assert (first.distortion, first.level) == ("01", "1")
     assert not missing_files(labels)
     assert labels == read_task(TASKS["kadid10k"], folder)  # --root may be the archive's folder, too
@@ -51,11 +60,200 @@ def test_live_r2_original_is_the_other_table(tmp_path: Path) -> None:
     assert labels[0].mos_std is None
 
 
+ARCHIVES = {
+    "live-md": archives.live_md,
+    "csiq": archives.csiq,
+    "tid2008": partial(archives.tid, name="tid2008"),
+    "tid2013": partial(archives.tid, name="tid2013"),
+    "pipal": archives.pipal,
+    "clive": archives.clive,
+    "koniq10k": archives.koniq10k,
+    "spaq": archives.spaq,
+    "bid": archives.bid,
+    "biq2021": archives.biq2021,
+    "agiqa3k": archives.agiqa3k,
+    "avt-ai": archives.avt_ai,
+}
+EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, content, distortion, level, split
+    "live-md": [
+        (
+            "Part 1/blurjpeg/seals_blur1_jpeg2.bmp",
+            "Part 1/blurjpeg/seals.bmp",
+            55.6,
+            None,
+            "seals.bmp",
+            "blur+jpeg",
+            "3",
+            None,
+        ),
+        ("Part 1/blurjpeg/seals_jpeg1.bmp", "Part 1/blurjpeg/seals.bmp", 94.2, None, "seals.bmp", "jpeg", "1", None),
+        ("Part 1/blurjpeg/cows_blur3.bmp", "Part 1/blurjpeg/cows.bmp", 27.6, None, "cows.bmp", "blur", "3", None),
+        (
+            "Part 2/blurnoise/seals_blur1_noise2.bmp",
+            "Part 2/blurnoise/seals.bmp",
+            55.6,
+            None,
+            "seals.bmp",
+            "blur+noise",
+            "3",
+            None,
+        ),
+        (
+            "Part 2/blurnoise/seals_noise1.bmp",
+            "Part 2/blurnoise/seals.bmp",
+            94.2,
+            None,
+            "seals.bmp",
+            "noise",
+            "1",
+            None,
+        ),
+        ("Part 2/blurnoise/cows_blur3.bmp", "Part 2/blurnoise/cows.bmp", 27.6, None, "cows.bmp", "blur", "3", None),
+    ],
+    "csiq": [
+        ("dst_imgs/awgn/1600.AWGN.1.png", "src_imgs/1600.png", 0.94, 0.05, "1600", "awgn", "1", None),
+        ("dst_imgs/jpeg2000/turtle.jpeg2000.5.png", "src_imgs/turtle.png", 0.1, 0.1, "turtle", "jpeg2000", "5", None),
+    ],
+    "tid2008": TID_ROWS,
+    "tid2013": TID_ROWS,
+    "pipal": [
+        ("Distortion_1/A0001_00_00.bmp", "Train_Ref/A0001.bmp", 1520.0648, None, "A0001", "00", None, "train"),
+        ("Distortion_4/A0185_06_03.bmp", "Train_Ref/A0185.bmp", 1037.5, None, "A0185", "06", None, "train"),
+    ],
+    "clive": [
+        ("Images/3.bmp", None, 21.7, 15.1, "3.bmp", None, None, None),  # t1 to t7 taught the raters
+        ("Images/1159.JPG", None, 87.1, 14.6, "1159.JPG", None, None, None),
+    ],
+    "koniq10k": [
+        ("1024x768/10004473376.jpg", None, 77.4, None, "10004473376.jpg", None, None, "training"),
+        ("1024x768/10319713194.jpg", None, 8.0, None, "10319713194.jpg", None, None, "test"),
+        ("1024x768/10043785683.jpg", None, 71.2, None, "10043785683.jpg", None, None, "validation"),
+    ],
+    "spaq": [
+        ("TestImage/00001.jpg", None, 33.5, None, "00001.jpg", None, None, None),
+        ("TestImage/00002.jpg", None, 81, None, "00002.jpg", None, None, None),
+    ],
+    "bid": [
+        ("ImageDatabase/DatabaseImage0001.JPG", None, 1.25, 0.8, "DatabaseImage0001.JPG", None, None, None),
+        ("ImageDatabase/DatabaseImage0586.JPG", None, 4.5, 0.4, "DatabaseImage0586.JPG", None, None, None),
+    ],
+    "biq2021": [
+        ("Images/ss03 (2898).jpg", None, 0.8089, None, "ss03 (2898).jpg", None, None, "train"),
+        ("Images/ss01 (512).jpg", None, 0.1995, None, "ss01 (512).jpg", None, None, "test"),
+    ],
+    "agiqa3k": [
+        ("AttnGAN_normal_000.jpg", None, 0.965602553, 0.22, "statue of a man", "AttnGAN_normal", None, None),
+        ("sd1.5_lowstep_000.jpg", None, 3.2, 0.4, "statue of a man", "sd1.5_lowstep", None, None),
+        (
+            "sd1.5_lowstep_060.jpg",
+            None,
+            2.1,
+            0.7,
+            "artwork with only triangles, anime style",
+            "sd1.5_lowstep",
+            None,
+            None,
+        ),
+    ],
+    "avt-ai": [
+        ("images/craiyon/p19.png", None, 2.76, 0.97, "Apollo 9 command module", "craiyon", None, None),
+        ("images/own/p19.png", None, 3.84, 1.14, "Apollo 9 command module", "own", None, None),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_row_is_read_and_every_file_found(name: str, tmp_path: Path) -> None:
+    folder = ARCHIVES[name](tmp_path)
+    labels = read_task(TASKS[name], tmp_path)
+    assert [
+        (
+            x.name,
+            x.reference and x.reference.relative_to(folder).as_posix(),
+            pytest.approx(x.mos),
+            x.mos_std,
+            x.content,
+            x.distortion,
+            x.level,
+            x.split,
+        )
+        for x in labels
+    ] == EXPECTED[name]
+    assert [label.image for label in labels] == [folder / label.name for label in labels]
+    assert not missing_files(labels)
+    assert labels == read_task(TASKS[name], folder)  # --root may be the archive's folder, too
+
+
+def test_every_set_has_a_tiny_archive_here() -> None:
+    assert {*ARCHIVES, "live-r2", "live-r2-original", "kadid10k"} == {*TASKS}
+
+
+@pytest.mark.parametrize(("name", "split", "images"), [("koniq10k", "validation", 1), ("biq2021", "test", 1)])
+def test_official_splits(name: str, split: str, images: int, tmp_path: Path) -> None:
+    ARCHIVES[name](tmp_path)
+    assert [label.split for label in read_task(TASKS[name], tmp_path, split)] == [split] * images
+
+
 def test_labels_that_run_the_other_way_are_refused(tmp_path: Path) -> None:
     archives.live_r2(tmp_path, mirrored=True)
     assert "what is undamaged has" in refused("live-r2", tmp_path)
     archives.kadid10k(tmp_path, scores=(1.2, 1.5, 4.33, 4.57))
     assert "the least damage has 1.35" in refused("kadid10k", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("live-md", "the least damage has 94.2"),
+        ("csiq", "the least damage has 0.94"),
+        ("tid2008", "the least damage has 2.5"),
+        ("tid2013", "the least damage has 2.5"),
+        ("koniq10k", "MOS does not follow the mean of the votes"),
+    ],
+)
+def test_a_mirrored_table_is_refused_where_the_archive_shows_it(name: str, message: str, tmp_path: Path) -> None:
+    ARCHIVES[name](tmp_path, mirrored=True)
+    assert message in refused(name, tmp_path)
+
+
+def test_a_table_on_a_smaller_scale_is_refused(tmp_path: Path) -> None:
+    folder = archives.biq2021(tmp_path)
+    archives.spaq(tmp_path)
+    archives.sheet(
+        tmp_path / "SPAQ/Annotations/MOS and Image attribute scores.xlsx",
+        [("Image name", "MOS"), ("00001.jpg", 1.3), ("00002.jpg", 4.8)],
+    )
+    assert "runs from 0 to 100 and these labels only from 1.3 to 4.8" in refused("spaq", tmp_path)
+    (folder / "Test (Images and MOS).csv").write_text("Image Name,MOS,,\nss01 (512).jpg,19.95,,\n")
+    assert "such as 19.95" in refused("biq2021", tmp_path)
+
+
+def test_other_forms_are_refused(tmp_path: Path) -> None:
+    archives.clive(tmp_path, training="x")
+    assert "the first 7 images are not t1 to t7" in refused("clive", tmp_path)
+    (tmp_path / "ChallengeDB_release/Data/AllMOS_release.mat").write_bytes(b"MATLAB 7.3")
+    assert "is no MATLAB file" in refused("clive", tmp_path)
+    sheet = archives.bid(tmp_path) / "DatabaseGrades.xlsx"
+    archives.sheet(sheet, [("number", "grade"), (1, 2.5)])
+    assert "no line with Image Number" in refused("bid", tmp_path)
+    sheet.write_bytes(b"an .xls file")
+    assert "is no .xlsx file" in refused("bid", tmp_path)
+    folder = archives.live_md(tmp_path)
+    savemat(folder / "Part 2/Scores.mat", {"DMOSscores": np.array([[44.4, 5.8]])})
+    assert "zip() argument" in refused("live-md", tmp_path)
+    archives.avt_ai(tmp_path, place="elsewhere")
+    assert "there is neither quality_evaluation/quality.csv" in refused("avt-ai", tmp_path)
+
+
+def test_ratings_of_avt_ai_are_found_under_their_other_name(tmp_path: Path) -> None:
+    archives.avt_ai(tmp_path, place="evaluation_quality_appeal")
+    assert len(read_task(TASKS["avt-ai"], tmp_path)) == 2
+
+
+def test_a_sheet_needs_openpyxl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archives.bid(tmp_path)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert "pip install 'agenticiqa[xlsx]'" in refused("bid", tmp_path)
 
 
 @pytest.mark.parametrize("score", [0.2, 5.1, float("nan")])

@@ -1,0 +1,39 @@
+"""BIQ2021: 12000 photos, with the official training and test part.
+
+``Train (Images and MOS).csv`` and ``Test (Images and MOS).csv``, with empty columns behind; higher is better::
+
+    Image Name,MOS,,
+    ss03 (2898).jpg,0.8089
+
+Photos are in ``Images``. Every photo is a content of its own.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agenticiqa.eval.tasks.tables import csv_rows
+from agenticiqa.eval.tasks.task import Rated, Task
+
+FILES = {"train": "Train (Images and MOS).csv", "test": "Test (Images and MOS).csv"}
+
+
+def _read(folder: Path) -> Iterator[Rated]:
+    for split, file in FILES.items():
+        for row in csv_rows(folder / file):
+            name = row["Image Name"]
+            yield Rated(image=f"Images/{name}", opinion=float(row["MOS"]), content=name, split=split)
+
+
+BIQ2021 = Task(
+    name="biq2021",
+    title="BIQ2021, photos",
+    kind="no-reference",
+    source="BIQ2021 from github.com/nisarahmedrana/BIQ2021",
+    folder="BIQ2021",
+    files=tuple(FILES.values()),
+    column="MOS",
+    scale=(0, 1),
+    lower_is_better=False,
+    count=12000,
+    read=_read,
+)

@@ -1,0 +1,50 @@
+"""TID2013: 25 references, 24 distortions at five levels each. TID2008 has the same form.
+
+``mos_with_names.txt`` and, in the same order, ``mos_std.txt``; higher is better::
+
+    5.51429 I01_01_1.bmp
+
+``distorted_images/i01_01_1.bmp`` (scene, distortion, level), ``reference_images/I01.BMP``. List and disk write names in
+different case, so files are matched without regard to it. Scene 25 is computer-made; some papers leave it out.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agenticiqa.eval.tasks.tables import names_by_lower_case
+from agenticiqa.eval.tasks.task import Rated, Task
+
+
+def read_tid(folder: Path) -> Iterator[Rated]:
+    """The rows of TID2013 or TID2008."""
+    lines = [line.split() for line in (folder / "mos_with_names.txt").read_text().splitlines() if line.strip()]
+    deviations = (folder / "mos_std.txt").read_text().split()
+    distorted = names_by_lower_case(folder / "distorted_images")
+    references = names_by_lower_case(folder / "reference_images")
+    for (opinion, name), std in zip(lines, deviations, strict=True):
+        scene, distortion, level = name.lower().removesuffix(".bmp").split("_")
+        reference = references.get(f"{scene}.bmp", f"{scene.upper()}.BMP")
+        yield Rated(
+            image=f"distorted_images/{distorted.get(name.lower(), name)}",
+            opinion=float(opinion),
+            content=scene.upper(),
+            reference=f"reference_images/{reference}",
+            std=float(std),
+            distortion=distortion,
+            level=str(int(level)),
+        )
+
+
+TID2013 = Task(
+    name="tid2013",
+    title="TID2013, synthetic distortions",
+    kind="full-reference",
+    source="tid2013.rar from N. Ponomarenko (ponomarenko.info/tid2013.htm)",
+    folder="tid2013",
+    files=("mos_with_names.txt", "mos_std.txt"),
+    column="MOS",
+    scale=(0, 9),
+    lower_is_better=False,
+    count=3000,
+    read=read_tid,
+)
