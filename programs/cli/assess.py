@@ -40,8 +40,18 @@ from agenticiqa.programs.cli.outputs import (
     save_summary,
     unscored_text,
 )
+from agenticiqa.programs.cli.overview import (
+    Entries,
+    add_overview_arguments,
+    check_overview,
+    entries_in,
+    gathering,
+    is_asked_for,
+    replaces_results,
+    show_overview,
+)
 from agenticiqa.programs.cli.probing import prepare
-from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
+from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.finding import skipped_text
@@ -58,12 +68,15 @@ examples:
   agenticiqa assess --jobs questions.jsonl --jsonl answers.jsonl --resume
   agenticiqa assess album/ --jsonl scores.jsonl --resume       a folder; continue an earlier run
   agenticiqa assess photo.jpg --save-maps maps/                draw where it is bad: maps/photo.png
+  agenticiqa assess album/ --html sheet.html --worst 10        a contact sheet, and the ten worst
+  agenticiqa assess exports/ --fail-under 3                    for a script: status 4 if an image is worse
   agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
   agenticiqa assess album/ --config mine.yaml --dry-run        estimate the cost, send nothing
   curl -s https://example.org/a.jpg | agenticiqa assess -      an image on stdin
 
 exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
-3 none failed, but some have no score or answer, as the model gave no usable one (--resume judges them again)
+3 none failed, but some have no score or answer, as the model gave no usable one (--resume judges them again),
+4 all judged, but an image scores below --fail-under
 """
 
 
@@ -129,6 +142,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=Path,
         help="draw each image that is judged, where it is bad, and its scores: PNGs in DIR, which replace earlier ones",
     )
+    add_overview_arguments(parser)
     add_workers_argument(parser)
     add_dry_run_argument(parser)
     for argument in (images, reference, jobs, results):
@@ -146,6 +160,7 @@ def run(args: Namespace) -> int:
             raise UserError("--fuse auto changes scores after the last image: name a file for them with --jsonl FILE")
         if args.save_maps:
             raise UserError("--fuse auto changes scores after they are drawn: leave out --save-maps, or --fuse auto")
+    check_overview(args)
     config = config_from(args)
     if args.align:
         config = config.model_copy(update={"align": True})
@@ -182,22 +197,29 @@ def run(args: Namespace) -> int:
         else:
             card = print_card_below_steps if args.verbose else print_card
             write = print_line if args.jsonl == STDIN else card
+        entries: Entries = {}
+        if is_asked_for(args) and not results:
+            shown = args.json or args.jsonl or not replaces_results(args)
+            write = gathering(write if shown else None, entries)
         to_row = rows_with_fit_inputs(plan.program, postprocess)
         errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary)]
         fused = _fused(args, results, found.jobs, plan, summary) if results else None
+        if is_asked_for(args) and results:
+            entries = entries_in(results, found.jobs, plan)
     if results:
         print(kept_text(results), file=sys.stderr)
     if fused:
         print(fused, file=sys.stderr)
     if args.save_maps:
         print(f"Pictures are in {args.save_maps}", file=sys.stderr)
+    below = show_overview(args, entries, summary.failed)
     if summary.unscored:
         complain(unscored_text(summary.unscored, summary.judged, "the same command with --resume" if file else None))
     if summary.not_judged:
         go_on = f"; the same command with --resume continues {file}" if file else ""
         complain(f"stopped; {summary.not_judged} images were not judged{go_on}")
     if not errors and not summary.not_judged:
-        return UNSCORED if summary.unscored else OK
+        return BELOW if below else UNSCORED if summary.unscored else OK
     nothing = not summary.judged and not summary.judged_before
     return USAGE if nothing and errors and all(isinstance(error, UserError) for error in errors) else SOME_FAILED
 

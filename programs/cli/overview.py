@@ -1,0 +1,160 @@
+"""What ``assess`` makes of all results together: a contact sheet, a CSV, the worst images, a limit for the score."""
+
+import csv
+import io
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.markup import escape
+
+from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.batch.find_jobs import STDIN
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.plan_run import RunPlan
+from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
+from agenticiqa.programs.batch.unfinished import absolute, numbers_of_latest
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.completing import complete_files
+from agenticiqa.programs.cli.outputs import Write, complain
+from agenticiqa.programs.cli.printable import printable
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
+from agenticiqa.programs.page.sheet import contact_sheet
+from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, write_thumbnails
+
+Entries = dict[Job, Entry]
+
+COLUMNS = ("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer", "reference")
+
+
+def add_overview_arguments(parser: ArgumentParser) -> None:
+    """The options for all results together."""
+    group = parser.add_argument_group(
+        "overview", "Of all images together; the results themselves are then only shown with --json or --jsonl."
+    )
+    page = group.add_argument(
+        "--html",
+        metavar="FILE",
+        type=Path,
+        help="write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
+    )
+    table = group.add_argument("--csv", metavar="FILE", type=Path, help="write a table of the scores and distortions")
+    group.add_argument("--worst", metavar="N", type=int, help="print the N images of the lowest score")
+    group.add_argument(
+        "--fail-under",
+        metavar="SCORE",
+        type=float,
+        help="exit with status 4 if an image scores below this, 1 to 5 (results are shown as usual)",
+    )
+    complete_files(page)
+    complete_files(table)
+
+
+def check_overview(args: Namespace) -> None:
+    """Raise UserError for options that cannot be done, before anything is judged."""
+    if args.worst is not None and args.worst < 1:
+        raise UserError("--worst is at least 1")
+    if args.worst is not None and (args.json or args.jsonl == STDIN):
+        raise UserError("--worst prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl")
+    if args.fail_under is not None and not 1 <= args.fail_under <= 5:
+        raise UserError(f"--fail-under is a score from 1 to 5, got {args.fail_under:g}")
+    for path in filter(None, (args.html, args.csv)):
+        if path.is_dir():
+            raise UserError(f"{printable_path(path)}: expected a file to write, found a folder")
+
+
+def is_asked_for(args: Namespace) -> bool:
+    """Whether any of the options was given."""
+    return replaces_results(args) or args.fail_under is not None
+
+
+def replaces_results(args: Namespace) -> bool:
+    """Whether the overview is shown in place of each result on stdout."""
+    return bool(args.html or args.csv or args.worst)
+
+
+def gathering(write: Write | None, entries: Entries) -> Write:
+    """A function that adds each result to the entries, and writes it if there is a ``write``."""
+
+    def gather(job: Job, row: Row) -> None:
+        entries[job] = entry_of(row)
+        if write:
+            write(job, row)
+
+    return gather
+
+
+def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entries:
+    """An entry for each job that the file holds a result of, in this run's settings; its image is named as the job's.
+
+    A path in a row is taken from the current folder or from the file's own, as with ``--resume``.
+    """
+    rows = results.read()
+    by_path = {(absolute(job.name, os.getcwd()), job.asked): job for job in jobs}
+    folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
+    entries: Entries = {}
+    for number in numbers_of_latest(jobs, rows, results, plan.settings):
+        row = rows[number]
+        keys = [(absolute(row["image"], folder), question_of(row)) for folder in folders]
+        job = next(by_path[key] for key in keys if key in by_path)
+        entries[job] = replace(entry_of(row), image=job.name)
+    return entries
+
+
+def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
+    """Write and print what was asked for; returns how many images score below the limit. Raises OSError."""
+    if args.html:
+        _write_sheet(args.html, entries, failed)
+        print(f"The contact sheet is {printable_path(args.html)}", file=sys.stderr)
+    in_order = worst_first([*entries.values()])
+    if args.csv:
+        write_atomically(args.csv, table_text(in_order))
+        print(f"The table is {printable_path(args.csv)}", file=sys.stderr)
+    if args.worst:
+        _print_worst([entry for entry in in_order if entry.score is not None][: args.worst])
+    if args.fail_under is None:
+        return 0
+    below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]
+    if below:
+        complain(
+            f"{len(below)} of {len(in_order)} score below {args.fail_under:g}, the lowest {below[0].score:.2f}: "
+            f"{below[0].image}"
+        )
+    return len(below)
+
+
+def table_text(entries: Sequence[Entry]) -> str:
+    """The entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for what there is none of."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for entry in entries:
+        values = [getattr(entry, name) for name in COLUMNS]
+        writer.writerow([round(value, 4) if isinstance(value, float) else value for value in values])
+    return text.getvalue()
+
+
+def _write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
+    wanted = [Wanted(job.image, entry.sha256) for job, entry in entries.items()]
+    made = write_thumbnails(wanted, folder_beside(page), workers=available_cores())
+    thumbnails = [*render.progress(made, len(wanted), "thumbnails")]
+    title = f"Image quality: {len(entries)} image{'s' if len(entries) != 1 else ''}"
+    write_atomically(page, contact_sheet([*entries.values()], thumbnails, page, title, failed))
+
+
+def _print_worst(entries: Sequence[Entry]) -> None:
+    """A table on a terminal, otherwise a line for each with tabs between score, image and main distortion."""
+    console = render.stdout_console()
+    if not console.is_terminal:
+        for entry in entries:
+            print(f"{entry.score:.2f}", printable(entry.image), printable(entry.finding), sep="\t")
+        return
+    table = render.plain_table("score", "image", "main distortion")
+    for entry in entries:
+        table.add_row(f"{entry.score:.2f}", *map(escape, (printable(entry.image), printable(entry.finding))))
+    console.print(table)

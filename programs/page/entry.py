@@ -1,0 +1,71 @@
+"""What an overview shows of one result: a few short fields instead of the whole row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agenticiqa.programs.result import distortions_of, place_of
+from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
+from agenticiqa.signatures.vocabulary import SEVERITIES
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One judged image.
+
+    ``score`` is in 1..5 or ``None``, ``low`` and ``high`` are the ends between which people's mean opinion lies for 80
+    of 100 images, ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` are
+    of the most severe distortion, empty where none was found; ``place`` is empty for the whole image. ``answer`` is the
+    answer to a question that asks for no score.
+    """
+
+    image: str
+    sha256: str
+    reference: str | None
+    score: float | None
+    low: float | None
+    high: float | None
+    level: str
+    distortion: str
+    severity: str
+    place: str
+    explanation: str
+    answer: str
+
+    @property
+    def finding(self) -> str:
+        """The main distortion in words: "severe Noise, center"; empty without one."""
+        return f"{self.severity} {self.distortion}{self.place and f', {self.place}'}" if self.distortion else ""
+
+
+def entry_of(row: Mapping[str, Any]) -> Entry:
+    """The entry of a result as its JSON."""
+    evidence = ExecutorOutput.model_validate(row.get("executor_evidence") or {})
+    region, main = next(iter(distortions_of(evidence)), (GLOBAL, None))
+    if main is None or main.severity == SEVERITIES[0]:
+        distortion = severity = place = explanation = ""
+    else:
+        distortion, severity, explanation = main.type, main.severity, main.explanation
+        where = place_of(evidence, region, main.type)
+        place = "" if where == GLOBAL else where
+    score = row.get("quality_score")
+    low, high = (row.get("score_interval") or {}).get("80") or (None, None)
+    return Entry(
+        image=row["image"],
+        sha256=row.get("image_sha256") or "",
+        reference=row.get("reference"),
+        score=score,
+        low=low,
+        high=high,
+        level=row.get("quality_level") or "",
+        distortion=distortion,
+        severity=severity,
+        place=place,
+        explanation=explanation,
+        answer="" if score is not None else str(row.get("final_answer") or ""),
+    )
+
+
+def worst_first(entries: list[Entry]) -> list[Entry]:
+    """The entries by score, the lowest first, those of one score by name; the last are those without a score."""
+    return sorted(entries, key=lambda entry: (entry.score is None, entry.score or 0.0, entry.image))

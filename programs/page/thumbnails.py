@@ -1,0 +1,77 @@
+"""Small WebP copies of images in a folder beside a page: made in threads, and kept for the next time."""
+
+import io
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.images.decoding import decode, open_bytes
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.loading import MAX_PIXELS
+from agenticiqa.programs.images.sources import read_source
+
+SIDE = 240  # pixels of the longer side
+QUALITY = 70  # of WebP, 0..100
+NAME_DIGITS = 12  # hex digits of an image's SHA-256: two of a million images share a name once in 500 pages
+
+
+class Wanted(NamedTuple):
+    """An image that a page shows: what it is read from, and the SHA-256 of its bytes in hex."""
+
+    source: ImageSource
+    sha256: str
+
+
+def folder_beside(page: Path) -> Path:
+    """The folder of what a page shows: ``sheet_files`` for ``sheet.html``."""
+    return page.with_name(f"{page.stem}_files")
+
+
+def file_name(sha256: str) -> str:
+    """The file of an image's thumbnail."""
+    return f"{sha256[:NAME_DIGITS]}.webp"
+
+
+def write_thumbnails(
+    images: Sequence[Wanted], folder: Path, *, side: int = SIDE, workers: int = 1
+) -> Iterator[str | None]:
+    """Write the thumbnails that ``folder`` does not have; yields for each image its file name, in their order.
+
+    It is ``None`` where the image cannot be read any more. The longer side has at most ``side`` pixels. Raises OSError
+    when a file cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(workers) as pool:  # Pillow decodes and encodes without Python's lock
+        yield from pool.map(partial(_write, folder, side), images)
+
+
+def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
+    """A WebP of an image, upright and at most ``side`` pixels wide and high. Raises ImageError as ``load`` does."""
+    given = read_source(source)
+    if isinstance(given.content, Image.Image):
+        pixels = decode(given.source, given.content, None, MAX_PIXELS).pixels
+    else:
+        image = open_bytes(given.source, given.content)
+        image.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a fraction of its size
+        pixels = decode(given.source, image, given.content, MAX_PIXELS).pixels
+    small = Image.fromarray(pixels)
+    small.thumbnail((side, side), Image.Resampling.BICUBIC)
+    buffer = io.BytesIO()
+    small.save(buffer, "WEBP", quality=QUALITY, method=2)
+    return buffer.getvalue()
+
+
+def _write(folder: Path, side: int, image: Wanted) -> str | None:
+    name = file_name(image.sha256)
+    if not (folder / name).exists():
+        try:
+            write_atomically(folder / name, thumbnail(image.source, side))
+        except ImageError:  # moved or changed since it was judged: the page says so in its place
+            return None
+    return name

@@ -1,0 +1,95 @@
+"""``assess --html --csv --worst --fail-under``: what is made of all results together."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
+from support.distortion_levels import blur, scene
+from support.html import from_elsewhere
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sharp and a blurred scene."""
+    folder = tmp_path_factory.mktemp("pictures")
+    sharp = scene()
+    Image.fromarray(sharp).save(folder / "sharp.png")
+    Image.fromarray(blur(4, sharp)).save(folder / "soft.png")
+    return folder
+
+
+@pytest.fixture
+def album(pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(pictures, tmp_path / "album")
+    return tmp_path / "album"
+
+
+def test_sheet_table_and_the_worst_in_place_of_each_result(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "album", "--html", "out/sheet.html", "--csv", "t.csv", "--worst", "1"]) == OK
+    shown = capsys.readouterr()
+    score, image, finding = shown.out.splitlines()[0].split("\t")
+    assert (image, len(shown.out.splitlines())) == ("album/soft.png", 1)
+    assert "Blurs" in finding
+    with open("t.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["image"] for row in rows] == ["album/soft.png", "album/sharp.png"]
+    assert float(rows[0]["low"]) <= float(rows[0]["score"]) <= float(rows[0]["high"])
+    assert f"{float(rows[0]['score']):.2f}" == score
+    text = Path("out/sheet.html").read_text()
+    assert from_elsewhere(text) == []
+    assert 'href="./../album/soft.png"' in text
+    assert len([*Path("out/sheet_files").glob("*.webp")]) == 2
+
+
+def test_a_limit_has_a_status_of_its_own_and_a_failure_goes_first(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["assess", "album", "--fail-under", "1"]) == OK
+    assert len(capsys.readouterr().out.splitlines()) == 2, "results are shown as usual"
+    assert main(["assess", "album", "--fail-under", "5"]) == BELOW
+    assert "2 of 2 score below 5, the lowest" in capsys.readouterr().err
+    (album / "broken.png").write_text("no image")
+    assert main(["assess", "album", "--fail-under", "5", "--html", "sheet.html"]) == SOME_FAILED
+    assert "broken.png: expected an image" in Path("sheet.html").read_text()
+
+
+def test_the_sheet_shows_what_an_earlier_run_judged(
+    album: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["assess", "album/soft.png", "--jsonl", "scores.jsonl"]) == OK
+    asked = ["--jsonl", "../scores.jsonl", "--resume", "--html", "sheet.html", "--worst", "5"]
+    monkeypatch.chdir(album)
+    capsys.readouterr()
+    assert main(["assess", ".", *asked]) == OK
+    shown = capsys.readouterr()
+    assert [line.split("\t")[1] for line in shown.out.splitlines()] == ["soft.png", "sharp.png"]
+    assert "1 of 2 were judged before" in shown.err
+    assert Path("sheet.html").read_text().count('<img src="sheet_files/') == 2
+
+
+def test_json_is_still_printed_beside_a_sheet(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "album", "--json", "--html", "sheet.html"]) == OK
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--worst", "0"), "--worst is at least 1"),
+        (("--worst", "3", "--json"), "leave out --json"),
+        (("--fail-under", "7"), "a score from 1 to 5, got 7"),
+        (("--html", "."), "found a folder"),
+    ],
+)
+def test_what_cannot_be_done_is_said_first(
+    album: Path, options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["assess", "album", *options]) == USAGE
+    assert said in capsys.readouterr().err

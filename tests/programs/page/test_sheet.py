@@ -1,0 +1,111 @@
+"""The contact sheet: sorted, escaped, loading nothing from elsewhere, and usable in a browser."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
+from agenticiqa.programs.page.sheet import contact_sheet, link_to
+from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, thumbnail, write_thumbnails
+from support.chromium import needs_chromium, visit
+from support.html import from_elsewhere, read
+
+HOSTILE = '"><script>alert(1)</script><img src=http://x.test/a onerror=alert(2)>.png'
+
+
+def entry(image: str, score: float | None, distortion: str = "", **changes: str) -> Entry:
+    found = {"severity": "severe", "place": "center", "explanation": f"{distortion} is seen"} if distortion else {}
+    words = {"level": "Poor", "distortion": distortion, "severity": "", "place": "", "explanation": "", "answer": ""}
+    return Entry(image, "ab" * 32, None, score, score, score, **(words | found | changes))
+
+
+def sheet(tmp_path: Path, *entries: Entry) -> str:
+    return contact_sheet(entries, ["abc.webp"] * len(entries), tmp_path / "sheet.html", "A title <b>", ["c.png: bad"])
+
+
+def test_the_lowest_score_comes_first_and_none_last(tmp_path: Path) -> None:
+    entries = [entry("b.png", 4.0), entry("none.png", None, answer="Unable to determine"), entry("a.png", 1.5)]
+    assert [each.image for each in worst_first(entries)] == ["a.png", "b.png", "none.png"]
+    text = sheet(tmp_path, *entries)
+    assert text.index('alt="a.png"') < text.index('alt="b.png"') < text.index("Unable to determine")
+    assert "c.png: bad" in text
+
+
+def test_hostile_names_and_texts_stay_text(tmp_path: Path) -> None:
+    text = sheet(tmp_path, entry(HOSTILE, 2.0, "Noise", explanation=HOSTILE), entry("x", None, answer=HOSTILE))
+    page = read(text)
+    assert page.tags.count("script") == 1, "our own"
+    assert page.tags.count("img") == 2, "the two thumbnails"
+    assert page.handlers == []
+    assert from_elsewhere(text) == []
+    assert "A title &lt;b&gt;" in text
+
+
+def test_what_loads_from_elsewhere_is_found() -> None:
+    """The check above sees what it is made for."""
+    page = (
+        '<script src="https://cdn.test/a.js"></script><img src="//x.test/b"><a href="javascript:0"><img src="c.webp">'
+    )
+    assert from_elsewhere(page) == ["https://cdn.test/a.js", "//x.test/b", "javascript:0"]
+
+
+def test_links_are_relative_to_the_page_and_no_scheme(tmp_path: Path) -> None:
+    assert link_to(str(tmp_path / "a b#.png"), tmp_path / "out" / "sheet.html") == "./../a%20b%23.png"
+    assert str(link_to("javascript:alert(1)", Path("sheet.html"))).startswith("./")
+    assert link_to("<stdin>", Path("sheet.html")) is None
+
+
+def test_the_entry_of_a_row_names_the_main_distortion_and_its_place() -> None:
+    found = {"type": "Noise", "severity": "severe", "explanation": "grain"}
+    slight = {"type": "Blurs", "severity": "slight", "explanation": "soft"}
+    part = {"type": "Noise", "severity": "severe", "place": "center", "box": [0, 0, 9, 9], "share": 0.2}
+    evidence = {"distortion_analysis": {"Global": [slight, found]}, "local_damage": {"Global": [part]}}
+    row = {"image": "a.png", "quality_score": 2.0, "score_interval": {"80": [1.5, 2.5]}, "executor_evidence": evidence}
+    assert entry_of(row).finding == "severe Noise, center"
+    assert (entry_of(row).low, entry_of(row).high) == (1.5, 2.5)
+    none = {"distortion_analysis": {"Global": [found | {"severity": "none"}]}}
+    assert entry_of({"image": "a.png", "final_answer": "B", "executor_evidence": none}).finding == ""
+
+
+def test_thumbnails_are_upright_small_and_kept(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned
+    Image.new("RGB", (900, 600), "red").save(tmp_path / "a.jpg", exif=exif)
+    (tmp_path / "b.jpg").write_text("no image")
+    with Image.open(io.BytesIO(thumbnail(tmp_path / "a.jpg"))) as small:
+        assert (small.format, small.size) == ("WEBP", (160, 240))
+    folder = folder_beside(tmp_path / "sheet.html")
+    wanted = [Wanted(tmp_path / "a.jpg", "a" * 64), Wanted(tmp_path / "b.jpg", "b" * 64)]
+    assert [*write_thumbnails(wanted, folder)] == ["aaaaaaaaaaaa.webp", None]
+    (tmp_path / "a.jpg").unlink()
+    assert [*write_thumbnails(wanted[:1], folder)] == ["aaaaaaaaaaaa.webp"]
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_sheet_in_a_browser(tmp_path: Path) -> None:
+    """From disk: no error, nothing requested from elsewhere, no sideways scrolling on a phone; dark; the filter."""
+    page, entries = tmp_path / "sheet.html", []
+    for number in range(40):
+        image = tmp_path / f"{'long_name_' * 8}{number}.png"
+        Image.fromarray(np.full((30, 50, 3), 6 * number, np.uint8)).save(image)
+        entries.append(entry(str(image), 1 + number / 10, "Noise" if number % 4 else "Blurs"))
+    wanted = [Wanted(each.image, f"{number:064x}"[::-1]) for number, each in enumerate(entries)]
+    thumbnails = [*write_thumbnails(wanted, folder_beside(page))]
+    page.write_text(contact_sheet([*entries, entry(HOSTILE, 3.0)], [*thumbnails, None], page, HOSTILE))
+    overflow = "document.documentElement.scrollWidth - innerWidth"
+    chosen = (
+        "distortion.value = [...distortion.options].find(o => o.text.startsWith('Blurs')).value;"
+        "distortion.dispatchEvent(new Event('change')); document.getElementById('shown').textContent"
+    )
+    broken = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
+    phone = visit(page, overflow, broken, chosen, width=390, height=844)
+    assert phone.errors == []
+    assert phone.values == [0, 0, "10 of 41 shown"]
+    assert all(address.startswith(("file:", "data:")) for address in phone.requests)
+    assert sum(address.endswith(".webp") for address in phone.requests) >= 4
+    dark = visit(page, "getComputedStyle(document.body).backgroundColor", dark=True)
+    assert dark.values == ["rgb(21, 24, 28)"]
