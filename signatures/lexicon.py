@@ -99,6 +99,8 @@ LEXICON: tuple[Words, ...] = (
     Words("Blurs", Meaning("Blurs", "fault"), "blur*, fuzzy"),
     Words(None, Meaning("Blurs", "fault"), "fuzzier, fuzziness, smudg*, mushy, soft focus"),
     Words("Blurs", Meaning("Blurs", "fault", "motion blur"), "motion blur*, camera shake, shaky, smear*"),
+    Words(None, Meaning("Blurs", "fault", "motion blur"), """
+        camera shook, camera move*, camera motion, moving camera, camera was moved, hand shake, directional blur*"""),
     Words("Blurs", Meaning("Blurs", "fault", "defocus blur"), "defocus*, out of focus"),
     Words(None, Meaning("Blurs", "fault", "defocus blur"), """
         defocus blur*, out of focus blur*, unfocus*, oof, focus blur, lens blur*, gaussian blur*, misfocus*,
@@ -117,7 +119,6 @@ LEXICON: tuple[Words, ...] = (
         color distortion*, color change*, color shift*, color diffusion"""),
     Words("Color distortions", Meaning("Color distortions", "fault", "oversaturation"), "oversaturat*, over saturat*"),
     Words(None, Meaning("Color distortions", "fault", "oversaturation"), """
-        saturation cranked up, crank* up the saturation, crank* the saturation,
         pop too much, colors are too strong, colors too strong, colors too intense,
         too saturated, garish, gaudy, too colorful, too vivid, too vibrant, saturated too much, too much
         saturation, overly saturated, too much color, overcooked color*"""),
@@ -129,8 +130,8 @@ LEXICON: tuple[Words, ...] = (
         colors washed out, color washed out"""),
     Words("Color distortions", Meaning("Color distortions", "fault", "color cast"), "cast, tint*, discolor*"),
     Words(None, Meaning("Color distortions", "fault", "color cast"), """
-        color cast, color casts, color tint*, tinge*, hue shift*, off color*, wrong white balance, white
-        balance off, white balance is off, white balance wrong, white balance is wrong"""),
+        color cast, color casts, color tint*, lean toward* one hue, tinge*, hue shift*, off color*, wrong
+        white balance, white balance off, white balance is off, white balance wrong, white balance is wrong"""),
     Words(None, Meaning("Color distortions", "fault", "red cast"), """
         red* tint*, red* cast*, reddish, too red, pink* tint*, magenta tint*, magenta cast*, red* color cast*"""),
     Words(None, Meaning("Color distortions", "fault", "green cast"), """
@@ -151,18 +152,20 @@ LEXICON: tuple[Words, ...] = (
     Words("Compression", None, "compression, over compress*"),
     Words("Compression", Meaning("Compression", "fault"), "compress*, artefact*, artifact*"),
     Words(None, Meaning("Compression", "fault"), """
-        compression artefact*, compression artifact*, jpeggy, deep fried, deep fried jpeg, crunched"""),
+        compression artefact*, compression artifact*, jpeggy, deep fried, deep fried jpeg, crunch*, coding artifact*,
+        coding artefact*, jpeg, jpg, jpeg compression, jpeg artifact*, jpeg artefact*, jpeg compression artifact*"""),
+    Words(None, Meaning("Compression", "neutral"), "jpeg quality, jpg quality, compression quality"),
     Words("Compression", Meaning("Compression", "fault", "blocking"), """
-        jpeg, jpg, block, blocks, blocky, blockiness, blocking, blocking artifact*, block artifact*"""),
+        block, blocks, blocky, blockiness, blocking, blocking artifact*, block artifact*"""),
     Words(None, Meaning("Compression", "fault", "blocking"), """
-        jpeg compression, jpeg artifact*, jpeg artefact*, jpeg compression artifact*, blockier, blocking
-        artefact*"""),
+        blockier, blocking artefact*"""),
     Words(None, Meaning("Compression", "virtue"), "uncompressed, artifact free, artefact free"),
     Words("Compression", Meaning("Compression", "fault", "coding artifacts"), """
         jpeg2000, jp2k, ringing, mosquito noise, macroblock*"""),
     Words("Compression", Meaning("Compression", "fault", "banding"), "banding, banded, posteri*, banded gradients"),
     Words(None, Meaning("Compression", "fault", "banding"), """
-        stepped gradients, gradient steps, color steps, color banding, tonal banding, banding artifact*"""),
+        stepped, stepped gradients, gradient steps, color steps, visible steps, color banding, tonal banding, banding
+        artifact*"""),
     Words("Noise", None, "nois*, grain*, iso noise, luminance noise"),
     Words("Noise", Meaning("Noise", "fault"), "speckle*, noise"),
     Words(None, Meaning("Noise", "fault"), """
@@ -173,12 +176,13 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("Noise", "fault", "white noise"), "additive noise, additive gaussian noise"),
     Words("Noise", Meaning("Noise", "fault", "impulse noise"), "impulse noise, salt and pepper"),
     Words(None, Meaning("Noise", "fault", "impulse noise"), """
-        specks, specks of black and white pixels, random black and white pixels,
+        specks, specks of black and white pixels, black and white pixels, white and black pixels,
         salt and pepper noise, dead pixels, hot pixels, black and white dots, white and black dots, black and
         white specks"""),
     Words(None, Meaning("Noise", "virtue"), "noise free, noiseless, clean, cleaner, cleanest"),
     Words("Noise", Meaning("Noise", "fault", "color noise"), "color noise, chroma noise"),
     Words(None, Meaning("Noise", "fault", "color noise"), "chrominance noise, colored speckle*, color speckle*"),
+    Words("Compression", None, "jpeg, jpg"),
     Words("Brightness change", None, """
         brightness change, bright*, dark*, dimly, expos*, highlights, illuminat*, backlit, backlight*,
         clipped, clipping, shadows"""),
@@ -198,7 +202,7 @@ LEXICON: tuple[Words, ...] = (
         shadows crushed, blacks crushed, shadows are crushed, blacks are crushed, shadows blocked up,
         dark, darker, darkness, dimmer, dimly lit, underlit, gloomy, murky, too little light, not enough
         light, too dark, lack of light, crushed blacks, crushed shadows, pitch black, blacked out, too dim,
-        too black, badly underlit, too little exposure"""),
+        too black, badly underlit, too little exposure, need* more light"""),
     Words(None, Meaning("Brightness change", "more", "overexposure"), "bright, brighter, brightly lit"),
     Words("Brightness change", Meaning("Brightness change", "virtue", "underexposure"), "enough light, well lit"),
     Words(None, Meaning("Brightness change", "virtue", "underexposure"), "bright enough"),
@@ -221,20 +225,19 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("Sharpness", "fault", "lack of sharpness"), "low sharpness"),
     Words("Sharpness", Meaning("Sharpness", "fault", "oversharpening"), "oversharp*, over sharp*"),
     Words(None, Meaning("Sharpness", "fault", "oversharpening"), """
-        overdone the sharpening, sharpening overdone, sharpening pushed too far,
-        sharpening was overdone, sharpening is overdone, overdone sharpening, white outlines, bright outlines,
-        overly sharp*, too sharp, too sharpened, halo, halos, haloes, haloing, sharpened too much, too much
-        sharpening, over processed edges, sharpening halo*, sharpening artifact*, edge halo*, sharpened too
-        far, sharpened too strongly, sharpening overdone, sharpening too strong"""),
+        sharpening, white outlines, bright outlines,
+        overly sharp*, too sharp, too sharpened, halo, halos, haloes, haloing, sharpened too much, over
+        processed edges, sharpening halo*, sharpening artifact*, edge halo*, sharpened too far, sharpened too
+        strongly"""),
     Words("Contrast", None, "contrast*"),
     Words(None, Meaning("Contrast", "fault"), "contrast change*, contrast distortion*"),
     Words("Contrast", Meaning("Contrast", "fault", "low contrast"), """
-        low contrast, washed out, hazy, haze, foggy, flat tones"""),
+        low contrast, washed out, hazy, haze, foggy, flat tones, dull tones"""),
     Words(None, Meaning("Contrast", "fault", "low contrast"), """
         low in contrast, washed out tones, hazier, flat, flatter, milky, not enough contrast, too little
         contrast, flatness"""),
     Words(None, Meaning("Contrast", "fault", "high contrast"), """
-        contrast cranked up, crank* up the contrast, crank* the contrast, excessive in contrast,
+        excessive in contrast,
         contrast too harsh, contrast is too harsh, contrast too hard, contrast is too hard,
         excessive contrast, too much contrast, contrast too strong, contrast is too strong, harsh contrast,
         too contrasty"""),
@@ -247,8 +250,7 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("unmeasured", "fault"), """
         vignett*, flare, lens flare, ghosting, chromatic aberration*, lens distortion*, geometric distortion*"""),
     Words(None, Meaning("Compression", "fault", "coding artifacts"), """
-        jpeg2000 compression, jpeg 2000 compression, jpeg 2000, ringing artifact*, ringing artefact*, coding
-        artifact*, coding artefact*"""),
+        jpeg2000 compression, jpeg 2000 compression, jpeg 2000, ringing artifact*, ringing artefact*"""),
     Words(None, Meaning("any", "fault"), """
         distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged, quality
         issue, quality issues, quality problem, messed up, quality problems"""),

@@ -44,8 +44,6 @@ SEVERITIES: Mapping[int, tuple[str, ...]] = {
     5: ("severe", "extreme"),
 }
 OTHER_ANSWER = {"yes": "no", "no": "yes", "image": "reference", "reference": "image"}
-# Scores of 1 to 5 are no answer on a scale to 100: the lowest that is true there.
-WIDE_SCALE, LEAST_OF_WIDE = 50, 5.5
 
 
 @dataclass(frozen=True)
@@ -276,8 +274,6 @@ def rating(wording: Wording, photos: Photos) -> Iterator[Question]:
     for image, is_good in cases:
         middle = (worst + best) / 2
         low, high = sorted((middle, best) if is_good else (worst, middle))
-        if abs(best - worst) >= WIDE_SCALE and min(worst, best) < LEAST_OF_WIDE:
-            low = max(low, LEAST_OF_WIDE)
         yield _question(wording, image, "number", str(low), str(high))
 
 

@@ -21,6 +21,7 @@ _HOW_GOOD = re.compile(
     r"|\bhow\s+would\s+you\s+(?:rate|score|grade)\b",
     re.I,
 )
+_TOOL = re.compile(r"\W*(?:please\s+)?(?:use|run|apply|measure)\b", re.I)
 _REASON_FIRST = re.compile(r"^\W*(?:please\s+)?(?:why|explain)\b", re.I)
 _EXPLAIN = re.compile(r"\b(?:why|explain|describe|whats?)\b", re.I)
 _ASKS = re.compile(
@@ -169,6 +170,9 @@ def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -
         return QueryType.EXPLANATION
     if (_RATING.search(query) and _QUALITY.search(query)) or _HOW_GOOD.search(query):
         return QueryType.SCORING
-    if _EXPLAIN.search(query) or (_ASKS.search(query) and not _RATE.search(query)):
+    if _RATE.search(query):
+        return QueryType.EXPLANATION if _EXPLAIN.search(query) else QueryType.SCORING
+    if _EXPLAIN.search(query) or _ASKS.search(query):
         return QueryType.EXPLANATION
-    return QueryType.SCORING
+    about = not _TOOL.match(query) and any(term.meaning.subject not in ("any", "quality") for term in terms_in(query))
+    return QueryType.EXPLANATION if about else QueryType.SCORING

@@ -9,7 +9,8 @@ from agenticiqa.programs.offline.language.comparisons import compare, compare_re
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
 from agenticiqa.programs.offline.language.question import Question
-from agenticiqa.programs.offline.language.reader import names_tool, read_question
+from agenticiqa.programs.offline.language.reader import ONE, read_question
+from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import (
     NO,
     TIE,
@@ -32,12 +33,9 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 REFERENCE = "the reference"  # its name for ``look``
 IMAGE = ""  # the name of the whole image
 NOTHING_VISIBLE = "No visible distortion was measured"
+UNSURE = "Without a reference, nobody knows which colors the scene had."
 FIVE = Scale(1, 5)
 
-_ONE = re.compile(
-    r"\b(?:main|major|primary|principal|dominant|most|worst|worse|biggest|bigger|largest|greatest|strongest|stronger|dominates?|prevail\w*)\b",
-    re.I,
-)
 _DESCRIBED = re.compile(
     r"\b(?:describe|explain|assess|evaluate)\s+(?:\w+\s+)?(?:image|photo|picture|pic|shot|it|this)\b", re.I
 )
@@ -239,19 +237,22 @@ def _list(question: Question, measured: MeasuredImage) -> Verdict:
     faulted = bool(_BAD.search(question.text)) or any(
         term.meaning.sense != "neutral" or term.meaning.subject == "quality" for term in asked.terms
     )
-    if not faulted and not (asked.terms or _DESCRIBED.search(question.text)):
+    if not (faulted or asked.terms or _DESCRIBED.search(question.text) or names_reference(question.text)):
         return not_understood(asked.unknown_words)
     if any(meaning.subject == "unmeasured" for meaning in asked.meanings):
         return not_measured([term.text for term in asked.terms])
     if not _CODING.search(question.text):  # an artifact of any kind
         named = [name for name in named if name != "Compression"]
     shown = [name for name in measured.visible if name in named or not named]
-    if not shown and not named and _ONE.search(question.text):
+    if not shown and not named and measured.unsure:
+        hidden = " or ".join(sorted(measured.unsure))
+        return Verdict(f"{NOTHING_VISIBLE}, but {hidden} cannot be told from the colors of the scene", UNSURE)
+    if not shown and not named and ONE.search(question.text):
         return Verdict(None, "No distortion is visible in the measurements, so that none is the worst.")
     if not shown:
         answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
         return Verdict(answer, "Every severity in question is below slight.")
-    if _ONE.search(question.text) or (len(named) > 1 and re.search(r"\bor\b", question.text)):
+    if ONE.search(question.text) or (len(named) > 1 and re.search(r"\bor\b", question.text)):
         worst = measured.findings[shown[0]].severity
         shown = [name for name in shown if worst - measured.findings[name].severity < TIE]
         return Verdict(" and ".join(_entry(name, measured) for name in shown), "It has the worst measurement.", shown)
@@ -270,10 +271,11 @@ def _explained(name: DetectableDistortion, measured: MeasuredImage) -> str:
 
 def _metric_values(query: str, evidence: ExecutorOutput) -> Verdict:
     """What the metrics that the question names gave, in their own units, and mapped to 1..5."""
+    named = names_tools(query, [call.tool for call in evidence.tool_log])
     values = [
         f"{call.tool} {with_unit(call.raw, call.unit)} ({call.calibrated:.2f} of 5{_in(call.region)})"
         for call in evidence.tool_log
-        if names_tool(query, call.tool) and call.raw is not None and call.calibrated is not None
+        if call.tool in named and call.raw is not None and call.calibrated is not None
     ]
     if not values:
         return Verdict(None, "The metric gave no value.")

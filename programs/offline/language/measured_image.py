@@ -137,8 +137,8 @@ class MeasuredImage:
 
 
 def _kinds_in(subtype: str) -> set[str]:
-    """The kinds, as the lexicon spells them, that the name of a finding's subtype has."""
-    return {term.meaning.kind for term in terms_in(subtype) if term.meaning.kind}
+    """The kinds, as the lexicon spells them, that the name of a finding's subtype has; without any, the name itself."""
+    return {term.meaning.kind for term in terms_in(subtype) if term.meaning.kind} or {subtype} - {""}
 
 
 def _hue_fits(tint: tuple[float, float], hue: tuple[float, float]) -> bool:

@@ -27,7 +27,8 @@ _PLACE = re.compile(
     r"(?:(?:upper|lower|top|bottom|left|right|cent(?:er|re|ral)|middle)(?:[\s-]+hand)?[\s-]*)+"
     r"(?:half|side|corner|part|area|third|quarter|quadrant|region|section)?(?: of .*)?"
 )
-_LEAST = re.compile(r"\b(?:least|cleanest|clearest|sharpest|best|crispest|less|cleaner|sharper|clearer|better)\b", re.I)
+_LESS = re.compile(r"\b(?:least|less|fewer|fewest|lowest|weakest)\b", re.I)
+_BEST = re.compile(r"\b(?:best|better|cleanest|clearest|sharpest|crispest)\b", re.I)
 
 
 def find_place(text: str, asked: Clause, options: Mapping[str, str], look: Look) -> Verdict:
@@ -39,7 +40,7 @@ def find_place(text: str, asked: Clause, options: Mapping[str, str], look: Look)
     fault = Meaning(meaning.subject, "fault", meaning.kind if meaning.sense == "fault" else "")
     if fault.subject in ("quality", "unmeasured"):
         fault = Meaning("any", "fault")
-    least = bool(_LEAST.search(text)) or (meaning.sense == "virtue" and not asked.negated)
+    least = _wants_least(asked)
     if options:
         return _offered(options, fault, least, look)
     halves = re.search(r"\b(?:half|side)\b|\b(left|right|top|bottom|upper|lower) or\b", text, re.I)
@@ -69,6 +70,15 @@ def find_place(text: str, asked: Clause, options: Mapping[str, str], look: Look)
     if abs(margins[ranked[0]] - margins[ranked[1]]) < MARGIN / 2:
         return Verdict(None, f"{reason} No one part stands out.", about)
     return Verdict(f"The {ranked[0]}", reason, about)
+
+
+def _wants_least(asked: Clause) -> bool:
+    """Whether the part is asked for that shows it least: "sharper", "less noisy", but not "less sharp"."""
+    judged = next((term for term in asked.terms if term.meaning.sense in ("fault", "virtue")), None)
+    if judged is None:
+        return bool(_BEST.search(asked.text) or _LESS.search(asked.text))
+    praised = judged.meaning.sense == "virtue" or bool(_BEST.search(asked.text))
+    return praised ^ bool(_LESS.search(asked.text[: judged.start])) ^ asked.negated
 
 
 def _worst_part(severities: Mapping[str, float]) -> str:

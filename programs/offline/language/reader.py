@@ -11,6 +11,7 @@ from agenticiqa.programs.offline.language.places import names_place
 from agenticiqa.programs.offline.language.question import Asked, Question
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.spelling import corrected
+from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.stages.instructions import without_instructions
 from agenticiqa.programs.stages.options import lists_options, question_part
 from agenticiqa.programs.stages.question import rates_property, stated_scale
@@ -39,7 +40,21 @@ _OCCASION = re.compile(
 # The opposite of a claim, named beside it: "vivid rather than faded".
 _CONTRASTED = re.compile(r",?\s*\b(?:rather than|instead of|as opposed to)\b[^,;.?!]*", re.I)
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+|\n+")
-_WHETHER = re.compile(r".*\b(?:if|whether)\s+(?=\S)", re.I | re.S)
+# What introduces the matter of a request: "let me know about ...", "I was told that ...".
+_WHETHER = re.compile(
+    r".*\b(?:if|whether|about|regarding|concerning|as to|check\b[^?.,]*\bfor"
+    r"|(?:told|tell|thinks?|believe|says?|said|claims?|true|sure|certain|impression|suspect|fear|afraid)(?: \w+)? that)"
+    r"\s+(?=\S)",
+    re.I | re.S,
+)
+# "noisier than it should be" is too noisy.
+_THAN_USUAL = re.compile(
+    r"\b(?:more )?(\w+) than (?:(?:it|this|they|one) )?(?:should|ought|needs?|necessary|normal|usual|expected|desirable"
+    r"|acceptable|i(?:'d| would))\b[^?.,;]*",
+    re.I,
+)
+_WHERE_IS = re.compile(r"^\W*were (?=(?:is|are)\b)", re.I)
+_COLOR_WASHED_OUT = re.compile(r"\b(colou?rs?)\b([^?.,;]*?)\bwashed[- ]out\b", re.I)
 _BRIEF = re.compile(r"\W*(?:where|which|how|what|whereabouts)\b(?:\s+\w+){0,2}\W*$", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|does|do|did|has|have|can|could|how|what|which|where|why|any|rate|score|grade|describe|list"
@@ -62,11 +77,17 @@ _ASKS_AT_ONCE = re.compile(
     r"(?:is|are|was|were|does|do|did|has|have|can|could|would|how|what|which|where|why|any|it|this)\b", re.I
 )
 _TAG = re.compile(
-    r"(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|right|yeah|correct|true)\s*\?\s*$",
+    r"(?:(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|yeah)"
+    r"|,\s*(?:right|correct|true))\s*\?\s*$",
     re.I,
 )
 _EXCLUDED = re.compile(
     r"\b(?:apart from|aside from|other than|besides|except(?: for)?|regardless of|ignoring)\b[^,.;:?!]*[,.;:]?", re.I
+)
+# Where a distortion shows best, it is no other part of the image: "noise in the dark areas".
+_TONAL = re.compile(
+    r"(?:the )?(?:dark|bright|light|smooth|flat|plain|uniform|even|detail|textur)\w* (?:area|part|region|surface)s?",
+    re.I,
 )
 # An adjective at the end of a region's name is not part of it: "is the background intentional".
 _ADJECTIVE = re.compile(r"\s+\w+(?:ional|[ai]tive|ctive|istic|ical)$", re.I)
@@ -75,16 +96,16 @@ _FLAW = r"art[ei]fact|distort|damage|degrad|noise|blur|defect|problem|issue|flaw
 _NOT_MEASURABLE = re.compile(
     rf"\b(?:(?!what (?:kind|type) of (?:{_FLAW})|how many (?:stars|points|marks))(?:{word_lists.AESTHETIC})"
     r"|(?:what|which) colou?rs?|whose|^\W*when|intention\w*|intended|deliberate\w*|on purpose"
-    r"|camera\w*(?! sha[kc]|'s sha[kc])|lens\b(?! blur| flare)|aperture|shutter|print\w*"
+    r"|camera\w*|lens|aperture|shutter|print\w*"
     r"|taken (?:with|by|using|at|on)|edited|photoshopped|filter\w*|software|app|fix(?:ed)?|remov\w+|repair\w*"
     r"|restor\w+|how (?:can|do|should|could|would) (?:i|we|one)|how to|avoid\w*|denois\w*|deblur\w*|because of"
     r"|caused by|due to|price|cost|buy|sell|worth)\b",
     re.I,
 )
-_PART = r"(?:half|side|parts?|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|patch|place|end)"
+_PART = r"(?:half|side|parts?|bit|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|patch|place|end)"
 _END = r"(?:left|right|top|bottom|upper|lower|cent(?:er|re)|middle|edges|borders|corners)"
 _WHERE = re.compile(
-    rf"\bwhere(?:abouts)?\b|\b(?:locate|point (?:out|to|at)|(?:location|position) of)\b"
+    rf"\bwhere(?:abouts)?\b|\b(?:locate|point (?:out|to|at|me to)|(?:location|position) of)\b"
     rf"|\b(?:which|what)\s+(?:\w+\s+){{0,4}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
     rf"|\b(?:name|identify|find|show|mark|indicate|give|tell)(?: me)? the (?:\w+ ){{0,3}}{_PART}\b"
     rf"|\b{_END}(?: half| side| part)?,? or (?:in |on |at )?(?:the )?{_END}\b",
@@ -99,7 +120,12 @@ _LISTS = re.compile(
     r"\b(?:what(?:'s|s)?|which|why|explain|describe|list|name|identify|assess|evaluate|anything)\b", re.I
 )
 _LISTS_CHANGES = re.compile(
-    r"^\W*(?:what|how|which|describe|list|name|explain)\b.*\b(?:chang|differ|added|applied|distinguish|done|happened)",
+    r"^\W*(?:in )?(?:what|how|which|describe|list|name|explain)\b.*"
+    r"\b(?:chang|differ|added|applied|distinguish|done|happened|way)",
+    re.I,
+)
+ONE = re.compile(
+    r"\b(?:main|major|primary|principal|dominant|most|worst|worse|biggest|bigger|largest|greatest|strongest|stronger|dominates?|prevail\w*)\b",
     re.I,
 )
 _IS_IT = re.compile(
@@ -141,7 +167,7 @@ def read_question(
         bare=bare,
         claim=claim,
         subject="reference" if _is_about_reference(text, claim) else "image",
-        regions=places,
+        regions=tuple(place for place in places if asked != "presence" or not _TONAL.fullmatch(place)),
         options=offered,
         scale=stated_scale(plain),
         confidence=confidence,
@@ -158,7 +184,8 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
             return ""
     question = corrected(question.replace("’", "'"))
     plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
-    plain = _QUALITY.sub(r"\1 quality", plain)
+    plain = _THAN_USUAL.sub(r"too \1", _WHERE_IS.sub("where ", plain))
+    plain = _COLOR_WASHED_OUT.sub(r"\1\2faded", _QUALITY.sub(r"\1 quality", plain))
     plain = _NEITHER.sub(r"not \1 and not ", _NOT.sub(r"\1 not", plain))
     plain = _ABSENCE.sub("no ", plain)
     plain = _WITHOUT.sub("free of", _TRACES.sub("any", _CITED.sub(" ", plain)))
@@ -183,7 +210,7 @@ def asking_part(text: str) -> str:
     for part in shorter:
         dropped = chosen[: len(chosen) - len(part)]
         begins = _ASKS_AT_ONCE.match(part) or _ASKS_AT_ONCE.match(_ADDRESS.sub("", part))
-        asks = dropped.rstrip().endswith(("if", "whether")) or begins
+        asks = part is shorter[0] or begins
         if asks and len(terms_in(part)) == len(terms_in(chosen)) and not names_reference(dropped):
             chosen = part
     return _ADDRESS.sub("", chosen).strip() or chosen
@@ -191,11 +218,11 @@ def asking_part(text: str) -> str:
 
 def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], tools: Collection[str]) -> Asked:
     brief = len(query.split()) <= SHORT
-    if any(names_tool(query, tool) for tool in tools) and not options and (brief or _VALUE.search(query)):
+    if names_tools(query, tools) and not options and (brief or _VALUE.search(query) or not claim.terms):
         return "metric"
     if not options and _lists_changes(text, claim):
         return "list"
-    if is_comparison(text, options):
+    if is_comparison(text, options) and not (_WHERE.search(text) and not names_reference(text)):
         return "compare"
     if not options and (stated_scale(query) or rates_property(query)):
         return "rating"
@@ -205,6 +232,8 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
         return "choice"
     if _DEGREE.search(text):
         return "degree"
+    if ONE.search(text) and claim.meanings and all(meaning.subject == "any" for meaning in claim.meanings):
+        return "list"  # "the most serious defect"
     if _TAG.search(text) and claim.negated:  # "there is no noise, is there?": neither yes nor no would be clear
         return "degree"
     if _IS_IT.search(text) and not re.match(r"\W*(?:what|which|why)\b", text, re.I):
@@ -218,20 +247,21 @@ def _is_about_reference(text: str, claim: Clause) -> bool:
     return names_reference_alone(text) and not is_comparison(text, {}) and not _lists_changes(text, claim)
 
 
+def _not_measurable(text: str) -> re.Match[str] | None:
+    """The first word for what no measurement tells, unless it is part of a distortion's name ("camera shake")."""
+    terms = terms_in(text)
+    found = _NOT_MEASURABLE.finditer(text)
+    return next((each for each in found if not any(t.start < each.end() and each.start() < t.end for t in terms)), None)
+
+
 def _lists_changes(text: str, claim: Clause) -> bool:
     """Whether it asks what was done to the reference: "What changed?"."""
     named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
     return not named and names_reference(text) and bool(_LISTS_CHANGES.search(text))
 
 
-def names_tool(query: str, tool: str) -> bool:
-    """Whether a query has a tool's name, with hyphens or without."""
-    spelled = "[-_ ]?".join(map(re.escape, re.split(r"[-_ ]", tool)))
-    return bool(re.search(rf"(?<!\w){spelled}(?!\w)", query, re.I))
-
-
 def _confidence(text: str, claim: Clause, asked: Asked) -> tuple[float, str]:
-    found = _NOT_MEASURABLE.search(text)
+    found = _not_measurable(text)
     if found and not (asked == "rating" and found[0].lower() == "how many"):
         return 0.0, f"Measurements do not tell what the question asks with '{found[0]}'."
     unknown = claim.unknown_words

@@ -141,7 +141,7 @@ def _region(name: Sequence[Token], faulted: bool) -> str | None:
     stripped = len(core) < len(name)
     while len(core) > 1 and core[0].lower in word_lists.WHOLE:
         core.pop(0)
-    if not core:
+    if not core or core[0].lower == "quality":
         return None
     last = core[-1]
     if last.lower in word_lists.WHOLE:

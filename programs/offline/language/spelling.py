@@ -20,7 +20,7 @@ TARGETS = word_lists.word_set(
     colorful color colors colour colours reddish greenish bluish yellowish tinted washed faded distortion distortions
     distorted degraded degradation defect defects quality reference original pristine severe severity moderate
     main which where right upper lower slightly extremely noticeable visible background subject picture photo image
-    halos vignetting aliasing
+    halos vignetting aliasing what cast
     """
 )
 # Correct words that are as near to one of those.
@@ -37,6 +37,7 @@ _ENGLISH = word_lists.word_set(
     cooler collar collars blurb blurbs focal fuss farmed phone photos grainer grains grade crisps camera
     whirl witch wherever wright light lighter
     mean mail maid maine many mine
+    case cash cost cart last cats caste casts coast costs hat wheat chat wait want wham whet wat that
     security proto detached limiting shortened originate blinding aligning comprised ranging grail derail severing
     boarding situated explored branding wished shake bounding fuzz
     smeared sharply discolored saturate fussy noises poise imagine images imaged imager detailing

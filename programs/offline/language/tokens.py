@@ -35,7 +35,8 @@ class Token:
     @property
     def is_name_like(self) -> bool:
         """Whether it is a word and not a function word."""
-        return self.text[0].isalpha() and not self.distortion and self.lower not in word_lists.FUNCTION_WORDS
+        plain = self.lower not in word_lists.FUNCTION_WORDS and self.lower not in word_lists.GRADING
+        return self.text[0].isalpha() and not self.distortion and plain
 
     @property
     def is_descriptive(self) -> bool:

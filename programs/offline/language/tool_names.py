@@ -67,6 +67,11 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     return sorted(found, key=lambda mention: mention.start)
 
 
+def names_tools(query: str, tools: Collection[str]) -> list[str]:
+    """The tools of those given that a query names."""
+    return unique(mention.tool for mention in tool_mentions(query, tools) if mention.tool)
+
+
 def requested_tools(query: str, mentions: Collection[Mention], known: Collection[str]) -> list[str]:
     """The known tools that the question requests. Raises ToolError if it requests one that is not known."""
     if _ABOUT_TOOLS.search(query):

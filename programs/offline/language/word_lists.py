@@ -203,7 +203,7 @@ DEGREE_WORDS: dict[str, float] = {
         1.0: "a bit, a little bit, bit, faint, faintly, slightly visible, slightly noticeable",
         2.0: "obvious, obviously, apparent, evident, perceptible, mid",
         3.0: "highly, intense, pronounced, excessive, excessively, much, very much, a lot, a lot of, lots of, "
-        "clearly visible",
+        "clearly visible, a ton of, tons of, loads of, plenty of",
         4.0: "very high, very serious, totally, entirely, fully",
     }.items()
     for phrase in phrases.split(", ")
@@ -237,6 +237,20 @@ COMPARISONS: dict[str, Comparison] = {
     "decreased": "less", "less": "less", "fewer": "less", "lower": "less", "weaker": "less", "reduced": "less",
 }  # fmt: skip
 
+# What turns a claim around, and what makes much of a property a fault.
+NEGATIONS = [
+    *("not", "not any", "no", "without", "free of", "free from", "never", "nowhere", "no longer", "nowhere near"),
+    *("anything but", "far from", "by no means"),
+]
+EXCESSES = [
+    *("too", "overly", "excessive", "excessively", "overdone", "overdid", "exaggerated", "too far"),
+    *("crank", "cranks", "cranked", "cranked up", "pushed"),
+]
+# These, and words of amount, are no part of a region's name.
+GRADING = frozenset(word for phrase in (*NEGATIONS, *EXCESSES) for word in phrase.split()) | word_set(
+    "ton tons loads plenty lean leans"
+)
+
 # Levels that can rate the whole image; the others rate only their noun ("natural colors").
 RATING_WORDS = (
     "excellent, perfect, superb, outstanding, exceptional, great, good, very good, fine, nice, fair, average, "
@@ -264,7 +278,7 @@ FILLERS = word_set(
     everywhere when taken then them my some much such these those whites smooth gradients gradient add added introduced
     dis wat wut hav they somebody someone up judging against down respect prefer notice viewer observer worst
     correct true result due perhaps maybe changed
-    change changes compared comparison differ differs differently difference
+    during stand stands change changes compared comparison differ differs differently difference
     somewhere noticeably neutral happen happened suffered picked bring brings brought left right top bottom upper lower
     half halves side part parts area areas region regions corner corners section quadrant third location locate
     whereabouts spot spots place places identify name many deserve deserves star stars ten five percent percentage mark

@@ -2,10 +2,12 @@
 
 import pytest
 
+from agenticiqa.programs.offline.language.claims import claimed_meaning
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.reader import asking_part, read_question
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.stages.question import detect_query_type
 
 
 def read(query: str, *tools: str) -> Question:
@@ -193,3 +195,68 @@ def test_options_that_are_places_ask_where() -> None:
     assert (
         read("The noise is strongest: A. In the upper left corner B. In the middle C. At the bottom").asked == "where"
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "I was wondering whether you could tell me if there is noise in it.",
+        "Would it be possible for you to check the photo for noise?",
+        "Kindly inform me about any noise.",
+        "I have the impression that there is noise. Do you agree?",
+        "Please have a look at this image and let me know about its noise.",
+        "noise level",
+        "Does noise show in the dark areas?",
+        "Is the photo noisier than it should be?",
+    ],
+)
+def test_the_frame_of_a_request_is_not_what_it_asks(query: str) -> None:
+    question = read(query)
+    assert question.is_sure, question.doubt
+    assert question.asked in ("presence", "degree")
+    assert not question.regions
+    assert [meaning.subject for meaning in question.claim.meanings] == ["Noise"]
+    assert detect_query_type(query) == "explanation"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["Is it anything but sharp?", "Is it far from sharp?", "Is it by no means sharp?", "Is it no longer sharp?"],
+)
+def test_idioms_that_deny(query: str) -> None:
+    assert read(query).claim.negated
+
+
+@pytest.mark.parametrize(
+    ("query", "subject", "kind"),
+    [
+        ("Was the sharpening overdone?", "Sharpness", "oversharpening"),
+        ("Is the contrast cranked up?", "Contrast", "high contrast"),
+        ("Is the saturation exaggerated?", "Color distortions", "oversaturation"),
+        ("Was it saved at a low JPEG quality?", "Compression", ""),
+        ("Are there JPEG artifacts?", "Compression", ""),
+        ("Are there coding artifacts?", "Compression", ""),
+        ("Is it blocky?", "Compression", "blocking"),
+        ("Has the color been washed out?", "Color distortions", "desaturation"),
+        ("Is the picture washed out?", "Contrast", "low contrast"),
+    ],
+)
+def test_the_fault_that_is_claimed(query: str, subject: str, kind: str) -> None:
+    claimed = claimed_meaning(read(query).claim)
+    assert claimed
+    assert (claimed.subject, claimed.sense, claimed.kind) == (subject, "fault", kind)
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("Would you say this photograph has blockiness?", "presence"),
+        ("gimme the blockiness metric", "metric"),
+        ("BLOCKINESS pls", "metric"),
+        ("Tell me the most serious technical defect of the photo.", "list"),
+        ("On what side is the grain worse?", "where"),
+        ("In what way is the image worse than the original?", "list"),
+    ],
+)
+def test_a_metric_a_defect_and_a_place(query: str, asked: str) -> None:
+    assert read(query, "BLOCKINESS").asked == asked

@@ -1,0 +1,32 @@
+"""Where something is: the worst part, or the best one where that is asked for."""
+
+import pytest
+
+from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.programs.offline.language.places import find_place
+from agenticiqa.programs.offline.language.reader import read_question
+from agenticiqa.signatures.vocabulary import DETECTABLE
+
+
+def damaged_on_the_left(name: str) -> MeasuredImage:
+    severity = 3.0 if "left" in name else 0.0
+    return MeasuredImage({each: Finding(severity, "", "") for each in DETECTABLE}, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "half"),
+    [
+        ("Which half is sharper?", "right"),
+        ("Which half is less sharp?", "left"),
+        ("Which half is not sharp?", "left"),
+        ("Which half is noisier?", "left"),
+        ("Which half is less noisy?", "right"),
+        ("Which half is the least affected by noise?", "right"),
+        ("Which half is cleaner, left or right?", "right"),
+        ("Which half is better?", "right"),
+    ],
+)
+def test_which_half(query: str, half: str) -> None:
+    found = find_place(query, read_question(query, {}).claim, {}, damaged_on_the_left)
+    assert found.answer == f"The {half} half"
