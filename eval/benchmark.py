@@ -1,61 +1,91 @@
-"""Judge a labeled set: every image once, each result kept as it comes, an interrupted run continued."""
+"""Measure how a program, a metric or any function agrees with people, in one call."""
 
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from agenticiqa.eval import report
 from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.runs import made_by, pin
+from agenticiqa.eval.scorers.named import scorer_of
+from agenticiqa.eval.scorers.rows import Watch, judge_set, unwatched
+from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
+from agenticiqa.eval.tasks.reading import labeled_images
+from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import LimitReached
-from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
-from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.judge_many import Failure, judge_many
-from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
-from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images import name_of
-from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.stages.question import DEFAULT_QUERY, detect_query_type
-from agenticiqa.programs.tools.training_images import parts_of
 from agenticiqa.signatures.types import QueryType
 
-NewRows = Iterator[tuple[LabeledImage, Row]]
-Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
-
-LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content")
+GIVEN = "labels"  # the name of a sequence of labeled images
 
 
-def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
-    """The new rows as they are."""
-    return rows
+class Evaluation(NamedTuple):
+    """A row for each labeled image, in their order, and the figures of ``report.summarize``."""
+
+    rows: list[Row]
+    summary: dict[str, Any]
 
 
 def evaluate(
-    program: AgenticIQA,
-    labels: Sequence[LabeledImage],
-    results: ResultsFile,
+    program: AgenticIQA | Scorer | Callable[..., Any] | str,
+    task: str | os.PathLike[str] | Sequence[LabeledImage],
     *,
+    root: str | os.PathLike[str] | None = None,
+    split: str | None = None,
+    out: str | os.PathLike[str] | None = None,
     query: str = DEFAULT_QUERY,
+    lower_is_better: bool | None = None,
     workers: int = 1,
     watch: Watch = unwatched,
-) -> list[Row]:
-    """Judge the labeled images that ``results`` does not hold yet; returns a row for each label, in their order.
+) -> Evaluation:
+    """Judge every image of a task once, and correlate the scores with its opinions.
 
-    A returned row has ``training_parts``: the parts of sets, with images that shipped tools were fitted on, that hold
-    the image (``tools.training_images.Part``). They are not kept, as they change with the tools.
+    ``program`` is an ``AgenticIQA``, the name of an embedded metric ("NIQE"), a pyiqa metric (the object of
+    ``pyiqa.create_metric``, or "pyiqa:musiq"), "module:function", or any function of pixels (uint8, H x W x 3, RGB)
+    that gives a number; one with two parameters is also given the reference's pixels. ``lower_is_better`` is of such a
+    function; pyiqa's and our metrics declare their own direction. ``task`` is a labels file, the name of a data set,
+    whose archive is in ``root``, or labeled images; ``split`` takes those of one split.
 
-    New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
-    ``report.summarize`` makes figures of the rows. ``watch`` wraps the new rows, for progress and messages. Raises
-    UserError for a question that asks for no score, and what ended the run as ``judge_labels`` does.
+    With ``out`` rows are kept in this folder as they come, with ``run.json``, ``report.json`` and ``report.md``: the
+    same call continues an interrupted run. Other settings or labels are refused in the same folder; of a function the
+    file it stands in is compared, and nothing that it imports. ``workers`` images are judged at a time; a function of
+    the caller's then has to be safe to call from several threads.
+
+    A row has ``quality_score`` (of a scorer: its number, negated where lower is better, and as it is in ``raw_score``)
+    or ``error``; an image without a score is in no figure and counted as unscored. Raises UserError for a task that
+    cannot be read, a scorer that cannot be found and a question that asks for no score, ToolError where pyiqa is
+    missing, and what ended the run (``scorers.rows.judge_labels``).
     """
-    query = scoring_question(query)
-    wanted = {label: identity(label, query) for label in labels} if results.rows else {}
-    rows = resume(results.rows, wanted, row_identity).finished
-    todo = [label for label in labels if label not in rows]
-    for label, row in watch(_kept(judge_labels(program, todo, query, workers), results), len(rows), len(labels)):
-        rows[label] = row
-    return [{**rows[label], "training_parts": sorted(parts_of(label.image))} for label in labels]
+    judged_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better)
+    if isinstance(program, AgenticIQA) and lower_is_better is not None:
+        raise UserError("of the program's score higher is better: leave lower_is_better out")
+    query = scoring_question(query) if isinstance(judged_by, AgenticIQA) else NO_QUERY
+    name, sha256, labels = _labels(task, root, split)
+    refuse_without_references(judged_by, labels)
+    with nullcontext(InMemory()) if out is None else ResultsFile(Path(out) / "results.jsonl") as results:
+        if out is not None:
+            pin(Path(out), made_by(judged_by, sha256, {"split": split, "query": query}))
+        rows = judge_set(judged_by, labels, results, query=query, workers=workers, watch=watch)
+    summary = report.summarize(rows) | {"data": name, "split": split, "backend": backend_of(judged_by)}
+    if out is not None:
+        report.write(summary, Path(out))
+    return Evaluation(rows, summary)
+
+
+@dataclass
+class InMemory:
+    """Rows that are kept only as long as the call takes."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def append(self, row: Row) -> None:
+        """Keep a row."""
 
 
 def scoring_question(query: str) -> str:
@@ -66,19 +96,15 @@ def scoring_question(query: str) -> str:
     return query
 
 
-def judge_labels(program: AgenticIQA, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
-    """Judge every labeled image; yields its row as it comes: the result's JSON and the label's fields.
+def refuse_without_references(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage]) -> None:
+    """Raises UserError for a scorer that compares with references where no image has one."""
+    if isinstance(program, Scorer) and program.compares == "always" and not any(label.reference for label in labels):
+        raise UserError(f"{program.name} compares with references, and none of the {len(labels)} images has one")
 
-    A failed image has ``error`` instead of a result. After the last row, raises what ended the run (``StopRule``): a
-    UserError that is not about one image, ``dspy.LMError`` when the model refuses or stays out of reach, LimitReached.
-    """
-    jobs = {Job(label.image, query, label.reference): label for label in labels}
-    stop = StopRule(workers)
-    for job, outcome in judge_many(program, jobs, workers, rows_with_fit_inputs(program), stop.should_stop):
-        if not isinstance(outcome, LimitReached):
-            yield jobs[job], _row(job, jobs[job], outcome)
-    if stop.ended_by:
-        raise stop.ended_by
+
+def backend_of(program: AgenticIQA | Scorer) -> str:
+    """What judged, in a word: the program's backend, or the scorer's name."""
+    return program.name if isinstance(program, Scorer) else program.backend
 
 
 def default_folder(data: str, split: str | None, backend: str) -> Path:
@@ -87,48 +113,14 @@ def default_folder(data: str, split: str | None, backend: str) -> Path:
     return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 
-def _kept(rows: NewRows, results: ResultsFile) -> NewRows:
-    for label, row in rows:
-        results.append(row)
-        yield label, row
-
-
-def _row(job: Job, label: LabeledImage, outcome: Row | Failure) -> Row:
-    fields = {name: value for name, value in asdict(label).items() if name in LABEL_FIELDS}
-    if not isinstance(outcome, Exception):
-        return {**outcome, **fields}
-    return {
-        "image": job.name,
-        "reference": name_of(label.reference) if label.reference else None,
-        "query": job.query,
-        "error": f"{type(outcome).__name__}: {failure_text(job, outcome)}",
-        **fields,
-    }
-
-
-def identity(label: LabeledImage, query: str) -> Identity:
-    """What a result for a label belongs to. Images go by their names in the labels file, so the folder may move.
-
-    The settings are not in it: ``runs.pin`` keeps them the same for the whole run.
-    """
-    reference = _sha256(label.reference) if label.reference else None
-    return Identity(label.name, _sha256(label.image), label.content, reference, query, run_fingerprint=None)
-
-
-def row_identity(row: Row) -> Identity:
-    """What a row of a run's results belongs to."""
-    return Identity(
-        image=row["name"],
-        image_sha256=row["image_sha256"],
-        reference=row["content"],
-        reference_sha256=row["reference_sha256"],
-        query=row["query"],
-        run_fingerprint=None,
-    )
-
-
-def _sha256(path: Path) -> str | None:
-    try:
-        return sha256_of(path)
-    except OSError:  # the image is then judged, and fails with a reason
-        return None
+def _labels(
+    task: str | os.PathLike[str] | Sequence[LabeledImage], root: str | os.PathLike[str] | None, split: str | None
+) -> tuple[str, str, list[LabeledImage]]:
+    if isinstance(task, str | os.PathLike):
+        return labeled_images(Path(task), Path(root) if root is not None else None, split)
+    if root is not None:
+        raise UserError("root is for the name of a data set, and the task is a sequence of labeled images")
+    labels = [label for label in task if split is None or label.split == split]
+    if not labels:
+        raise UserError(f"there are no labeled images{f' of split {split}' if split else ''}")
+    return GIVEN, labels_sha256(labels), labels

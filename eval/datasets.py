@@ -5,6 +5,7 @@ Also what every use of labels shares: the scale of the scores, the folds by cont
 
 import csv
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,20 @@ class LabeledImage:
     split: str | None
     source: str | None
     content: str
+
+    @classmethod
+    def of(
+        cls,
+        image: str | os.PathLike[str],
+        mos: float,
+        *,
+        reference: str | os.PathLike[str] | None = None,
+        content: str | None = None,
+    ) -> "LabeledImage":
+        """An image without a labels file; without ``content`` its scene is known as it is in one."""
+        path, pristine = Path(image), None if reference is None else Path(reference)
+        scene = content or (pristine or path).name
+        return cls(str(path), path, pristine, mos, None, None, None, None, None, scene)
 
 
 @dataclass(frozen=True)

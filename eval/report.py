@@ -36,9 +36,10 @@ def summarize(rows: Sequence[Row], tools: Mapping[str, Tool] = TOOLS) -> dict[st
     highest SRCC among those that measured at least half of the images. Images without a score are counted in
     ``unscored``, by reason, and are in no figure.
     """
+    first = judged_by(rows)
     predictions = _predictions(rows)
-    ours, best = predictions[OURS], _best_tool(predictions, rows)
-    in_focus = [name for name in (OURS, TOOL_MEAN, best) if name in predictions]
+    ours, best = predictions[first], _best_tool(predictions, rows)
+    in_focus = [name for name in (first, TOOL_MEAN, best) if name in predictions]
     return {
         "images": len(rows),
         "contents": len({row["content"] for row in rows}),
@@ -58,6 +59,11 @@ def summarize(rows: Sequence[Row], tools: Mapping[str, Tool] = TOOLS) -> dict[st
     }
 
 
+def judged_by(rows: Sequence[Row]) -> str:
+    """What gave the score of the rows: the scorer that they name, else our program."""
+    return next((str(row["scorer"]) for row in rows if row.get("scorer")), OURS)
+
+
 def write(report: Mapping[str, Any], folder: Path) -> None:
     """Write ``report.json`` and ``report.md`` into the folder of the run."""
     write_atomically(folder / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
@@ -72,7 +78,7 @@ def table(report: Mapping[str, Any]) -> Table:
     headings, lines = _cells(report)
     result = Table(*headings, title=escape(f"{report['data']}, {report['backend']}"))
     for line in lines:
-        result.add_row(*map(escape, line), style="bold" if line[0] == OURS else None)
+        result.add_row(*map(escape, line), style="bold" if line[0] == report["systems"][0]["name"] else None)
     return result
 
 
@@ -97,13 +103,15 @@ def sentences(report: Mapping[str, Any]) -> list[str]:
             f"Not held out: {', '.join(flattered)}. '{FITTED_ON}' counts the images that a trained model, or a "
             "calibration curve, in the predictor was fitted on; on new images a trained model agrees less with people"
         )
-    sources = ", ".join(f"{source} {count}" for source, count in report["probability_sources"].items())
-    lines.append(f"Sources of the level probabilities: {sources or 'none'}")
-    stages = ", ".join(f"{stage} {count}" for stage, count in report["rejected_answers"].items())
-    lines.append(
-        f"Images with rejected answers: {report['images_with_rejected_answers']}" + (f" ({stages})" if stages else "")
-    )
-    lines.append(f"Replanned: {report['replanned']}; failed tool calls: {report['failed_tool_calls']}")
+    if report["systems"][0]["name"] == OURS:
+        sources = ", ".join(f"{source} {count}" for source, count in report["probability_sources"].items())
+        lines.append(f"Sources of the level probabilities: {sources or 'none'}")
+        stages = ", ".join(f"{stage} {count}" for stage, count in report["rejected_answers"].items())
+        lines.append(
+            f"Images with rejected answers: {report['images_with_rejected_answers']}"
+            + (f" ({stages})" if stages else "")
+        )
+        lines.append(f"Replanned: {report['replanned']}; failed tool calls: {report['failed_tool_calls']}")
     if report["ms_per_image"]:
         median, mean = (report["ms_per_image"][key] / 1000 for key in ("median", "mean"))
         lines.append(f"Time per image: median {median:.2f} s, mean {mean:.2f} s")
@@ -129,12 +137,13 @@ def _predictions(rows: Sequence[Row]) -> dict[str, Predictions]:
         if overall is not None:
             mean[index] = overall
         by_tool: dict[str, list[float]] = {}
-        for call in evidence.get("tool_log") or ():
+        for call in _tool_log(row):
             if call["calibrated"] is not None:
                 by_tool.setdefault(call["tool"], []).append(call["calibrated"])
         for tool, values in by_tool.items():
             tools.setdefault(tool, {})[index] = statistics.fmean(values)
-    return {OURS: ours, TOOL_MEAN: mean, **tools}
+    means = {TOOL_MEAN: mean} if judged_by(rows) == OURS else {}
+    return {judged_by(rows): ours, **means, **tools}
 
 
 def _fitted_on(
@@ -145,8 +154,7 @@ def _fitted_on(
     for index in values:
         parts = [training_images.Part(*part) for part in rows[index].get("training_parts") or ()]
         if parts:
-            log = (rows[index].get("executor_evidence") or {}).get("tool_log") or ()
-            called = {call["tool"] for call in log if call["calibrated"] is not None}
+            called = {call["tool"] for call in _tool_log(rows[index]) if call["calibrated"] is not None}
             names = called if system in (OURS, TOOL_MEAN) else {system}
             counts.update(
                 {way for name in names & tools.keys() for way in training_images.fitted_on(tools[name], parts)}
@@ -173,7 +181,7 @@ def _best_tool(predictions: Mapping[str, Predictions], rows: Sequence[Row]) -> s
     found = {
         name: value
         for name, values in predictions.items()
-        if name not in (OURS, TOOL_MEAN) and 2 * len(values) >= len(rows)
+        if name not in (judged_by(rows), TOOL_MEAN) and 2 * len(values) >= len(rows)
         if (value := srcc(*_shared(rows, values)[:2])) is not None
     }
     return max(found, key=lambda name: found[name]) if found else None
@@ -185,15 +193,19 @@ def _run_statistics(rows: Sequence[Row]) -> dict[str, Any]:
     times = [sum(row["timings_ms"].values()) for row in judged]
     rejected: Counter[str] = Counter()
     for row in judged:
-        rejected.update({stage: len(reasons) for stage, reasons in row["rejected_answers"].items()})
+        rejected.update({stage: len(reasons) for stage, reasons in row.get("rejected_answers", {}).items()})
     return {
-        "probability_sources": dict(Counter(source for row in judged if (source := row["probability_source"]))),
-        "images_with_rejected_answers": sum(bool(row["rejected_answers"]) for row in judged),
+        "probability_sources": dict(Counter(source for row in judged if (source := row.get("probability_source")))),
+        "images_with_rejected_answers": sum(bool(row.get("rejected_answers")) for row in judged),
         "rejected_answers": dict(rejected),
-        "replanned": sum(row["iteration_count"] > 0 for row in judged),
-        "failed_tool_calls": sum(bool(c["error"]) for row in judged for c in row["executor_evidence"]["tool_log"]),
+        "replanned": sum(row.get("iteration_count", 0) > 0 for row in judged),
+        "failed_tool_calls": sum(bool(call["error"]) for row in judged for call in _tool_log(row)),
         "ms_per_image": {"median": statistics.median(times), "mean": statistics.fmean(times)} if times else None,
     }
+
+
+def _tool_log(row: Row) -> Sequence[Mapping[str, Any]]:
+    return (row.get("executor_evidence") or {}).get("tool_log") or ()
 
 
 def _reason(row: Row) -> str:

@@ -8,14 +8,51 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import Config
-from agenticiqa.programs.batch.fingerprint import run_settings
+from agenticiqa.eval.scorers.scorer import Scorer
+from agenticiqa.programs.assess import AgenticIQA, asked_backend
+from agenticiqa.programs.batch.fingerprint import asked_of, run_settings
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.files import digest, write_atomically
+from agenticiqa.programs.saving import prompts_of
+from agenticiqa.programs.stages.profile_use import curves_digest
+
+SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 
 
 def made_with(program: dspy.Module, config: Config, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """What determines the results of a run, as plain JSON types: ``run_settings``, the labels' hash and ``options``."""
     return {**run_settings(program, config), "labels": labels_sha256, **options}
+
+
+def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """As ``made_with``, for a scorer, or for a program whose configuration is not at hand: by what it is made of."""
+    if isinstance(program, Scorer):
+        direction = {"scorer": program.name, "lower_is_better": program.lower_is_better}
+        return {**direction, "made_of": dict(program.made_of), "labels": labels_sha256, **options}
+    tools = getattr(program.executor, "toolbox", {})
+    fusion = getattr(program.summarizer, "fusion", None)
+    profile = getattr(fusion, "profile", None)
+    models = [question.models[0].kwargs for question in program.questions]
+    return {
+        "version": program.version,
+        "program": {
+            "backend": asked_backend(program),
+            "max_replan_iterations": program.max_replan_iterations,
+            "max_side": program.max_side,
+            "align": program.align,
+        },
+        "fusion": {
+            "eta": getattr(fusion, "eta", None),
+            "model_error": getattr(fusion, "model_error", None),
+            "profile": digest(profile.model_dump(mode="json")) if profile else None,
+        },
+        "calibration": curves_digest(tuple(tools), tools),
+        "prompts": digest(prompts_of(program)),
+        "asked": asked_of(program),
+        "sampling": [{key: settings.get(key) for key in SAMPLING} for settings in models],
+        "labels": labels_sha256,
+        **options,
+    }
 
 
 def pin(folder: Path, description: Mapping[str, Any]) -> None:

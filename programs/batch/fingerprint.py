@@ -54,7 +54,7 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
         "config": resolved,
         "calibration": digest(curves),
         "prompts": digest(prompts_of(program)),
-        "asked": _asked(program),
+        "asked": asked_of(program),
     }
 
 
@@ -64,7 +64,8 @@ def _stage(stage: StageConfig) -> dict[str, Any]:
     return stage.model_dump(mode="json", exclude=set(TRANSPORT))
 
 
-def _asked(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
+def asked_of(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
+    """By predictor, in which form its first model is asked to answer."""
     asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
     return {name: _of_model(part.models[0]) for name, part in asking.items()}
 

@@ -88,9 +88,27 @@ def judge_many(
     KeyboardInterrupt is raised.
     """
     judge = partial(_judge, program, postprocess)
+    computes = _only_computes(program)
+    yield from run_many(judge, jobs, workers, stop_when, computes=computes, told=WAITING_FOR_MODEL)
+
+
+def run_many(
+    judge: Callable[[Job], T | Failure],
+    jobs: Iterable[Job | ImageSource],
+    workers: int,
+    stop_when: Callable[[T | Failure], bool] = never,
+    *,
+    computes: bool,
+    told: str = WAITING,
+) -> Generator[tuple[Job, T | Failure], None, None]:
+    """As ``judge_many``, with the function that judges one job and raises nothing.
+
+    One that ``computes``, and asks nobody, runs in processes where that pays and where it is picklable. At Ctrl-C one
+    that does not is waited for, and ``told`` is logged.
+    """
     upcoming: Iterator[Job] = (job if isinstance(job, Job) else Job(job) for job in jobs)
-    if not _only_computes(program):
-        yield from _side_by_side(judge, upcoming, workers, stop_when, WAITING_FOR_MODEL)
+    if not computes:
+        yield from _side_by_side(judge, upcoming, workers, stop_when, told)
         return
     ahead, spent = deque(islice(upcoming, IMAGES_PER_PROCESS * workers)), 0.0
     while ahead and (processes := _worthwhile(workers, len(ahead), spent)) < 2:

@@ -28,14 +28,12 @@ def pyiqa_tool(name: str, profile: str) -> Tool:
     ToolError when pyiqa is missing or broken, has no such metric, the metric has neither a curve nor a finite range, or
     it cannot be made (its weights cannot be downloaded, for example).
     """
-    known = _package().default_model_configs.DEFAULT_CONFIGS
-    if name not in known:
-        raise ToolError(f"pyiqa has no metric {name!r}; it has {', '.join(sorted(known))}")
-    higher_is_better = not known[name].get("lower_better", False)
-    curve = _curve(name, profile, known[name]["score_range"], higher_is_better)
+    known = _configuration(name)
+    higher_is_better = not known.get("lower_better", False)
+    curve = _curve(name, profile, known["score_range"], higher_is_better)
     return Tool(
         name=name,
-        kind=known[name]["metric_mode"],
+        kind=known["metric_mode"],
         higher_is_better=higher_is_better,
         raw_range=curve.raw_range,
         good_at=(OVERALL,),
@@ -53,13 +51,23 @@ def load_metric(name: str) -> Callable[..., float]:
 
     It takes the image and, if the metric compares, the reference. Threads take turns.
     """
+    return measure_by(created_metric(name))
+
+
+def created_metric(name: str) -> Any:
+    """A pyiqa metric on the CPU, as ``pyiqa.create_metric`` makes it. Raises ToolError if it cannot be made."""
+    _configuration(name)
     create_metric = _package().create_metric
     try:
         # pyiqa prints its downloads to stdout, where only results belong.
         with contextlib.redirect_stdout(sys.stderr):
-            metric = create_metric(name, device="cpu")
+            return create_metric(name, device="cpu")
     except Exception as error:  # the network, the weights, a dependency's version: all end in one line for the user
         raise ToolError(f"pyiqa cannot make its metric {name}: {_in_one_line(error)}") from error
+
+
+def measure_by(metric: Callable[..., Any]) -> Callable[..., float]:
+    """A metric of tensors, (1, 3, H, W) in [0, 1], as a function of uint8 pixels (H, W, 3). Threads take turns."""
     turn = threading.Lock()
 
     def measure(image: np.ndarray, reference: np.ndarray | None = None) -> float:
@@ -68,6 +76,14 @@ def load_metric(name: str) -> Callable[..., float]:
             return float(metric(*map(_tensor, arrays)))
 
     return measure
+
+
+def _configuration(name: str) -> Any:
+    """What pyiqa declares of a metric. Raises ToolError when it has none of that name."""
+    known = _package().default_model_configs.DEFAULT_CONFIGS
+    if name not in known:
+        raise ToolError(f"pyiqa has no metric {name!r}; it has {', '.join(sorted(known))}")
+    return known[name]
 
 
 def _curve(name: str, profile: str, score_range: str, higher_is_better: bool) -> Calibration:

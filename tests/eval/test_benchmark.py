@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.benchmark import NewRows, default_folder, evaluate
+from agenticiqa.eval.benchmark import default_folder, scoring_question
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 
 @pytest.fixture
@@ -30,9 +32,9 @@ def test_a_labeled_set_is_judged_and_continued_without_a_command(
         return iter(new)
 
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        (first,) = evaluate(program, labels[1:2], results, watch=watch)
+        (first,) = judge_set(program, labels[1:2], results, query=DEFAULT_QUERY, watch=watch)
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        rows = evaluate(program, labels, results, watch=watch)
+        rows = judge_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
     assert [row["name"] for row in rows] == [label.name for label in labels]
     assert rows[1] == first
     assert watched == [(0, 1, ["scene0_2.png"]), (1, 3, ["scene0_0.png", "scene0_4.png"])]
@@ -44,7 +46,7 @@ def test_a_reference_that_changed_is_judged_again_and_a_folder_that_moved_is_not
 ) -> None:
     path = make_labels(scenes=1, levels=(2,), references=True)
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        evaluate(program, read_labels(path), results)
+        judge_set(program, read_labels(path), results, query=DEFAULT_QUERY)
     moved = path.parent.rename(tmp_path / "moved")
     labels = read_labels(moved / "labels.csv")
     new: list[int] = []
@@ -54,10 +56,10 @@ def test_a_reference_that_changed_is_judged_again_and_a_folder_that_moved_is_not
         return rows
 
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        evaluate(program, labels, results, watch=watch)
+        judge_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
     (moved / "scene0.png").write_bytes((moved / "scene0_2.png").read_bytes())
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        evaluate(program, labels, results, watch=watch)
+        judge_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
     assert new == [0, 1]
 
 
@@ -67,19 +69,16 @@ def test_a_broken_image_is_a_row_with_an_error_that_names_it_once(
     labels = read_labels(make_labels(scenes=1, levels=(0, 2)))
     labels[0].image.write_bytes(b"no image")
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        broken, fine = evaluate(program, labels, results)
+        broken, fine = judge_set(program, labels, results, query=DEFAULT_QUERY)
     assert broken["error"].startswith(f"ImageError: {labels[0].image}: ")
     assert broken["error"].count(labels[0].name) == 1
     assert "error" not in fine
 
 
-def test_a_question_without_a_score_is_refused_before_anything_is_judged(
-    program: AgenticIQA, make_labels: Callable[..., Path], tmp_path: Path
-) -> None:
-    labels = read_labels(make_labels(scenes=1))
-    with ResultsFile(tmp_path / "results.jsonl") as results, pytest.raises(UserError, match="ask to rate"):
-        evaluate(program, labels, results, query="What is in the picture?")
-    assert (tmp_path / "results.jsonl").read_text() == ""
+def test_a_question_without_a_score_is_refused() -> None:
+    assert scoring_question(" Rate its quality. ") == "Rate its quality."
+    with pytest.raises(UserError, match="ask to rate"):
+        scoring_question("What is in the picture?")
 
 
 def test_the_default_folder_names_the_data_and_the_backend() -> None:

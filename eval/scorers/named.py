@@ -1,0 +1,123 @@
+"""From what a user names or gives to the scorer that is measured."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.eval.scorers.scorer import Scorer
+from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.tools import TOOLS, find_tool
+from agenticiqa.programs.tools.pyiqa import created_metric, measure_by
+from agenticiqa.programs.tools.tool import Tool, unknown_tool
+
+PYIQA = "pyiqa:"
+COMPARES = {"NR": "never", "FR": "always"}
+FORMS = "the name of an embedded metric (agenticiqa tools), pyiqa:METRIC, or module:function"
+
+
+def scorer_of(given: str | Callable[..., Any] | Scorer, lower_is_better: bool | None = None) -> Scorer:
+    """The scorer that is meant.
+
+    ``given`` is the name of an embedded metric, ``pyiqa:METRIC``, ``module:function``, a pyiqa metric
+    (``pyiqa.create_metric``), or a function of pixels (uint8, H x W x 3, RGB) or of pixels and the reference's.
+    ``lower_is_better`` is for a function; a metric declares its own direction. Raises UserError for another direction
+    than the declared one, for what cannot be found or called, and ToolError where pyiqa is missing.
+    """
+    if isinstance(given, Scorer):
+        return given
+    if isinstance(given, str):
+        scorer = _named(given, lower_is_better)
+    elif hasattr(given, "lower_better") and hasattr(given, "metric_mode"):
+        scorer = _of_pyiqa(given)
+    else:
+        scorer = _of_function(given, _qualified(given), lower_is_better)
+    if lower_is_better is not None and lower_is_better != scorer.lower_is_better:
+        direction = "lower" if scorer.lower_is_better else "higher"
+        raise UserError(f"of {scorer.name} {direction} is better, as it declares: leave the direction out")
+    return scorer
+
+
+def _named(name: str, lower_is_better: bool | None) -> Scorer:
+    if name.startswith(PYIQA):
+        return _of_pyiqa(created_metric(name.removeprefix(PYIQA)))
+    if ":" in name:
+        return _of_function(_imported(name), name, lower_is_better)
+    found = find_tool(name, TOOLS)
+    if found is None:
+        raise ToolError(f"{unknown_tool(name, TOOLS)}; a scorer is {FORMS}")
+    return _of_tool(TOOLS[found])
+
+
+def _of_tool(tool: Tool) -> Scorer:
+    compares: Any = COMPARES[tool.kind]
+    made_of = {"agenticiqa": metadata.version("agenticiqa")}
+    return Scorer(tool.name, tool.measure, compares, not tool.higher_is_better, made_of, computes=True)
+
+
+def _of_pyiqa(metric: Any) -> Scorer:
+    name = f"{PYIQA}{getattr(metric, 'metric_name', type(metric).__name__)}"
+    compares: Any = COMPARES.get(metric.metric_mode)
+    if compares is None:
+        raise UserError(f"{name} is of mode {metric.metric_mode!r}; a scorer judges an image or compares it: NR or FR")
+    try:
+        made_of = {"pyiqa": metadata.version("pyiqa")}
+    except metadata.PackageNotFoundError:
+        made_of = {"pyiqa": "unknown"}
+    return Scorer(name, measure_by(metric), compares, bool(metric.lower_better), made_of)
+
+
+def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool | None) -> Scorer:
+    """Its parameters say whether it compares: one, two, or a second with a default."""
+    if not callable(function):
+        raise UserError(f"{name} is no function but a {type(function).__name__}; a scorer is {FORMS}")
+    try:
+        parameters = [
+            each
+            for each in inspect.signature(function).parameters.values()
+            if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        parameters = []  # compiled code without a signature: an image is all that every scorer takes
+    needed = sum(each.default is each.empty for each in parameters)
+    if needed > 2 or (parameters and not needed):
+        raise UserError(f"{name} needs {needed} arguments; a scorer takes an image, or an image and its reference")
+    compares: Any = "always" if needed == 2 else "if given" if _takes_reference(parameters) else "never"
+    scorer = Scorer(name, function, compares, bool(lower_is_better))
+    return replace(scorer, made_of={"source_sha256": _source_digest(function)})
+
+
+def _takes_reference(parameters: list[inspect.Parameter]) -> bool:
+    return len(parameters) > 1 and parameters[1].name in ("reference", "ref")
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    """``module:function``, the module also from the current folder, as ``python -m`` finds it."""
+    module, _, attribute = name.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"{name}: {error}; name it as module:function, the module importable from here") from error
+    function: Callable[..., Any] = found
+    return function
+
+
+def _qualified(function: Any) -> str:
+    owner = function if hasattr(function, "__qualname__") else type(function)
+    return f"{owner.__module__}:{owner.__qualname__}"
+
+
+def _source_digest(function: Any) -> str | None:
+    """SHA-256 of the file that a function stands in; what that imports is not in it. ``None`` without a file."""
+    try:
+        return sha256_of(Path(inspect.getsourcefile(function) or ""))
+    except (TypeError, OSError):
+        return None

@@ -1,0 +1,134 @@
+"""Judge a labeled set: every image once, each result kept as it comes, an interrupted run continued."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Protocol
+
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.scorers.scorer import Scorer
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.limits import LimitReached
+from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
+from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.batch.judge_many import Failure, judge_many, run_many
+from agenticiqa.programs.batch.results_file import Identity, Row, resume
+from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.images import name_of
+from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.tools.training_images import parts_of
+
+NewRows = Iterator[tuple[LabeledImage, Row]]
+Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
+
+LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content")
+
+
+class Results(Protocol):
+    """Where rows are kept: a ``ResultsFile``, or a list in memory."""
+
+    rows: list[Row]
+
+    def append(self, row: Row) -> None:
+        """Keep a row."""
+
+
+def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
+    """The new rows as they are."""
+    return rows
+
+
+def judge_set(
+    program: AgenticIQA | Scorer,
+    labels: Sequence[LabeledImage],
+    results: Results,
+    *,
+    query: str,
+    workers: int = 1,
+    watch: Watch = unwatched,
+) -> list[Row]:
+    """Judge the labeled images that ``results`` does not hold yet; returns a row for each label, in their order.
+
+    A returned row has ``training_parts``: the parts of sets, with images that shipped tools were fitted on, that hold
+    the image (``tools.training_images.Part``). They are not kept, as they change with the tools.
+
+    New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
+    ``report.summarize`` makes figures of the rows. ``watch`` wraps the new rows, for progress and messages. Raises what
+    ended the run as ``judge_labels`` does.
+    """
+    compared = not isinstance(program, Scorer) or program.compares != "never"
+    wanted = {label: identity(label, query, compared) for label in labels} if results.rows else {}
+    rows = resume(results.rows, wanted, row_identity).finished
+    todo = [label for label in labels if label not in rows]
+    for label, row in watch(_kept(judge_labels(program, todo, query, workers), results), len(rows), len(labels)):
+        rows[label] = row
+    return [{**rows[label], "training_parts": sorted(parts_of(label.image))} for label in labels]
+
+
+def judge_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
+    """Judge every labeled image; yields its row as it comes: the result's JSON and the label's fields.
+
+    A failed image has ``error`` instead of a result. After the last row, raises what ended the run (``StopRule``): a
+    UserError that is not about one image, ``dspy.LMError`` when the model refuses or stays out of reach, LimitReached.
+    """
+    jobs = {Job(label.image, query, label.reference): label for label in labels}
+    stop = StopRule(workers)
+    outcomes: Iterator[tuple[Job, Row | Failure]]
+    if isinstance(program, Scorer):
+        outcomes = run_many(program, jobs, workers, stop.should_stop, computes=program.computes)
+    else:
+        outcomes = judge_many(program, jobs, workers, rows_with_fit_inputs(program), stop.should_stop)
+    for job, outcome in outcomes:
+        if not isinstance(outcome, LimitReached):
+            yield jobs[job], _row(program, job, jobs[job], outcome)
+    if stop.ended_by:
+        raise stop.ended_by
+
+
+def identity(label: LabeledImage, query: str, compared: bool = True) -> Identity:
+    """What a result for a label belongs to. Images go by their names in the labels file, so the folder may move.
+
+    The settings are not in it: ``runs.pin`` keeps them the same for the whole run. Where nothing is ``compared``, the
+    reference is not in it either.
+    """
+    reference = _sha256(label.reference) if label.reference and compared else None
+    return Identity(label.name, _sha256(label.image), label.content, reference, query, run_fingerprint=None)
+
+
+def row_identity(row: Row) -> Identity:
+    """What a row of a run's results belongs to."""
+    return Identity(
+        image=row["name"],
+        image_sha256=row["image_sha256"],
+        reference=row["content"],
+        reference_sha256=row["reference_sha256"],
+        query=row["query"],
+        run_fingerprint=None,
+    )
+
+
+def _kept(rows: NewRows, results: Results) -> NewRows:
+    for label, row in rows:
+        results.append(row)
+        yield label, row
+
+
+def _row(program: AgenticIQA | Scorer, job: Job, label: LabeledImage, outcome: Row | Failure) -> Row:
+    fields = {name: value for name, value in asdict(label).items() if name in LABEL_FIELDS}
+    if not isinstance(outcome, Exception):
+        return {**outcome, **fields}
+    return {
+        "image": job.name,
+        "reference": name_of(label.reference) if label.reference else None,
+        "query": job.query,
+        **({"scorer": program.name} if isinstance(program, Scorer) else {}),
+        "error": f"{type(outcome).__name__}: {failure_text(job, outcome)}",
+        **fields,
+    }
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        return sha256_of(path)
+    except OSError:  # the image is then judged, and fails with a reason
+        return None
