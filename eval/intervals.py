@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from agenticiqa.eval.metrics import Numbers, checked, logistic_fit, plcc, why_undefined
+from agenticiqa.eval.logistic import Curve, fit_logistic
+from agenticiqa.eval.metrics import Numbers, checked, order_codes, plcc, ranks_of_codes, rmse, srcc, why_undefined
 
 Measure = Callable[[Numbers, Numbers], float | None]
 
@@ -24,7 +25,7 @@ MOST_BLOCKS = 200  # more contents than that are left out in so many blocks, dra
 CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
 COMPLETE = 1 - 1e-9  # a correlation that is taken as 1, where Fisher's z has no end
-NOT_FITTED = "no logistic fit was found: this is the raw PLCC"
+NOT_FITTED = "too few images to fit a curve: this is the raw PLCC"
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,17 @@ class Interval:
 def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
     """A correlation, in [-1, 1], with its interval over contents. Raises ValueError as ``metrics.checked`` does."""
     x, y = checked(predictions, mos)
-    found = _jackknife(
-        lambda rows: measure(x[rows], y[rows]), contents, why_undefined(x, y), fisher_z, lambda z: float(np.tanh(z))
-    )
+    figure = _on_rows(measure, x, y)
+    blocks = blocks_of(contents)
+    value = figure(np.arange(len(x)))
+    return correlation_interval(value, _left_out(figure, value, blocks), len(x), why_undefined(x, y))
+
+
+def correlation_interval(
+    value: float | None, without: Sequence[float | None], n: int, undefined: str | None = None
+) -> Interval:
+    """A correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
+    found = _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)))
     if found.low is not None and found.value is not None and abs(found.value) >= COMPLETE:
         return Interval(found.value, None, None, found.n, "no interval: the agreement is complete")
     return found
@@ -68,19 +77,36 @@ def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, con
     """An error of at least 0, such as the mean absolute one, with its interval. Raises as ``interval`` does."""
     x, y = checked(predictions, mos)
     undefined = None if len(x) else "no images"
-    return _jackknife(lambda rows: measure(x[rows], y[rows]), contents, undefined, _as_it_is, lambda e: max(e, 0.0))
+    figure = _on_rows(measure, x, y)
+    value = figure(np.arange(len(x)))
+    without = _left_out(figure, value, blocks_of(contents))
+    return _jackknife(value, without, len(x), undefined, _as_it_is, lambda e: max(e, 0.0))
 
 
 def fitted_plcc_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """The PLCC after ``metrics.logistic_fit``, which is fitted once, on all images.
+    """The PLCC after ``logistic.fit_logistic``, which is fitted once, on all images.
 
-    Where no fit is found it is the raw PLCC, and ``note`` says so.
+    Where no curve can be fitted it is the raw PLCC, and ``note`` says so.
     """
-    fitted = logistic_fit(predictions, mos)
-    result = interval(plcc, predictions if fitted is None else fitted, mos, contents)
-    if fitted is not None or result.value is None:
+    return plcc_after(fit_logistic(predictions, mos), predictions, mos, contents)
+
+
+def plcc_after(curve: Curve | None, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
+    """The PLCC after a curve that was fitted to all images; it keeps its minus where the curve falls."""
+    x, _ = checked(predictions, mos)
+    fitted = x if curve is None else -curve(x) if curve.falls else curve(x)
+    result = interval(plcc, fitted, mos, contents)
+    if curve or result.value is None:
         return result
     return replace(result, note="; ".join(filter(None, (NOT_FITTED, result.note))))
+
+
+def rmse_after(curve: Curve | None, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
+    """The RMSE after a curve that was fitted to all images, on the scale of the opinions; none without a curve."""
+    x, y = checked(predictions, mos)
+    if curve is None:
+        return Interval(None, None, None, len(x), why_undefined(x, y) or "too few images to fit a curve")
+    return error_interval(rmse, curve(x), mos, contents)
 
 
 def difference_interval(
@@ -89,12 +115,15 @@ def difference_interval(
     """The measure of ``first`` minus that of ``second`` on the same images, without the same contents (paired)."""
     a, y = checked(first, mos)
     b, _ = checked(second, mos)
+    one, other = _on_rows(measure, a, y), _on_rows(measure, b, y)
 
     def difference(rows: NDArray[np.intp]) -> float | None:
-        one, other = measure(a[rows], y[rows]), measure(b[rows], y[rows])
-        return None if one is None or other is None else one - other
+        here, there = one(rows), other(rows)
+        return None if here is None or there is None else here - there
 
-    return _jackknife(difference, contents, why_undefined(a, y) or why_undefined(b, y), _as_it_is, _as_it_is)
+    value = difference(np.arange(len(a)))
+    without = _left_out(difference, value, blocks_of(contents))
+    return _jackknife(value, without, len(a), why_undefined(a, y) or why_undefined(b, y), _as_it_is, _as_it_is)
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
@@ -115,22 +144,37 @@ def _as_it_is(value: float) -> float:
     return value
 
 
+def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.intp]], float | None]:
+    """The measure of a part of the images; a rank correlation is not sorted anew for each part."""
+    if measure is srcc:
+        first, second = order_codes(x), order_codes(y)
+        return lambda rows: plcc(ranks_of_codes(first[rows]), ranks_of_codes(second[rows]))
+    return lambda rows: measure(x[rows], y[rows])
+
+
+def _left_out(
+    figure: Callable[[NDArray[np.intp]], float | None], value: float | None, blocks: NDArray[np.intp]
+) -> list[float | None]:
+    """The figure without each block; nothing where it is undefined, or where there are too few."""
+    count = int(blocks.max()) + 1 if len(blocks) else 0
+    if value is None or count < FEWEST_CONTENTS:
+        return [None] * count
+    return [figure(np.flatnonzero(blocks != block)) for block in range(count)]
+
+
 def _jackknife(
-    figure: Callable[[NDArray[np.intp]], float | None],
-    contents: Sequence[str],
+    value: float | None,
+    without: Sequence[float | None],
+    n: int,
     undefined: str | None,
     onto: Callable[[float], float],
     back: Callable[[float], float],
 ) -> Interval:
-    n = len(contents)
-    value = figure(np.arange(n))
     if value is None:
         return Interval(None, None, None, n, undefined or "undefined")
-    blocks = _blocks(contents)
-    count = int(blocks.max()) + 1 if n else 0
+    count = len(without)
     if count < FEWEST_CONTENTS:
         return Interval(value, None, None, n, f"too few contents for an interval ({count}, at least {FEWEST_CONTENTS})")
-    without = [figure(np.flatnonzero(blocks != block)) for block in range(count)]
     defined = [onto(each) for each in without if each is not None]
     if len(defined) < count:
         return Interval(value, None, None, n, "too few contents for an interval: the figure rests on one of them")
@@ -140,7 +184,7 @@ def _jackknife(
     return Interval(value, back(center - half), back(center + half), n)
 
 
-def _blocks(contents: Sequence[str]) -> NDArray[np.intp]:
+def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
     """The block of each image, from 0: its content, or where there are too many a block of contents."""
     names, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     if len(names) <= MOST_BLOCKS:

@@ -176,7 +176,8 @@ def _evaluated(
         "backend": backend,
     }
     report.write(measured, out)
-    print_table(report.table(measured))
+    print_table(report.terminal(report.headline(measured)))
+    print_table(report.terminal(report.further(measured)))
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     print(f"Kept in {out}: results.jsonl, report.json, report.md")

@@ -86,7 +86,7 @@ def test_every_image_is_judged_offline_and_the_agreement_is_reported(
     out = capsys.readouterr().out
     assert "6 of 6 images scored, 0 unscored" in out
     assert "tool mean" in out
-    assert "the best on these very images" in out
+    assert "the best single tool on these very images" in out
 
 
 def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
@@ -107,7 +107,7 @@ def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
     out = capsys.readouterr().out
     systems = {each["name"]: each for each in json.loads((tmp_path / "run" / "report.json").read_text())["systems"]}
     assert systems["LEARNED-IQA"]["fitted_on"]["model"] == systems["AgenticIQA"]["fitted_on"]["model"] == 3
-    assert "Not held out: AgenticIQA, tool mean, LEARNED-IQA" in out
+    assert "Not held out: AgenticIQA, offline opinion alone, tool mean" in out
     assert "model 3" in (tmp_path / "run" / "report.md").read_text()
 
 

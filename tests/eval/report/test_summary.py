@@ -62,6 +62,7 @@ def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> 
     assert {name: system["n"] for name, system in systems.items()} == {
         "AgenticIQA": 6,
         "tool mean": 7,
+        "best single tool": 7,
         "SSIM": 7,
         "NIQE": 3,
     }
@@ -110,7 +111,7 @@ def test_every_system_has_an_interval() -> None:
     summary = report.summarize(rows)
     assert summary["best_tool"] == "SSIM"
     systems = by_name(summary)
-    assert list(systems) == ["AgenticIQA", "tool mean", "SSIM", "NIQE"]
+    assert list(systems) == ["AgenticIQA", "tool mean", "best single tool", "SSIM", "NIQE"]
     assert all(system["srcc"]["low"] is not None for name, system in systems.items() if name != "AgenticIQA")
     assert systems["AgenticIQA"]["srcc"]["note"] == "no interval: the agreement is complete"
 
@@ -136,24 +137,26 @@ def test_a_run_in_which_everything_failed_still_reports(tmp_path: Path) -> None:
     report.write(summary, tmp_path)
     assert "0 of 2 images scored, 2 unscored (ImageError 2)." in report.sentences(summary)
     assert summary["best_tool"] is None
-    assert "| AgenticIQA | 0 | - | - | - | - | - |" in (tmp_path / "report.md").read_text()
+    assert "| AgenticIQA | 0 of 2 | - | - | - | - | - |" in (tmp_path / "report.md").read_text()
 
 
 def test_equal_scores_have_no_correlation_and_the_report_says_why() -> None:
     summary = report.summarize([row(n, 3.0, {}) for n in range(5)])
-    expected = "AgenticIQA: the predictions are all the same (SRCC, KRCC, PLCC raw, PLCC fitted)."
+    expected = "AgenticIQA: the predictions are all the same (SRCC, KRCC, PLCC raw, PLCC fitted, "
+    expected += "PLCC fitted (5), RMSE fitted, RMSE fitted (5))."
     assert expected in report.sentences(summary)
 
 
 def test_the_table_on_the_terminal_has_the_cells_of_the_markdown_table(tmp_path: Path) -> None:
     summary = named(report.summarize(run_of_eight()))
     report.write(summary, tmp_path)
-    console = Console(width=160, record=True, file=io.StringIO())
-    console.print(report.table(summary))
+    console = Console(width=180, record=True, file=io.StringIO())
+    for cells in (report.headline(summary), report.further(summary)):
+        console.print(report.terminal(cells))
     shown = console.export_text()
     lines = [line for line in (tmp_path / "report.md").read_text().splitlines() if line.startswith("| ")]
-    cells = [cell.strip() for line in lines[:1] + lines[2:] for cell in line.strip("|").split("|")]
-    assert len(cells) == 5 * 7
+    cells = [cell.strip() for line in lines for cell in line.strip("|").split("|") if "---" not in cell]
+    assert len(cells) == 6 * (7 + 7)
     assert all(cell in shown for cell in cells)
 
 
@@ -170,8 +173,8 @@ def test_the_report_is_kept_as_json_and_as_markdown(tmp_path: Path) -> None:
     report.write(summary, tmp_path)
     assert json.loads((tmp_path / "report.json").read_text()) == summary
     text = (tmp_path / "report.md").read_text()
-    assert "| AgenticIQA | 6 |" in text
-    assert "| SSIM (best single tool) | 7 |" in text
+    assert "| AgenticIQA | 6 of 8 |" in text
+    assert "| SSIM (best here) | 7 of 8 |" in text
 
 
 def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_path: Path) -> None:
@@ -191,10 +194,10 @@ def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_p
     text = (tmp_path / "report.md").read_text()
     assert "| NIQE | 6 | curve 2 |" in text
     assert "| PSNR | 6 | - |" in text
-    assert "- Not held out: AgenticIQA, tool mean, LEARNED-IQA, NIQE." in text
+    assert "- Not held out: AgenticIQA, tool mean, best single tool, LEARNED-IQA, NIQE." in text
     assert all("(not held out)" in line for line in text.splitlines() if line.startswith("- SRCC of AgenticIQA minus"))
-    console = Console(width=160, record=True, file=io.StringIO())
-    console.print(report.table(summary))
+    console = Console(width=180, record=True, file=io.StringIO())
+    console.print(report.terminal(report.headline(summary)))
     assert "curve 2" in console.export_text()
 
 

@@ -1,0 +1,193 @@
+"""What the figures need of a run's rows, read one row at a time: some hundred bytes of a row of several thousand."""
+
+from __future__ import annotations
+
+import statistics
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.metrics import Numbers
+from agenticiqa.programs.stages.fused_score import OFFLINE
+from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.tools.training_images import Part
+from agenticiqa.signatures.types import ExecutorOutput
+
+Row = Mapping[str, Any]
+
+OURS, TOOL_MEAN = "AgenticIQA", "tool mean"
+MODEL_ALONE, OFFLINE_OPINION = "model alone", "offline opinion alone"
+AVERAGE, PAPER = "average of both", "the paper's fusion"
+WITHOUT_MODEL = "AgenticIQA without the model"
+GROUPS = ("distortion", "level", "generator", "split")
+LEARNED_TOOL = "LEARNED-IQA"  # the tool that an offline opinion of the source "learned" is made by
+NO_OPINION = "uniform"  # probabilities that stand for an answer that never came
+
+
+@dataclass
+class Columns:
+    """A run, one value for each row: numbers are (N,), NaN where a row has none.
+
+    ``predictions`` are by predictor, ``tools`` the calibrated scores by tool (the mean over regions), each in 1..5 and
+    in order of first appearance; ``called`` are the tools that gave a row a score, ``opinion`` the source of its level
+    probabilities. ``first`` is what gave the score of the rows: a scorer that they name, else our program.
+    """
+
+    first: str = OURS
+    names: list[str] = field(default_factory=list)
+    contents: list[str] = field(default_factory=list)
+    reasons: list[str | None] = field(default_factory=list)
+    opinion: list[str | None] = field(default_factory=list)
+    called: list[frozenset[str]] = field(default_factory=list)
+    parts: list[tuple[Part, ...]] = field(default_factory=list)
+    groups: dict[str, list[str | None]] = field(default_factory=lambda: {group: [] for group in GROUPS})
+    conduct: Conduct = field(default_factory=lambda: Conduct())
+    _numbers: dict[str, array[float]] = field(default_factory=dict)
+    _predictors: dict[str, None] = field(default_factory=dict)
+    _tools: dict[str, None] = field(default_factory=dict)
+    _shared: dict[Any, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def numbers(self, key: str) -> Numbers:
+        """A column: ``mos``, ``mos_std``, an end of the score's interval (``80 low``), a predictor or a tool."""
+        column = self._numbers.get(key, array("d"))
+        return np.concatenate([np.array(column), np.full(len(self) - len(column), np.nan)])
+
+    @property
+    def predictions(self) -> dict[str, Numbers]:
+        """The values of every predictor but single tools."""
+        return {name: self.numbers(name) for name in self._predictors}
+
+    @property
+    def tools(self) -> dict[str, Numbers]:
+        """The values of every tool."""
+        return {name: self.numbers(f"tool {name}") for name in self._tools}
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which rows have a score."""
+        return np.isfinite(self.numbers(self.first))
+
+    def add(self, row: Row) -> None:
+        """Take what is needed of the next row."""
+        if row.get("scorer"):
+            self.first = str(row["scorer"])
+        self._predictors.setdefault(self.first)
+        self._put("mos", row["mos"])
+        self._put("mos_std", row.get("mos_std"))
+        score = row.get("quality_score")
+        self._predict(self.first, score)
+        for share, ends in (row.get("score_interval") or {}).items():
+            self._put(f"{share} low", ends[0])
+            self._put(f"{share} high", ends[1])
+        evidence = row.get("executor_evidence") or {}
+        self.called.append(self._same(self._add_tools(evidence.get("tool_log") or ())))
+        self.opinion.append(self._add_opinion(row, evidence))
+        self._predict(WITHOUT_MODEL, row.get("score_without_model"))
+        self.reasons.append(None if score is not None else self._same(_reason(row)))
+        self.contents.append(self._same(row["content"]))
+        self.parts.append(self._same(tuple(Part(*part) for part in row.get("training_parts") or ())))
+        for group, values in self.groups.items():
+            values.append(self._same(None if row.get(group) in (None, "") else str(row[group])))
+        self.conduct.add(row)
+        self.names.append(row["name"])
+
+    def _add_tools(self, log: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+        by_tool: dict[str, list[float]] = {}
+        for call in log:
+            if call["calibrated"] is not None:
+                by_tool.setdefault(call["tool"], []).append(call["calibrated"])
+        for tool, values in by_tool.items():
+            self._tools.setdefault(tool)
+            self._put(f"tool {tool}", statistics.fmean(values))
+        return frozenset(by_tool)
+
+    def _add_opinion(self, row: Row, evidence: Mapping[str, Any]) -> str | None:
+        """Add what the tools' mean and the probabilities predict, alone and together; gives the latter's source."""
+        scores = ExecutorOutput(quality_scores=evidence.get("quality_scores")).overall_scores
+        mean = statistics.fmean(scores) if scores else None
+        self._predict(TOOL_MEAN, mean)
+        source, shares = row.get("probability_source"), row.get("quality_probs")
+        if not source or not shares or source == NO_OPINION:
+            return None
+        probabilities = {int(level): float(share) for level, share in shares.items()}
+        expectation = sum(level * share for level, share in probabilities.items())
+        self._predict(OFFLINE_OPINION if source in OFFLINE else MODEL_ALONE, expectation)
+        if mean is not None:
+            self._predict(AVERAGE, (mean + expectation) / 2)
+            self._predict(PAPER, ScoreFusion().fuse_scores(scores, probabilities))
+        return str(source)
+
+    def _predict(self, name: str, value: float | None) -> None:
+        if value is not None:
+            self._predictors.setdefault(name)
+            self._put(name, value)
+
+    def _put(self, key: str, value: float | None) -> None:
+        column = self._numbers.setdefault(key, array("d"))
+        column.extend([np.nan] * (len(self) - len(column)))
+        column.append(np.nan if value is None else value)
+
+    def _same(self, value: Any) -> Any:
+        """One object for equal values, so that a column of few different ones is small."""
+        return self._shared.setdefault(value, value)
+
+
+@dataclass
+class Conduct:
+    """How the run went: rejected answers, sources of the level probabilities, replans, failed tool calls, time."""
+
+    sources: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    images_with_rejected: int = 0
+    replanned: int = 0
+    failed_calls: int = 0
+    times: array[float] = field(default_factory=lambda: array("d"))  # ms
+
+    def add(self, row: Row) -> None:
+        """Count what a row that was judged says."""
+        if "error" in row:
+            return
+        if timings := row.get("timings_ms"):
+            self.times.append(sum(timings.values()))
+        if source := row.get("probability_source"):
+            self.sources[source] += 1
+        rejected = row.get("rejected_answers") or {}
+        self.images_with_rejected += bool(rejected)
+        self.rejected.update({stage: len(reasons) for stage, reasons in rejected.items()})
+        self.replanned += row.get("iteration_count", 0) > 0
+        log = (row.get("executor_evidence") or {}).get("tool_log") or ()
+        self.failed_calls += sum(bool(call["error"]) for call in log)
+
+    def summary(self) -> dict[str, Any]:
+        """The counts, as plain JSON types."""
+        times = self.times
+        return {
+            "probability_sources": dict(self.sources),
+            "images_with_rejected_answers": self.images_with_rejected,
+            "rejected_answers": dict(self.rejected),
+            "replanned": self.replanned,
+            "failed_tool_calls": self.failed_calls,
+            "ms_per_image": {"median": statistics.median(times), "mean": statistics.fmean(times)} if times else None,
+        }
+
+
+def columns_of(rows: Iterable[Row]) -> Columns:
+    """The columns of rows, which are read once and not kept."""
+    found = Columns()
+    for row in rows:
+        found.add(row)
+    if not found.names:
+        found._predictors.setdefault(found.first)
+    return found
+
+
+def _reason(row: Row) -> str:
+    return str(row["error"]).partition(":")[0] if "error" in row else str(row.get("quality_reasoning") or "no score")

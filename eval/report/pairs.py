@@ -1,0 +1,96 @@
+"""Figures of pairs of images: Kendall's tau-b, and the share of pairs that are put in the right order.
+
+Both are sums over pairs, so leaving out a content takes its pairs away from sums that are made once.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.intervals import FEWEST_CONTENTS, Interval, correlation_interval
+from agenticiqa.eval.metrics import Numbers, order_codes, why_undefined
+
+MOST_IMAGES = 10_000  # of more, so many are drawn with a fixed seed
+ROWS_AT_ONCE = 500
+
+Sums = NDArray[np.float64]  # (.., 5): concordant minus discordant, not tied in x, in y; counted, right among these
+
+
+def pair_intervals(
+    predictions: Numbers, mos: Numbers, blocks: NDArray[np.intp], mos_std: Numbers | None = None
+) -> tuple[Interval, Interval]:
+    """Kendall's tau-b, and the share of pairs, 0..1, whose order agrees with people (equal predictions: one half).
+
+    Of the share, a pair counts if its opinions differ, or with ``mos_std`` (the opinions' standard deviations, on the
+    same scale; NaN where unknown counts as 0) by more than the standard deviation of the difference,
+    ``sqrt(std_i^2 + std_j^2)``. ``n`` of an interval is the number of images; of the share the note has the pairs.
+    Arrays are (N,), ``blocks`` as ``intervals.blocks_of`` gives them.
+    """
+    undefined, drawn = why_undefined(predictions, mos), ""
+    n = len(predictions)
+    if n > MOST_IMAGES:
+        drawn = f"of {MOST_IMAGES:,} images drawn at random"
+        chosen = np.sort(np.random.default_rng(0).choice(n, MOST_IMAGES, replace=False))
+        predictions, mos, blocks = predictions[chosen], mos[chosen], blocks[chosen]
+        mos_std = None if mos_std is None else mos_std[chosen]
+    std = None if mos_std is None or not np.isfinite(mos_std).any() else np.nan_to_num(mos_std)
+    by_image = _sums(predictions, mos, std)
+    total = by_image.sum(axis=0)
+    without = []
+    count = int(blocks.max()) + 1 if len(blocks) else 0
+    for block in range(count if count >= FEWEST_CONTENTS else 0):
+        here = np.flatnonzero(blocks == block)
+        within = _sums(predictions[here], mos[here], None if std is None else std[here]).sum(axis=0)
+        without.append(total - 2 * by_image[here].sum(axis=0) + within)
+    left_out: list[Sums | None] = [*without] or [None] * count
+    tau = correlation_interval(_tau(total), [_tau(each) for each in left_out], n, undefined)
+    order = correlation_interval(_order(total), [_order(each) for each in left_out], n, undefined)
+    share = Interval(
+        _share(order.value), _share(order.low), _share(order.high), n, order.note or f"{int(total[3]) // 2:,} pairs"
+    )
+    return _noted(tau, drawn), _noted(share, drawn)
+
+
+def _sums(x: Numbers, y: Numbers, std: Numbers | None) -> Sums:
+    """For each image the sums over its pairs with all images, (N, 5)."""
+    found = np.zeros((len(x), 5))
+    a, b = (order_codes(each).astype(np.int32) for each in (x, y))
+    for start in range(0, len(x), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        sign_x, sign_y = _signs(a[rows], a), _signs(b[rows], b)
+        agree = sign_x * sign_y
+        kept = sign_y != 0
+        found[rows, 0] = agree.sum(axis=1, dtype=np.int32)
+        found[rows, 1] = np.count_nonzero(sign_x, axis=1)
+        found[rows, 2] = np.count_nonzero(kept, axis=1)
+        if std is None:
+            found[rows, 3:] = found[rows][:, [2, 0]]
+        else:
+            kept &= np.square(y[rows, None] - y) > np.square(std[rows, None]) + np.square(std)
+            found[rows, 3] = np.count_nonzero(kept, axis=1)
+            found[rows, 4] = np.where(kept, agree, np.int8(0)).sum(axis=1, dtype=np.int32)
+    return found
+
+
+def _signs(rows: NDArray[np.int32], codes: NDArray[np.int32]) -> NDArray[np.int8]:
+    column = rows[:, None]
+    return (column > codes).view(np.int8) - (column < codes).view(np.int8)
+
+
+def _tau(sums: Sums | None) -> float | None:
+    if sums is None or sums[1] * sums[2] == 0:
+        return None
+    return float(np.clip(sums[0] / np.sqrt(sums[1] * sums[2]), -1, 1))
+
+
+def _order(sums: Sums | None) -> float | None:
+    """Right minus wrong pairs as a share of the counted ones, -1..1."""
+    return None if sums is None or sums[3] == 0 else float(sums[4] / sums[3])
+
+
+def _share(order: float | None) -> float | None:
+    return None if order is None else (1 + order) / 2
+
+
+def _noted(found: Interval, drawn: str) -> Interval:
+    note = "; ".join(filter(None, (found.note, drawn)))
+    return Interval(found.value, found.low, found.high, found.n, note)

@@ -1,0 +1,150 @@
+"""Whose figures stand in the table: our score, what it is made of, the usual combinations, and every tool alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.datasets import folds_by_content
+from agenticiqa.eval.metrics import Numbers, srcc
+from agenticiqa.eval.report.columns import (
+    AVERAGE,
+    LEARNED_TOOL,
+    MODEL_ALONE,
+    OFFLINE_OPINION,
+    OURS,
+    PAPER,
+    TOOL_MEAN,
+    WITHOUT_MODEL,
+    Columns,
+)
+
+Kind = Literal["ours", "baseline", "tool"]
+
+WITHOUT_PROFILE = "AgenticIQA without a profile"
+WITH_PROFILE = "AgenticIQA with a profile"
+BEST_TOOL = "best single tool"
+FOLDS = 5
+IN_ORDER = (WITHOUT_PROFILE, WITH_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_OPINION, TOOL_MEAN, AVERAGE, PAPER)
+ENOUGH = 0.5  # share of the images that a tool has to have measured to be chosen
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A predictor of quality: its values (N,), NaN where it has none.
+
+    ``used`` says by row which tools a value was made by; ``partial`` is a tool that ran only where it was chosen.
+    ``about`` says in a few words what the values are, where the name does not.
+    """
+
+    name: str
+    kind: Kind
+    values: Numbers
+    used: Callable[[int], frozenset[str]]
+    partial: bool = False
+    about: str = ""
+    sources: Mapping[str, int] = field(default_factory=dict)
+
+
+def predictors(
+    columns: Columns, fitted: Mapping[str, Numbers] | None = None, measured: Mapping[str, Numbers] | None = None
+) -> list[Predictor]:
+    """All predictors, ours first, the single tools last.
+
+    ``fitted`` are our scores by another fusion, ``measured`` are tools that were run on all images beside the program:
+    their values, higher is better, stand in place of those that it kept.
+    """
+    found = {**columns.predictions, **(fitted or {})}
+    values = {name: found[name] for name in (columns.first, *IN_ORDER) if name in found}
+    listed: list[Predictor] = []
+    for name, column in values.items():
+        kind: Kind = "ours" if name == columns.first else "baseline"
+        sources = _sources(columns, name, column)
+        listed.append(Predictor(name, kind, column, _used(columns, name), sources=sources))
+        if len(sources) > 1:
+            listed += [
+                Predictor(
+                    f"{name}, {source}", kind, np.where(_is(columns, source), column, np.nan), lambda _: frozenset()
+                )
+                for source in sources
+            ]
+    tools = {**columns.tools, **(measured or {})}
+    if best := chosen_on_other_images(tools, columns.numbers("mos"), columns.contents):
+        listed.append(best)
+    most = max((int(np.isfinite(column).sum()) for column in tools.values()), default=0)
+    listed += [
+        Predictor(
+            name,
+            "tool",
+            column,
+            _always(name),
+            partial=name not in (measured or ()) and np.isfinite(column).sum() < most,
+        )
+        for name, column in tools.items()
+    ]
+    return listed
+
+
+def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents: Sequence[str]) -> Predictor | None:
+    """The best single tool, chosen for each fold of contents by its SRCC on the images of all other folds.
+
+    So its figures are not biased by the choice, as those of the tool that is best on these very images are. Only a tool
+    that measured half of the images is chosen. ``None`` where there is none, or a single content.
+    """
+    folds = folds_by_content(contents, FOLDS, dealt=True) if contents else np.zeros(0, dtype=np.intp)
+    values, chosen = np.full(len(mos), np.nan), np.full(len(mos), "", dtype=object)
+    if len(np.unique(folds)) < 2:
+        return None
+    for fold in np.unique(folds):
+        inside = folds == fold
+        if best := best_tool(tools, mos, ~inside):
+            values[inside] = tools[best][inside]
+            chosen[inside] = best
+    if not np.isfinite(values).any():
+        return None
+    names, counts = np.unique(chosen[chosen != ""].astype(str), return_counts=True)
+    about = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+    return Predictor(BEST_TOOL, "baseline", values, lambda row: frozenset({str(chosen[row])}), about=about)
+
+
+def best_tool(tools: Mapping[str, Numbers], mos: Numbers, among: NDArray[np.bool_]) -> str | None:
+    """The tool with the highest SRCC among these images (N,), if it measured at least half of them."""
+    found = {}
+    for name, column in tools.items():
+        here = among & np.isfinite(column)
+        value = srcc(column[here], mos[here]) if here.sum() >= ENOUGH * among.sum() else None
+        if value is not None:
+            found[name] = value
+    return max(found, key=lambda name: found[name]) if found else None
+
+
+def _sources(columns: Columns, name: str, values: Numbers) -> dict[str, int]:
+    """How many images each source of level probabilities gave an opinion on; nothing for other predictors."""
+    if name not in (MODEL_ALONE, OFFLINE_OPINION):
+        return {}
+    counts: dict[str, int] = {}
+    for row in np.flatnonzero(np.isfinite(values)):
+        source = columns.opinion[row]
+        if source:
+            counts[source] = counts.get(source, 0) + 1
+    return counts
+
+
+def _is(columns: Columns, source: str) -> NDArray[np.bool_]:
+    return np.array([each == source for each in columns.opinion])
+
+
+def _used(columns: Columns, name: str) -> Callable[[int], frozenset[str]]:
+    if name == columns.first != OURS:
+        return _always(name)
+    if name == MODEL_ALONE:
+        return lambda _: frozenset()
+    if name == OFFLINE_OPINION:
+        return lambda row: frozenset({LEARNED_TOOL} if columns.opinion[row] == "learned" else ())
+    return lambda row: columns.called[row]
+
+
+def _always(name: str) -> Callable[[int], frozenset[str]]:
+    return lambda _: frozenset({name})

@@ -1,0 +1,54 @@
+"""Figures of pairs: SciPy's tau-b, the pairs counted one by one, and what leaving out a content gives."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from agenticiqa.eval.intervals import blocks_of, interval
+from agenticiqa.eval.metrics import krcc
+from agenticiqa.eval.report import pairs
+from agenticiqa.eval.report.pairs import pair_intervals
+
+
+def labeled(n: int = 60, contents: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    rng = np.random.default_rng(seed)
+    mos = rng.normal(50, 20, n).round(0)
+    return (mos + rng.normal(0, 15, n)).round(-1), mos, [f"scene {number % contents}" for number in range(n)]
+
+
+def test_tau_and_its_interval_are_those_that_are_computed_anew_without_each_content() -> None:
+    x, mos, contents = labeled()
+    tau, _ = pair_intervals(x, mos, blocks_of(contents))
+    assert tau.value == pytest.approx(kendalltau(x, mos).statistic)
+    expected = interval(krcc, x, mos, contents)
+    assert (tau.low, tau.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_pairs_count_where_opinions_differ_by_more_than_their_deviation() -> None:
+    x, mos, contents = labeled()
+    std = np.random.default_rng(1).uniform(1, 20, len(x))
+    right, counted = 0.0, 0
+    for i, j in combinations(range(len(x)), 2):
+        if abs(mos[i] - mos[j]) > np.hypot(std[i], std[j]):
+            counted += 1
+            right += 0.5 + 0.5 * np.sign((x[i] - x[j]) * (mos[i] - mos[j]))
+    _, order = pair_intervals(x, mos, blocks_of(contents), std)
+    assert order.value == pytest.approx(right / counted)
+    assert order.note == f"{counted:,} pairs"
+    assert order.low < order.value < order.high
+
+
+def test_predictions_that_are_all_the_same_put_half_of_the_pairs_in_order() -> None:
+    tau, order = pair_intervals(np.full(9, 3.0), np.arange(9.0), np.arange(9))
+    assert (tau.value, order.value) == (None, 0.5)
+
+
+def test_of_very_many_images_some_are_drawn_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, mos, contents = labeled(900, 30)
+    all_of_them, _ = pair_intervals(x, mos, blocks_of(contents))
+    monkeypatch.setattr(pairs, "MOST_IMAGES", 500)
+    drawn, _ = pair_intervals(x, mos, blocks_of(contents))
+    assert drawn.value == pytest.approx(all_of_them.value, abs=0.03)
+    assert drawn.note == "of 500 images drawn at random"
