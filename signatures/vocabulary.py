@@ -55,7 +55,11 @@ def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str 
     given = word.strip().casefold()
     if len(given) > LONGEST_WORD:
         return None
-    ratios = {known: SequenceMatcher(None, given, known.casefold()).ratio() for known in vocabulary}
+    folded = {known: known.casefold() for known in vocabulary}
+    equal = [known for known, text in folded.items() if text == given]  # nearly always: comparing takes a millisecond
+    if equal:
+        return equal[0] if len(equal) == 1 else None
+    ratios = {known: SequenceMatcher(None, given, text).ratio() for known, text in folded.items()}
     best = max(ratios, key=lambda known: ratios[known], default=None)
     if best is None or ratios[best] < similar or list(ratios.values()).count(ratios[best]) > 1:
         return None

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.tools.numerics.pixels import RGB, luma
+from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics
-from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, parts_of
+from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, Luma, loaded_luma_parts, parts_of
 from agenticiqa.programs.tools.statistics.tonal import Tone
 
 Plane = NDArray[np.floating]
@@ -76,7 +76,8 @@ def features(image: LoadedImage) -> Features:
 
 def _features(image: LoadedImage) -> Features:
     measurements = all_statistics(image)
-    parts = [_texture(part) for part in parts_of(image.pixels)]
+    both = zip(parts_of(image.pixels), loaded_luma_parts(image), strict=True)
+    parts = [_texture(part, plane) for part, plane in both]
     return Features(
         np.array([*np.mean(parts, axis=0), *_named(measurements, SPATIAL)]),
         np.array([*_tone(Tone(image.pixels)), *_named(measurements, TONAL), *_clipping(image.pixels)]),
@@ -89,8 +90,7 @@ def _named(measurements: Mapping[str, float], names: Mapping[str, object]) -> li
     ]
 
 
-def _texture(pixels: RGB) -> list[float]:
-    plane = luma(pixels).astype(np.float32)
+def _texture(pixels: RGB, plane: Luma) -> list[float]:
     chroma = np.stack([pixels[..., 0] - plane, pixels[..., 2] - plane])
     return [*_detail(plane), *_color_detail(chroma), *_diagonals(plane), *_fill(pixels)]
 
@@ -104,13 +104,16 @@ def _haar(plane: Plane) -> tuple[Plane, Plane]:
     a, b = plane[..., 0:height:2, 0:width:2], plane[..., 0:height:2, 1:width:2]
     c, d = plane[..., 1:height:2, 0:width:2], plane[..., 1:height:2, 1:width:2]
     top, bottom, left, right = a + b, c + d, a - b, c - d
-    return (top + bottom) / 4, np.abs(np.stack([left + right, top - bottom, left - right])) / 2
+    magnitudes = np.stack([left + right, top - bottom, left - right])
+    np.abs(magnitudes, out=magnitudes)
+    magnitudes /= 2
+    return (top + bottom) / 4, magnitudes
 
 
 def _band(magnitudes: Plane) -> list[float]:
     """Logarithm of the mean magnitude, peakedness, and share of magnitudes below rounding."""
     mean, rms = float(magnitudes.mean()), float(np.sqrt(np.mean(magnitudes * magnitudes)))
-    return [np.log(mean + 0.05), np.log((rms + 0.05) / (mean + 0.05)), float(np.mean(magnitudes < ROUNDING))]
+    return [np.log(mean + 0.05), np.log((rms + 0.05) / (mean + 0.05)), _share(magnitudes < ROUNDING)]
 
 
 def _detail(plane: Plane) -> list[float]:
@@ -155,7 +158,7 @@ def _fill(pixels: RGB) -> list[float]:
     green = pixels[..., 1]
     present = np.flatnonzero(np.bincount(green.ravel(), minlength=256) > 1e-4 * green.size)
     filled = len(present) / (present[-1] - present[0] + 1)
-    return [float(np.mean(green[:, 1:] == green[:, :-1])), float(np.log(min(filled, MAX_FILL)))]
+    return [_share(green[:, 1:] == green[:, :-1]), float(np.log(min(filled, MAX_FILL)))]
 
 
 def _tone(tone: Tone) -> list[float]:
@@ -167,9 +170,9 @@ def _tone(tone: Tone) -> list[float]:
     return [
         *np.percentile(tone.luma, (1, *PERCENTILES, 99)),
         *np.percentile(saturation, PERCENTILES),
-        float(np.mean(highest >= 250)),
-        float(np.mean(lowest <= 3)),
-        float(np.mean(highest <= 5)),
+        _share(highest >= 250),
+        _share(lowest <= 3),
+        _share(highest <= 5),
         strength,
         float(np.hypot(*tints.mean(axis=(1, 2)))) / (strength + 2),
         float(np.hypot(*[tint[neutral].mean() for tint in tints])),
@@ -180,11 +183,15 @@ def _tone(tone: Tone) -> list[float]:
 def _clipping(pixels: RGB) -> list[float]:
     """Logarithms of the shares of channels or pixels at black or white: channel, saturated color, all channels."""
     step = math.ceil(math.sqrt(pixels.shape[0] * pixels.shape[1] / WHOLE_PIXELS))
-    red, green, blue = np.moveaxis(pixels[::step, ::step], -1, 0)
+    red, green, blue = np.ascontiguousarray(np.moveaxis(pixels[::step, ::step], -1, 0))
     lowest, highest = np.minimum(np.minimum(red, green), blue), np.maximum(np.maximum(red, green), blue)
     black, white = lowest <= 2, highest >= 253
     shares = [black, white, black & (highest > 80), white & (lowest < 200), highest <= 2, lowest >= 253]
-    return [float(np.log(share.mean() + 1e-3)) for share in shares]
+    return [float(np.log(_share(chosen) + 1e-3)) for chosen in shares]
+
+
+def _share(chosen: NDArray[np.bool_]) -> float:
+    return np.count_nonzero(chosen) / chosen.size
 
 
 def _block_means(plane: Plane, side: int) -> Plane:

@@ -120,12 +120,11 @@ def _noise(luma: Patches) -> list[Values]:
     medians = np.stack([np.partition(block, 112, axis=1)[:, 112] for block in blocks]) / 4.05
     inner = luma[:, 1:-1, 1:-1]
     isolated = np.zeros(len(luma))
-    for sign in (1, -1):
-        plane = sign * luma
-        beside = np.maximum(plane[:, :, :-2], plane[:, :, 2:])
-        rows = np.maximum(beside, plane[:, :, 1:-1])
-        around = np.maximum(np.maximum(rows[:, :-2], rows[:, 2:]), beside[:, 1:-1])
-        isolated += (sign * inner - around > IMPULSE_HEIGHT).mean(axis=(1, 2))
+    for extreme, sign in ((np.maximum, 1), (np.minimum, -1)):
+        beside = extreme(luma[:, :, :-2], luma[:, :, 2:])
+        rows = extreme(beside, luma[:, :, 1:-1])
+        around = extreme(extreme(rows[:, :-2], rows[:, 2:]), beside[:, 1:-1])
+        isolated += (sign * (inner - around) > IMPULSE_HEIGHT).mean(axis=(1, 2))
     return [
         np.log(medians.mean(axis=0) + 0.2),
         np.log(medians.min(axis=0) + 0.2),

@@ -21,8 +21,9 @@ SHORT = 3  # words of a query that asks for a metric's value by its name alone
 UNKNOWN_WORD = 0.2  # of confidence, for each word that no list has
 UNKNOWN_PREDICATE = 0.6  # the same where such a word says what is asked of a distortion: "is the noise intentional"
 
+_BLANKS = re.compile(r"[^\S\n]{2,}")  # the expressions below are slow on long ones
 # A sentence that quotes a tool's result for the question that follows.
-_CITED = re.compile(r"[^.?!]*\b(?:the tool|scores?)\b(?:[^.?!]|\.\d)*[.!](?=\s)", re.I)
+_CITED = re.compile(r"(?:^|(?<=[.?!]))[^.?!]*\b(?:the tool|scores?)\b(?:[^.?!]|\.\d)*[.!](?=\s)", re.I)
 _HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|details?)\b", re.I)
 _TRACES = re.compile(
     r"\b(?:any |some )?(?:signs?|traces?|hints?|evidence|indications?|amount) of(?! (?:the|its)\b)", re.I
@@ -182,7 +183,7 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
         listing, question = question, question_part(query)
         if question == listing:  # "Choose from: A) ... B) ..." asks no question
             return ""
-    question = corrected(question.replace("’", "'"))
+    question = corrected(_BLANKS.sub(" ", question.replace("’", "'")))
     plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
     plain = _THAN_USUAL.sub(r"too \1", _WHERE_IS.sub("where ", plain))
     plain = _COLOR_WASHED_OUT.sub(r"\1\2faded", _QUALITY.sub(r"\1 quality", plain))

@@ -7,36 +7,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.memo import Memo
+from agenticiqa.programs.tools.numerics.onnx_layers import layers_to
 from agenticiqa.programs.tools.numerics.weights import read_checked
+
+KEPT_PIXELS = 512 * 512  # of an input: the working memory for more of them is returned after each run
 
 
 def run_network(file: Path, sha256: str, output: str, given: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One named output of a network with one input; only the layers that lead to it are computed.
+    """One named output of a network with one input, (1, C, H, W); only the layers that lead to it are computed.
 
     Raises ToolError when the file is missing or its sha256 is not the given one.
     """
     import onnxruntime  # slow to import
 
-    path_only = onnxruntime.RunOptions()
-    path_only.only_execute_path_to_fetches = True
-    path_only.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    session = _session(file, sha256)
-    found: NDArray[np.float32] = session.run([output], {session.get_inputs()[0].name: given}, path_only)[0]
+    options = onnxruntime.RunOptions()
+    if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # for smaller ones, getting it anew takes a fifth of the time
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    session = _session(file, sha256, output)
+    found: NDArray[np.float32] = session.run([output], {session.get_inputs()[0].name: given}, options)[0]
     return found
 
 
-def _session(file: Path, sha256: str) -> Any:
-    return _sessions.once((file, sha256), lambda: _loaded(file, sha256))
+def _session(file: Path, sha256: str, output: str) -> Any:
+    return _sessions.once((file, sha256, output), lambda: _loaded(file, sha256, output))
 
 
 _sessions = Memo()  # not functools.cache, with which threads that begin together would each load the network
 
 
-def _loaded(file: Path, sha256: str) -> Any:
+def _loaded(file: Path, sha256: str, output: str) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # the plans for the shapes of all images are kept
     options.log_severity_level = 3  # errors only: it warns of initializers that it drops
-    return onnxruntime.InferenceSession(read_checked(file, sha256), options, providers=["CPUExecutionProvider"])
+    model = layers_to(read_checked(file, sha256), output)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

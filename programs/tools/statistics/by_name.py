@@ -13,7 +13,7 @@ from agenticiqa.programs.tools.statistics.blocking import blockiness
 from agenticiqa.programs.tools.statistics.blur import blur_extent
 from agenticiqa.programs.tools.statistics.edges import edge_sharpness, overshoot
 from agenticiqa.programs.tools.statistics.noise import isolated_pixels, noise_sigma
-from agenticiqa.programs.tools.statistics.parts import Luma, luma_parts
+from agenticiqa.programs.tools.statistics.parts import Luma, loaded_luma_parts, luma_parts
 from agenticiqa.programs.tools.statistics.tonal import (
     Tone,
     clipped_bright,
@@ -66,7 +66,7 @@ def statistic(name: str, image: RGB) -> float:
 
 def all_statistics(image: "LoadedImage") -> Mapping[str, float]:
     """All of SPATIAL and TONAL by name, read-only; computed once per loaded image, also under threads."""
-    return image.memo.once("statistics", lambda: MappingProxyType(_compute(image.pixels)))
+    return image.memo.once("statistics", lambda: MappingProxyType(_compute(image)))
 
 
 def loaded_statistic(name: str) -> "Callable[[LoadedImage], float]":
@@ -78,7 +78,7 @@ def _from_memo(name: str, image: "LoadedImage") -> float:
     return all_statistics(image)[name]
 
 
-def _compute(pixels: RGB) -> dict[str, float]:
-    parts, tone = luma_parts(pixels), Tone(pixels)
+def _compute(image: "LoadedImage") -> dict[str, float]:
+    parts, tone = loaded_luma_parts(image), Tone(image.pixels)
     found = {name: spatial(parts) for name, spatial in SPATIAL.items()}
     return found | {name: tonal(tone) for name, tonal in TONAL.items()}

@@ -115,8 +115,10 @@ def _across(part: Luma, ridge: Plane, offsets: Plane) -> Plane:
     top, left = np.floor(y).astype(int), np.floor(x).astype(int)
     y -= top
     x -= left
-    upper = part[top, left] * (1 - x) + part[top, left + 1] * x
-    lower = part[top + 1, left] * (1 - x) + part[top + 1, left + 1] * x
+    values, width = part.ravel(), part.shape[1]
+    at = top * width + left
+    upper = values.take(at) * (1 - x) + values.take(at + 1) * x
+    lower = values.take(at + width) * (1 - x) + values.take(at + width + 1) * x
     return upper * (1 - y) + lower * y
 
 

@@ -35,11 +35,13 @@ def isolated_pixels(parts: Sequence[Luma]) -> float:
     """Share of pixels more than 40 gray levels above or below all eight neighbors: impulse noise. 0 to 0.25."""
     isolated = 0
     for part in parts:
-        for plane in (part, -part):
-            beside = np.maximum(plane[:, :-2], plane[:, 2:])
-            rows = np.maximum(beside, plane[:, 1:-1])
-            around = np.maximum(np.maximum(rows[:-2], rows[2:]), beside[1:-1])
-            isolated += int(np.count_nonzero(plane[1:-1, 1:-1] - around > IMPULSE_HEIGHT))
+        for extreme in (np.maximum, np.minimum):
+            beside = extreme(part[:, :-2], part[:, 2:])
+            rows = extreme(beside, part[:, 1:-1])
+            away = extreme(extreme(rows[:-2], rows[2:]), beside[1:-1])
+            np.subtract(part[1:-1, 1:-1], away, out=away)
+            beyond = away > IMPULSE_HEIGHT if extreme is np.maximum else away < -IMPULSE_HEIGHT
+            isolated += int(np.count_nonzero(beyond))
     return isolated / sum(part.size for part in parts)
 
 

@@ -4,12 +4,15 @@ An image of up to two megapixels is read as a whole. A larger one is never scale
 blocking: nine parts of 448 x 448 pixels, spread evenly over it, stand for it at its own resolution.
 """
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.pixels import RGB, luma
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.images import LoadedImage
 
 Luma: TypeAlias = NDArray[np.float32]
 
@@ -30,6 +33,11 @@ def parts_of(image: RGB) -> list[RGB]:
 def luma_parts(image: RGB) -> list[Luma]:
     """The luma, 0..255, of each of these parts."""
     return [luma(part).astype(np.float32) for part in parts_of(image)]
+
+
+def loaded_luma_parts(image: "LoadedImage") -> list[Luma]:
+    """``luma_parts`` of a loaded image's pixels, computed once per image."""
+    return image.memo.once("luma parts", lambda: luma_parts(image.pixels))
 
 
 def _starts(side: int) -> list[int]:

@@ -71,6 +71,7 @@ def test_images_of_every_kind_are_judged_alike_and_come_back_with_their_names(
         assert outcome["plan"] == expected["plan"]
 
 
+@pytest.mark.slow
 def test_a_reference_of_any_kind_goes_to_another_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
     references = every_kind(path)
@@ -80,12 +81,15 @@ def test_a_reference_of_any_kind_goes_to_another_process(path: Path, monkeypatch
     assert len({outcome["quality_score"] for outcome in outcomes}) == 1
 
 
-def test_what_cannot_be_read_is_the_outcome_of_its_own_job(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_what_cannot_be_read_is_the_outcome_of_its_own_job(
+    path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
     closed = io.BytesIO(b"")
     closed.close()
     bad: list[Any] = [closed, 3, "https://127.0.0.1:9/a.png", PIXELS.astype(int), b"no image"]
-    outcomes = [outcome for _, outcome in judge_many(AgenticIQA.offline(), [*bad, path, path], 2, row)]
+    outcomes = [outcome for _, outcome in judge_many(AgenticIQA.offline(), [*bad, path, path], workers, row)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert len(failures) == len(bad)
     assert all(isinstance(failure, ImageError) for failure in failures)

@@ -221,7 +221,7 @@ def test_a_closed_pipe_is_no_error(album):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no device that is always full")
-@pytest.mark.parametrize("options", ["--json", "--jsonl -", ""])
+@pytest.mark.parametrize("options", ["--json", *(pytest.param(o, marks=pytest.mark.slow) for o in ("--jsonl -", ""))])
 def test_a_full_disk_under_the_output_is_one_line(album, options):
     command = f"{sys.executable} -m agenticiqa assess {album} {options} > /dev/full"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
