@@ -14,7 +14,7 @@ from agenticiqa.eval.runs import made_by, pin
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import Watch, judge_set, unwatched
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
-from agenticiqa.eval.tasks.reading import labeled_images
+from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
 from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
@@ -49,8 +49,8 @@ def evaluate(
     ``program`` is an ``AgenticIQA``, the name of an embedded metric ("NIQE"), a pyiqa metric (the object of
     ``pyiqa.create_metric``, or "pyiqa:musiq"), "module:function", or any function of pixels (uint8, H x W x 3, RGB)
     that gives a number; one with two parameters is also given the reference's pixels. ``lower_is_better`` is of such a
-    function; pyiqa's and our metrics declare their own direction. ``task`` is a labels file, the name of a data set,
-    whose archive is in ``root``, or labeled images; ``split`` takes those of one split.
+    function; pyiqa's and our metrics declare their own direction. ``task`` is data of a form that ``labels.sources``
+    lists, the name of a data set, whose archive is in ``root``, or labeled images; ``split`` takes those of one split.
 
     With ``out`` rows are kept in this folder as they come, with ``run.json``, ``report.json`` and ``report.md``: the
     same call continues an interrupted run. Other settings or labels are refused in the same folder; of a function the
@@ -66,13 +66,15 @@ def evaluate(
     if isinstance(program, AgenticIQA) and lower_is_better is not None:
         raise UserError("of the program's score higher is better: leave lower_is_better out")
     query = scoring_question(query) if isinstance(judged_by, AgenticIQA) else NO_QUERY
-    name, sha256, labels = _labels(task, root, split)
+    data = _labels(task, root, split)
+    labels = data.labels
     refuse_without_references(judged_by, labels)
     with nullcontext(InMemory()) if out is None else ResultsFile(Path(out) / "results.jsonl") as results:
         if out is not None:
-            pin(Path(out), made_by(judged_by, sha256, {"split": split, "query": query}))
+            pinned = {"data": data.pinned} if data.pinned else {}
+            pin(Path(out), made_by(judged_by, data.digest, {"split": split, "query": query, **pinned}))
         rows = judge_set(judged_by, labels, results, query=query, workers=workers, watch=watch)
-    summary = report.summarize(rows) | {"data": name, "split": split, "backend": backend_of(judged_by)}
+    summary = report.summarize(rows) | {"data": data.name, "split": split, "backend": backend_of(judged_by)}
     if out is not None:
         report.write(summary, Path(out))
     return Evaluation(rows, summary)
@@ -115,7 +117,7 @@ def default_folder(data: str, split: str | None, backend: str) -> Path:
 
 def _labels(
     task: str | os.PathLike[str] | Sequence[LabeledImage], root: str | os.PathLike[str] | None, split: str | None
-) -> tuple[str, str, list[LabeledImage]]:
+) -> LabeledSet:
     if isinstance(task, str | os.PathLike):
         return labeled_images(Path(task), Path(root) if root is not None else None, split)
     if root is not None:
@@ -123,4 +125,4 @@ def _labels(
     labels = [label for label in task if split is None or label.split == split]
     if not labels:
         raise UserError(f"there are no labeled images{f' of split {split}' if split else ''}")
-    return GIVEN, labels_sha256(labels), labels
+    return LabeledSet(GIVEN, labels_sha256(labels), labels)

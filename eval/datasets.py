@@ -6,7 +6,7 @@ Also what every use of labels shares: the scale of the scores, the folds by cont
 import csv
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from agenticiqa.programs.errors import UserError
 MISSING_SHOWN = 3
 USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
 MOS_RANGE_HELP = "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..100 the first that holds them all)"
+
+
+Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -119,15 +122,59 @@ def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage
     numbered = _rows(path)
     if not numbered:
         raise UserError(f"{path}: expected at least one labeled image, found only a header; add rows")
-    if split is not None:
-        known = sorted({row["split"] for _, row in numbered if row.get("split")})
-        numbered = [(line, row) for line, row in numbered if row.get("split") == split]
-        if not numbered:
-            raise UserError(f"{path}: no row has split {split!r}; splits in it: {', '.join(known) or 'none'}")
-    labels = [_labeled(path, line, row) for line, row in numbered]
-    _refuse_repeated(path, labels, [line for line, _ in numbered])
-    _refuse_missing(path, labels)
+    chosen = chosen_split(str(path), numbered, split)
+    labels = [labeled(str(path), path.parent, place, row) for place, row in chosen]
+    refuse_unusable(str(path), labels, [place for place, _ in chosen])
     return labels
+
+
+def chosen_split(title: str, placed: Sequence[tuple[str, Row]], split: str | None) -> Sequence[tuple[str, Row]]:
+    """The rows of a split, or all for ``None``. Raises UserError, with the splits there are, if it has none."""
+    if split is None:
+        return placed
+    known = sorted({row["split"] for _, row in placed if row.get("split")})
+    chosen = [(place, row) for place, row in placed if row.get("split") == split]
+    if not chosen:
+        raise UserError(f"{title}: no row has split {split!r}; splits in it: {', '.join(known) or 'none'}")
+    return chosen
+
+
+def labeled(title: str, folder: Path, place: str, row: Row) -> LabeledImage:
+    """A row, without its empty cells, as a labeled image; paths are relative to ``folder``.
+
+    Raises UserError, with ``title`` and ``place``, for an absent image and for a score that is no finite number.
+    """
+    if "image" not in row:
+        raise UserError(f"{title}: {place}: the cell of image is empty")
+    image = folder / row["image"]
+    reference = folder / row["reference"] if "reference" in row else None
+    return LabeledImage(
+        name=row["image"],
+        image=image,
+        reference=reference,
+        mos=number_of(title, place, "mos", row.get("mos", "")),
+        mos_std=number_of(title, place, "mos_std", row["mos_std"]) if "mos_std" in row else None,
+        distortion=row.get("distortion"),
+        level=row.get("level"),
+        split=row.get("split"),
+        source=row.get("source"),
+        content=row.get("content") or (reference or image).name,
+    )
+
+
+def refuse_unusable(title: str, labels: Sequence[LabeledImage], places: Sequence[str]) -> None:
+    """Raises UserError, in one line, for an image that stands twice (with the same reference) and for missing files."""
+    first: dict[tuple[Path, Path | None], str] = {}
+    for label, place in zip(labels, places, strict=True):
+        earlier = first.setdefault((label.image, label.reference), place)
+        if earlier != place:
+            raise UserError(f"{title}: {place}: {label.name} is in {earlier} already; remove one of them")
+    wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
+    missing = [file for file in wanted if not file.is_file()]
+    if missing:
+        shown = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
+        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
+        raise UserError(f"{title}: {len(missing)} of {len(wanted)} files are missing: {shown}{more}")
 
 
 def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
@@ -174,8 +221,8 @@ def read_columns(
     return columns
 
 
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    """Every row with its line number, cells stripped, absent cells left out."""
+def _rows(path: Path) -> list[tuple[str, Row]]:
+    """Every row with its line, cells stripped, absent cells left out."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -187,7 +234,7 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
                     f"add {' and '.join(absent)}"
                 )
             reader.fieldnames = columns
-            return [(reader.line_num, dict(_filled(row))) for row in reader]
+            return [(f"line {reader.line_num}", dict(_filled(row))) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UserError(f"{path}: expected a labels file (CSV, UTF-8), but it cannot be read: {why}") from error
@@ -199,48 +246,12 @@ def _filled(row: dict[str, str]) -> Iterator[tuple[str, str]]:
             yield name, cell.strip()
 
 
-def _labeled(path: Path, line: int, row: dict[str, str]) -> LabeledImage:
-    if "image" not in row:
-        raise UserError(f"{path}: line {line}: the cell of image is empty")
-    image = path.parent / row["image"]
-    reference = path.parent / row["reference"] if "reference" in row else None
-    mos = _number(path, line, "mos", row.get("mos", ""))
-    return LabeledImage(
-        name=row["image"],
-        image=image,
-        reference=reference,
-        mos=mos,
-        mos_std=_number(path, line, "mos_std", row["mos_std"]) if "mos_std" in row else None,
-        distortion=row.get("distortion"),
-        level=row.get("level"),
-        split=row.get("split"),
-        source=row.get("source"),
-        content=row.get("content") or (reference or image).name,
-    )
-
-
-def _number(path: Path, line: int, column: str, cell: str) -> float:
+def number_of(title: str, place: str, column: str, cell: str) -> float:
+    """A cell as a finite number. Raises UserError, with ``title`` and ``place``, for anything else."""
     try:
         value = float(cell)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UserError(f"{path}: line {line}: {column} is {cell!r}, expected a number")
+        raise UserError(f"{title}: {place}: {column} is {cell!r}, expected a number")
     return value
-
-
-def _refuse_repeated(path: Path, labels: Sequence[LabeledImage], lines: Sequence[int]) -> None:
-    first: dict[tuple[Path, Path | None], int] = {}
-    for label, line in zip(labels, lines, strict=True):
-        earlier = first.setdefault((label.image, label.reference), line)
-        if earlier != line:
-            raise UserError(f"{path}: line {line}: {label.image.name} is in line {earlier} already; remove one of them")
-
-
-def _refuse_missing(path: Path, labels: Sequence[LabeledImage]) -> None:
-    wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
-    missing = [file for file in wanted if not file.is_file()]
-    if missing:
-        shown = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
-        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
-        raise UserError(f"{path}: {len(missing)} of {len(wanted)} files are missing: {shown}{more}")

@@ -7,8 +7,10 @@ from rich.table import Table
 
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MISSING_SHOWN
+from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task
+from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.completing import complete_folders
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
@@ -41,10 +43,13 @@ def _checked(task: Task, root: Path) -> int:
     missing = missing_files(labels)
     scores = [label.mos for label in labels]
     print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} contents")
-    print(f"- MOS as evaluated, higher is better: {min(scores):g} to {max(scores):g}")
+    print(f"- MOS as evaluated, higher is better: {min(scores):g} to {max(scores):g}; {task.direction_check}")
     print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
     shown = ": " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
     print(f"- {len(missing)} files are missing{shown}")
+    if not missing:
+        pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
+        print(f"- {near_duplicates_doubt(pairs) or 'no nearly equal images count as different scenes'}")
     return OK if len(labels) == task.count and not missing else SOME_FAILED
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ from agenticiqa.eval import report
 from agenticiqa.eval.benchmark import backend_of, default_folder, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import combined
 from agenticiqa.eval.commands.console import print_table
-from agenticiqa.eval.datasets import LabeledImage, contents_doubt
+from agenticiqa.eval.datasets import MOS_RANGE_HELP, contents_doubt
+from agenticiqa.eval.labels.columns import Declared
+from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.runs import made_by, made_with, pin
 from agenticiqa.eval.scorers.named import FORMS, scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
-from agenticiqa.eval.tasks.reading import labeled_images
+from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits, within
@@ -56,10 +58,20 @@ def add_arguments(parser: ArgumentParser) -> None:
             metavar="TASK",
             type=Path,
             nargs="+",
-            help="a labels file with the columns image and mos (higher is better), ..., or the NAME of a data set, see "
+            help="a table (.csv, .tsv, .jsonl, .parquet) with columns image and mos, a folder with labels.csv or "
+            "metadata.csv, a folder of save_to_disk, hub:OWNER/NAME@REVISION, or the NAME of a data set, see "
             "`agenticiqa datasets`; of several also the mean is given",
         )
     )
+    own = parser.add_argument_group("own data")
+    own.add_argument("--image-column", metavar="C", help="the column of the images (default: image, filename, ...)")
+    own.add_argument("--mos-column", metavar="C", help="the column of the scores (default: mos, score, ...)")
+    own.add_argument(
+        "--lower-is-better",
+        action=BooleanOptionalAction,
+        help="whether low scores are the good ones, as for a DMOS; the MOS is then the mirror image in the scale",
+    )
+    own.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
     complete_folders(
         parser.add_argument("--root", metavar="DIR", type=Path, help="of a data set: the folder that its archive is in")
     )
@@ -95,14 +107,16 @@ def run(args: Namespace) -> int:
         raise UserError("--scorer-lower-is-better is of a --scorer")
     config = config_from(args)
     limits = limits_from(args, config)
-    sets = [labeled_images(task, args.root, args.split) for task in args.tasks]
-    names = [name for name, *_ in sets]
+    ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
+    declared = Declared(args.image_column, args.mos_column, args.lower_is_better, ends)
+    sets = [labeled_images(task, args.root, args.split, declared) for task in args.tasks]
+    names = [each.name for each in sets]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UserError(
             f"several tasks are called {min(twice)}, after the folder of their labels: evaluate them in turn"
         )
     if args.dry_run:
-        jobs = [Job(each.image, query, each.reference) for *_, labels in sets for each in labels[: args.limit]]
+        jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
         if args.scorer:
             print(f"{len(jobs)} images: no model is asked")
         else:
@@ -110,8 +124,8 @@ def run(args: Namespace) -> int:
         return OK
     program = _scorer(args) if args.scorer else _program(args, config, limits)
     outcomes = [
-        _evaluated(args, config, limits, program, query, task, name, sha256, labels[: args.limit])
-        for task, (name, sha256, labels) in zip(args.tasks, sets, strict=True)
+        _evaluated(args, config, limits, program, query, task, data)
+        for task, data in zip(args.tasks, sets, strict=True)
     ]
     if len(outcomes) > 1:
         print_table(combined.table([measured for measured, _ in outcomes]))
@@ -145,20 +159,21 @@ def _evaluated(
     program: AgenticIQA | Scorer,
     query: str,
     task: Path,
-    name: str,
-    sha256: str,
-    labels: list[LabeledImage],
+    data: LabeledSet,
 ) -> tuple[dict[str, Any], int]:
     """The figures of one task, which are also printed and kept, and the exit status that they mean."""
-    backend = backend_of(program)
-    out = (args.out / name if len(args.tasks) > 1 else args.out) or default_folder(name, args.split, backend)
+    backend, labels = backend_of(program), data.labels[: args.limit]
+    if data.doubt:
+        complain(f"the direction is declared otherwise, but {data.doubt}")
+    out = (args.out / data.name if len(args.tasks) > 1 else args.out) or default_folder(data.name, args.split, backend)
+    options = {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
     refuse_without_references(program, labels)
     if isinstance(program, Scorer):
         query = NO_QUERY
-        description = made_by(program, sha256, {"split": args.split})
+        description = made_by(program, data.digest, options)
         workers = args.workers or (available_cores() if program.computes else 1)
     else:
-        description = made_with(program, config, sha256, {"split": args.split, "query": query})
+        description = made_with(program, config, data.digest, {**options, "query": query})
         warn_of_other_prompts(config, description["prompts"])
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
@@ -171,7 +186,7 @@ def _evaluated(
             raise
     measured = report.summarize(rows, toolbox(config.calibration)) | {
         "data": str(task),
-        "task": name,
+        "task": data.name,
         "split": args.split,
         "backend": backend,
     }
@@ -181,7 +196,8 @@ def _evaluated(
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     print(f"Kept in {out}: results.jsonl, report.json, report.md")
-    if doubt := contents_doubt(labels):
+    pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
+    for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         complain(doubt)
     if unscored := sum(map(is_unscored, rows)):
         complain(unscored_text(unscored, len(rows), "the same command"))

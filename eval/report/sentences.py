@@ -22,6 +22,12 @@ def sentences(report: Mapping[str, Any]) -> list[str]:
         "Fitted: after a monotone 4-parameter logistic, (5): after a logistic and a line, fitted once, on all images; "
         "pairs in order: of those whose opinions differ by more than their deviation, where the labels have one"
     )
+    found = Interval(**report["systems"][0]["srcc"])
+    if found.high is not None and found.high < 0:
+        lines.append(
+            f"SRCC of {ours} is below zero with its whole interval: the labels may be lower-is-better, as a DMOS is; "
+            "then add --lower-is-better"
+        )
     if report["scale"]:
         low, high = report["scale"]["low"], report["scale"]["high"]
         ends = f"{low:g} to {high:g}"

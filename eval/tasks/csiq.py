@@ -53,4 +53,5 @@ CSIQ = Task(
     lower_is_better=True,
     count=866,
     read=_read,
+    shows_direction=True,
 )

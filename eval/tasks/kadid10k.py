@@ -43,4 +43,5 @@ KADID10K = Task(
     lower_is_better=False,
     count=10125,
     read=_read,
+    shows_direction=True,
 )

@@ -43,4 +43,5 @@ KONIQ10K = Task(
     lower_is_better=False,
     count=10073,
     read=_read,
+    shows_direction=True,
 )

@@ -54,4 +54,5 @@ LIVE_MD = Task(
     lower_is_better=True,
     count=450,
     read=_read,
+    shows_direction=True,
 )

@@ -53,6 +53,7 @@ LIVE_R2 = Task(
     lower_is_better=True,
     count=779,
     read=partial(_read, table="dmos_realigned.mat", column="dmos_new"),
+    shows_direction=True,
 )
 LIVE_R2_ORIGINAL = replace(
     LIVE_R2,

@@ -1,29 +1,58 @@
-"""The labeled images of a ``labels.csv``, or of a data set by its name."""
+"""The labeled images of a data set by its name, or of one's own data."""
 
 from pathlib import Path
+from typing import NamedTuple
 
-from agenticiqa.eval.datasets import LabeledImage, read_labels
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.labels.columns import DECLARE, Declared
+from agenticiqa.eval.labels.direction import runs_the_other_way
+from agenticiqa.eval.labels.reading import read_own
+from agenticiqa.eval.labels.sources import open_source
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import labels_sha256, read_task, refuse_missing_files
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import sha256_of
 
 
-def labeled_images(data: Path, root: Path | None, split: str | None) -> tuple[str, str, list[LabeledImage]]:
-    """A short name of the data, the SHA-256 of its labels in hex, and the images, all or of one split.
+class LabeledSet(NamedTuple):
+    """Labeled images with a short ``name``, the SHA-256 of their labels in hex, and what pins them where not on disk.
 
-    ``data`` is a labels file, or the name of a data set whose archive is in ``root``. Raises UserError, in one line, as
-    ``read_labels`` and ``read_task`` do, and for ``root`` without a data set or the other way round.
+    ``doubt`` is what shows, in words, that the declared direction is wrong.
+    """
+
+    name: str
+    digest: str
+    labels: list[LabeledImage]
+    pinned: str | None = None
+    doubt: str | None = None
+
+
+def labeled_images(data: Path, root: Path | None, split: str | None, declared: Declared | None = None) -> LabeledSet:
+    """The images of ``data``, all or of one split, with their MOS, higher is better.
+
+    ``data`` is own data of a form that ``labels.sources`` lists, which ``declared`` says more of, or the name of a
+    data set whose archive is in ``root``. Raises UserError, in one line, as ``read_own`` and ``read_task`` do, for
+    ``root`` without a data set or the other way round, and for own labels that run the other way, unless their
+    direction is declared.
     """
     task = TASKS.get(str(data))
     if task is None or data.is_file():
         if root is not None:
             known = ", ".join(TASKS)
             raise UserError(f"--root is for a data set, and {data} is none of {known}; leave it out for a labels file")
-        labels = read_labels(data, split)
-        return data.resolve().parent.name, sha256_of(data), labels
+        return _own(data, split, declared or Declared())
+    if declared not in (None, Declared()):
+        raise UserError(f"{task.name} has its columns, direction and scale; leave out the options that declare them")
     if root is None:
         raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
     labels = read_task(task, root, split)
     refuse_missing_files(task, labels)
-    return task.name, labels_sha256(labels), labels
+    return LabeledSet(task.name, labels_sha256(labels), labels)
+
+
+def _own(data: Path, split: str | None, declared: Declared) -> LabeledSet:
+    source = open_source(data)
+    labels = read_own(source, declared, split)
+    doubt = runs_the_other_way(labels)
+    if doubt and declared.lower_is_better is None:
+        raise UserError(f"{source.title}: higher has to be better, but {doubt}; {DECLARE}")
+    return LabeledSet(source.name, labels_sha256(labels), labels, source.pinned, doubt)

@@ -39,7 +39,9 @@ class Task:
 
     ``folder`` is the archive's own top folder and ``files`` the label files below it. ``scale`` holds the ends of the
     label column; where ``lower_is_better``, an opinion's MOS is its mirror image in the scale. ``count`` is the number
-    of images of the whole set. ``source`` says what to get and from whom.
+    of images of the whole set. ``shows_direction``: levels, undamaged copies or votes in the archive show which end is
+    good, and are checked when it is read; elsewhere the direction is only declared. ``source`` says what to get and
+    from whom.
     """
 
     name: str
@@ -53,11 +55,17 @@ class Task:
     lower_is_better: bool
     count: int
     read: Callable[[Path], Iterable[Rated]]
+    shows_direction: bool = False
 
     @property
     def direction(self) -> str:
         """Which end of the label column is good, in words."""
         return "lower is better" if self.lower_is_better else "higher is better"
+
+    @property
+    def direction_check(self) -> str:
+        """Whether the archive itself shows the direction, in words."""
+        return "the direction is checked" if self.shows_direction else "the direction is as declared, nothing shows it"
 
     @property
     def scale_text(self) -> str:

@@ -47,4 +47,5 @@ TID2013 = Task(
     lower_is_better=False,
     count=3000,
     read=read_tid,
+    shows_direction=True,
 )

@@ -8,7 +8,6 @@ keys and passwords are in neither its name nor its content.
 import hashlib
 import json
 import logging
-import os
 import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -16,16 +15,15 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from platformdirs import user_cache_path
 from pydantic import TypeAdapter, ValidationError
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.addresses import public_address
+from agenticiqa.programs.images import files
 from agenticiqa.programs.images.files import write_atomically
 
 logger = logging.getLogger(__name__)
 
-CACHE_VARIABLE = "AGENTICIQA_CACHE"
 LONGEST_NAME = 80
 DAYS_KEPT = 30
 
@@ -132,9 +130,7 @@ def forget_saved(backend: str) -> None:
 
 def cache_folder() -> Path:
     """The folder of the files, which may not exist yet."""
-    own = os.environ.get(CACHE_VARIABLE)
-    shared = Path(own).expanduser() if own else user_cache_path("agenticiqa", appauthor=False)
-    return shared / "capabilities"
+    return files.cache_folder() / "capabilities"
 
 
 def _file(backend: str) -> Path:

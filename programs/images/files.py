@@ -1,4 +1,4 @@
-"""The one way to hash a file and plain JSON, to write a file as a whole, and to write down its name."""
+"""The one way to hash a file and plain JSON, to write a file as a whole and its name down, and the cache folder."""
 
 import hashlib
 import json
@@ -9,6 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from platformdirs import user_cache_path
+
+CACHE_VARIABLE = "AGENTICIQA_CACHE"
 HEX_DIGITS = 16  # of a digest
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte that is not UTF-8
@@ -18,6 +21,12 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes as 64 hex digits. Reads in blocks, so size does not matter. Raises OSError."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cache_folder() -> Path:
+    """The folder of what can be made again, which may not exist yet: the system's own, or as AGENTICIQA_CACHE says."""
+    own = os.environ.get(CACHE_VARIABLE)
+    return Path(own).expanduser() if own else user_cache_path("agenticiqa", appauthor=False)
 
 
 def digest(content: Any) -> str:

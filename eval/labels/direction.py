@@ -1,0 +1,84 @@
+"""Whether labels run the other way, as far as they show it: damaged images have to score lower."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, groupby
+
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images.loading import load_pair
+from agenticiqa.programs.tools.metrics.ssim import ssim
+
+MOST_IN_GROUP = 50  # images of one content and distortion whose levels are compared
+MOST_WRONG = 2 / 3  # of the pairs, in labels that run the right way
+FEWEST_PAIRS = 3  # of images of which one is known to be the better one
+COMPARED = 30  # images that are compared with their references, where nothing else tells
+FEWEST_COMPARED = 20
+CLEARLY_NEGATIVE = -0.4  # an SRCC that 20 unrelated values have in 4 of 100 cases
+
+Pair = tuple[LabeledImage, LabeledImage]  # the better one first
+
+
+def runs_the_other_way(labels: Sequence[LabeledImage]) -> str | None:
+    """What shows that lower is better, in words; ``None`` if nothing does, or nothing can.
+
+    References that are rated themselves, and numeric levels (growing with the damage) of one distortion of one content,
+    say of two images which is the better one; where contents have one level each, those of one distortion. Without
+    them, and with references, SSIM says it, of 30 images at most.
+    """
+    pairs = [*_by_references(labels), *_by_levels(labels, lambda label: f"{label.content}/{label.distortion}")]
+    pairs = pairs if len(pairs) >= FEWEST_PAIRS else list(_by_levels(labels, lambda label: label.distortion or ""))
+    if len(pairs) >= FEWEST_PAIRS:
+        wrong = [(better, worse) for better, worse in pairs if better.mos < worse.mos]
+        if len(wrong) <= MOST_WRONG * len(pairs):
+            return None
+        better, worse = wrong[0]
+        return (
+            f"in {len(wrong)} of {len(pairs)} pairs the more damaged image scores higher, such as {worse.name} "
+            f"({worse.mos:g}) and {better.name} ({better.mos:g})"
+        )
+    likeness = dict(_likeness(labels))
+    if len(likeness) < FEWEST_COMPARED:
+        return None
+    found = srcc(list(likeness.values()), [label.mos for label in likeness])
+    if found is not None and found <= CLEARLY_NEGATIVE:
+        return f"the likeness to the references (SSIM) and the labels have an SRCC of {found:.2f} (n = {len(likeness)})"
+    return None
+
+
+def _by_references(labels: Sequence[LabeledImage]) -> Iterator[Pair]:
+    references = {label.reference for label in labels if label.reference}
+    for images in _groups(labels, lambda label: label.content):
+        pristine = [label for label in images if label.image in references]
+        yield from ((good, bad) for good in pristine for bad in images if bad.image not in references)
+
+
+def _by_levels(labels: Sequence[LabeledImage], key: Callable[[LabeledImage], str]) -> Iterator[Pair]:
+    for images in _groups(labels, key):
+        leveled = [(level, label) for label in images if (level := _level(label)) is not None]
+        for (first, a), (second, b) in combinations(leveled[:MOST_IN_GROUP], 2):
+            if first != second:
+                yield (a, b) if first < second else (b, a)
+
+
+def _groups(labels: Sequence[LabeledImage], key: Callable[[LabeledImage], str]) -> Iterator[list[LabeledImage]]:
+    for _, group in groupby(sorted(labels, key=key), key=key):
+        yield list(group)
+
+
+def _level(label: LabeledImage) -> float | None:
+    try:
+        return float(label.level) if label.level else None
+    except ValueError:
+        return None
+
+
+def _likeness(labels: Sequence[LabeledImage]) -> Iterator[tuple[LabeledImage, float]]:
+    with_reference = [label for label in labels if label.reference and label.reference != label.image]
+    for label in with_reference[:: max(1, -(-len(with_reference) // COMPARED))]:
+        try:
+            image, reference = load_pair(label.image, label.reference)
+        except ImageError:
+            continue  # it is told when the image is judged
+        if reference is not None:
+            yield label, ssim(image.pixels, reference.pixels)

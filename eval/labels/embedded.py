@@ -1,0 +1,40 @@
+"""Images that a table holds, as files: written once, byte by byte, to a cache folder, named by their digest."""
+
+import hashlib
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, UnidentifiedImageError
+
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import HEX_DIGITS, cache_folder, write_atomically
+
+SUFFIXES = {"jpeg": ".jpg", "mpo": ".jpg", "tiff": ".tif"}  # others have the format's own name
+
+
+def file_of(cell: Any, where: str) -> tuple[str, str]:
+    """The path of a cell's image, and its name: the path itself, or that which came with embedded bytes, if any.
+
+    Raises UserError, beginning with ``where``, for bytes that are no image and for a cell of another kind.
+    """
+    data, name = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
+    if data is None or isinstance(data, str):
+        path = (data or name or "").strip()
+        return path, path
+    if not isinstance(data, bytes):
+        raise UserError(f"{where}: expected a path or an image, found a {type(data).__name__}")
+    return str(_written(data, where)), Path(name).name if name else ""
+
+
+def _written(data: bytes, where: str) -> Path:
+    folder, digest = cache_folder() / "images", hashlib.sha256(data).hexdigest()[: 2 * HEX_DIGITS]
+    try:
+        with Image.open(BytesIO(data)) as image:
+            kind = (image.format or "").lower()
+    except (UnidentifiedImageError, OSError, ValueError) as error:
+        raise UserError(f"{where}: the bytes are no image that can be read ({error})") from error
+    path = folder / f"{digest}{SUFFIXES.get(kind, f'.{kind}')}"
+    if not path.is_file():
+        write_atomically(path, data)
+    return path

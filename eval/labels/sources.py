@@ -1,0 +1,143 @@
+"""The rows of a table, a folder, or data of the package ``datasets``, each with its place for messages.
+
+``.csv``, ``.tsv``, ``.jsonl`` (one object per line) and ``.parquet`` files; a folder with one of ``TABLES`` in it; a
+folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the Hugging Face hub. Cells are texts,
+numbers, or images: bytes, or a dict with ``bytes`` and ``path``.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.programs.errors import UserError
+
+TABLES = ("labels.csv", "metadata.csv", "metadata.jsonl", "metadata.parquet")  # the last three are ImageFolder's names
+SAVED = ("dataset_dict.json", "state.json")
+HUB = "hub:"
+COMMIT = 40  # hex digits
+HUB_SECONDS = 20
+
+Cells = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows of labels: ``title`` is their name in messages, ``name`` a short one, ``folder`` what paths are relative to.
+
+    ``rows`` are given once, each with its place ("line 3"). ``pinned`` names data that is not on disk with its commit.
+    """
+
+    title: str
+    name: str
+    folder: Path
+    rows: Iterator[tuple[str, Cells]]
+    pinned: str | None = None
+
+
+def open_source(data: Path) -> Source:
+    """The rows of ``data``. Raises UserError, in one line, for what is of no such form or cannot be read or reached."""
+    if str(data).startswith(HUB):
+        return _of_hub(str(data).removeprefix(HUB))
+    if data.is_dir() and any((data / name).is_file() for name in SAVED):
+        return _saved(data)
+    if data.is_dir():
+        table = next((data / name for name in TABLES if (data / name).is_file()), None)
+        if table is None:
+            raise UserError(
+                f"{data}: expected one of {', '.join(TABLES)} in it, or what save_to_disk of datasets wrote"
+            )
+        return open_source(table)
+    reader = READERS.get(data.suffix.lower(), _csv_rows)
+    return Source(str(data), data.resolve().parent.name, data.parent, _complained(data, reader(data)))
+
+
+def _complained(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[str, Cells]]:
+    try:
+        yield from rows
+    except (OSError, ValueError, csv.Error) as error:  # ValueError: not UTF-8, no JSON, no parquet
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition("\n")[0]
+        kind = data.suffix.lower().removeprefix(".").upper() if data.suffix.lower() in READERS else "CSV"
+        raise UserError(f"{data}: expected a labels file ({kind}, UTF-8), but it cannot be read: {why}") from error
+
+
+def _csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[str, Cells]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, delimiter=delimiter)
+        reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        for row in reader:
+            yield f"line {reader.line_num}", row
+        if reader.line_num < 2:
+            yield "line 1", dict.fromkeys(reader.fieldnames or ())  # for its columns
+
+
+def _tsv_rows(path: Path) -> Iterator[tuple[str, Cells]]:
+    return _csv_rows(path, "\t")
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError(f"line {number} is no object")
+                yield f"line {number}", row
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
+    from pyarrow.parquet import ParquetFile  # comes with datasets, and takes a third of a second to load
+
+    with ParquetFile(path) as table:
+        number = 0
+        for batch in table.iter_batches(batch_size=64):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"row {number}", row
+
+
+READERS = {".csv": _csv_rows, ".tsv": _tsv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows, ".parquet": _parquet_rows}
+
+
+def _saved(folder: Path) -> Source:
+    from datasets import load_from_disk
+
+    try:
+        found = load_from_disk(str(folder))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder}: cannot be read as data of datasets: {error}") from error
+    return Source(str(folder), folder.resolve().name, folder, _dataset_rows(found))
+
+
+def _of_hub(address: str) -> Source:
+    """Data of the hub at the commit that a revision (default: main) stands for now."""
+    from datasets import load_dataset
+    from httpx import HTTPError
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+
+    name, _, revision = address.partition("@")
+    try:
+        if not (len(revision) == COMMIT and set(revision) <= set("0123456789abcdef")):
+            revision = HfApi().dataset_info(name, revision=revision or None, timeout=HUB_SECONDS).sha or ""
+        found = load_dataset(name, revision=revision)
+    except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, HTTPError, OSError, ValueError) as error:
+        raise UserError(
+            f"{HUB}{address} cannot be had from the hub ({type(error).__name__}: {str(error).partition(chr(10))[0]}); "
+            "offline, name a copy by its 40-digit commit, with HF_HUB_OFFLINE=1, or a folder of save_to_disk"
+        ) from error
+    title = f"{HUB}{name}@{revision}"
+    return Source(title, name.rpartition("/")[2], Path(), _dataset_rows(found), pinned=title)
+
+
+def _dataset_rows(found: Any) -> Iterator[tuple[str, Cells]]:
+    """The rows of a Dataset, or of all splits of a DatasetDict, images not decoded."""
+    for split, part in found.items() if isinstance(found, dict) else [(None, found)]:
+        number = 0
+        for batch in part.with_format("arrow").iter(64):
+            for row in batch.to_pylist():
+                number += 1
+                place = f"row {number}" if split is None else f"row {number} of {split}"
+                yield place, row if split is None else {"split": split, **row}

@@ -1,0 +1,82 @@
+"""The perceptual hash knows one scene again, and tells where it counts as two."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageEnhance
+
+from agenticiqa.eval.datasets import LabeledImage, read_labels
+from agenticiqa.eval.labels.near_duplicates import MOST_BITS, near_duplicates, near_duplicates_doubt, phash
+from support.distortion_levels import scene
+
+
+def labeled(path: Path, content: str, split: str | None = None, reference: Path | None = None) -> LabeledImage:
+    return LabeledImage(path.name, path, reference, 3, None, None, None, split, None, content)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> dict[str, Path]:
+    """A photo, a small dim JPEG of it, two other photos, and a file that is no image."""
+    paths = {name: tmp_path / name for name in ("photo.png", "copy.jpg", "other.png", "third.png", "broken.png")}
+    for name, seed in (("photo.png", 1), ("other.png", 2), ("third.png", 3)):
+        Image.fromarray(scene(200, 300, seed=seed)).save(paths[name])
+    with Image.open(paths["photo.png"]) as photo:
+        ImageEnhance.Brightness(photo.resize((150, 100))).enhance(0.7).save(paths["copy.jpg"], quality=50)
+    paths["broken.png"].write_bytes(b"no image")
+    return paths
+
+
+def test_the_hash_holds_through_compression_size_and_brightness(photos: dict[str, Path]) -> None:
+    hashes = {name: phash(path) for name, path in photos.items()}
+    assert hashes.pop("broken.png") is None
+    first, copy, other, third = (found for found in hashes.values() if found is not None)
+    assert (first ^ copy).bit_count() <= MOST_BITS
+    assert min((first ^ other).bit_count(), (first ^ third).bit_count(), (other ^ third).bit_count()) > MOST_BITS
+    assert first.bit_count() == 32  # half of the frequencies are above their median
+
+
+def test_one_scene_in_two_contents_or_splits_is_told(photos: dict[str, Path]) -> None:
+    alone = [labeled(path, path.name) for path in photos.values()]
+    pairs = near_duplicates(alone)
+    assert pairs == [(photos["photo.png"], photos["copy.jpg"])]
+    assert "1 pairs of nearly equal images" in (near_duplicates_doubt(pairs) or "")
+    together = [replace(label, content="one") for label in alone]
+    assert near_duplicates(together) == []
+    assert near_duplicates_doubt([]) is None
+    divided = [replace(label, split=split) for label, split in zip(together, ("train", "test") * 3, strict=False)]
+    assert near_duplicates(divided) == pairs
+
+
+def test_references_stand_for_their_copies(photos: dict[str, Path]) -> None:
+    photo, copy, other, *_ = photos.values()
+    looked_at: list[Path] = []
+
+    def watch(paths: object, total: int) -> list[Path]:
+        looked_at.extend(paths)  # type: ignore[call-overload]
+        return looked_at
+
+    labels = [
+        labeled(other, "a", reference=photo),
+        labeled(other, "b", reference=copy),
+        labeled(copy, "a", None, photo),
+    ]
+    assert near_duplicates(labels, watch) == [(photo, copy)]
+    assert looked_at == [photo, copy]
+
+
+def test_many_images_are_compared_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agenticiqa.eval.labels.near_duplicates.BLOCK", 2)
+    pixels = [scene(40, 40, seed=seed) for seed in (1, 2, 3, 1, 2)]
+    for number, image in enumerate(pixels):
+        Image.fromarray(np.asarray(image)).save(tmp_path / f"{number}.png")
+    labels = [labeled(tmp_path / f"{number}.png", str(number)) for number in range(5)]
+    assert [(a.stem, b.stem) for a, b in near_duplicates(labels)] == [("0", "3"), ("1", "4")]
+
+
+@pytest.mark.slow
+def test_biq2021_has_one_scene_in_training_and_test(shared_data: Path) -> None:
+    pairs = near_duplicates(read_labels(shared_data / "biq2021" / "labels.csv"))
+    assert ("ss01_1759.jpg", "ss01_1761.jpg") in [(a.name, b.name) for a, b in pairs]
+    assert len(pairs) == 10

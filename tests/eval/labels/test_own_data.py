@@ -1,0 +1,197 @@
+"""Own data in each of its forms gives the same labels; what is declared of them; what is refused, in one line."""
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pytest
+from PIL import Image
+
+from agenticiqa.eval.cli import main
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.labels.columns import Declared
+from agenticiqa.eval.tasks.reading import labeled_images
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import sha256_of
+from support import archives
+
+MOS = {"a.png": 3.5, "b.png": 1.25, "c.png": 4.0}
+SPLIT = {"a.png": "train", "b.png": "test", "c.png": "train"}
+COLUMNS = datasets.Features(image=datasets.Image(), mos=datasets.Value("float64"), split=datasets.Value("string"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    archives.images(tmp_path / "set", MOS)
+    monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "set"
+
+
+def rows(**names: str) -> list[dict[str, object]]:
+    """The set's rows, with the given names in place of image, mos and split."""
+    keys = [names.get(name, name) for name in ("image", "mos", "split")]
+    return [dict(zip(keys, (name, MOS[name], SPLIT[name]), strict=True)) for name in MOS]
+
+
+def table(folder: Path, name: str = "labels.csv", delimiter: str = ",", **names: str) -> Path:
+    lines = [list(rows(**names)[0]), *(row.values() for row in rows(**names))]
+    (folder / name).write_text("".join(delimiter.join(map(str, line)) + "\n" for line in lines))
+    return folder / name
+
+
+def json_lines(folder: Path) -> Path:
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n\n" for row in rows(image="filename")))
+    return folder / "labels.jsonl"
+
+
+def parquet_of_paths(folder: Path) -> Path:
+    datasets.Dataset.from_list(rows()).to_parquet(folder / "labels.parquet")
+    return folder / "labels.parquet"
+
+
+def parquet_of_images(folder: Path) -> Path:
+    found = [
+        row | {"image": {"bytes": (folder / str(row["image"])).read_bytes(), "path": row["image"]}} for row in rows()
+    ]
+    datasets.Dataset.from_list(found, features=COLUMNS).to_parquet(folder / "images.parquet")
+    return folder / "images.parquet"
+
+
+def saved(folder: Path) -> Path:
+    datasets.Dataset.from_parquet(str(parquet_of_images(folder))).save_to_disk(folder / "saved")
+    return folder / "saved"
+
+
+def saved_by_split(folder: Path) -> Path:
+    """Two splits, which come one after the other."""
+    whole = datasets.Dataset.from_parquet(str(parquet_of_images(folder))).remove_columns("split")
+    parts = datasets.DatasetDict(train=whole.select([0, 2]), test=whole.select([1]))
+    parts.save_to_disk(folder / "parts")
+    return folder / "parts"
+
+
+FORMS: dict[str, Callable[[Path], Path]] = {
+    "csv": table,
+    "tsv": lambda folder: table(folder, "labels.tsv", "\t"),
+    "jsonl": json_lines,
+    "parquet": parquet_of_paths,
+    "parquet with images": parquet_of_images,
+    "folder": lambda folder: table(folder, "metadata.csv", image="file_name").parent,
+    "saved": saved,
+    "saved by split": saved_by_split,
+}
+
+
+def read(data: Path, split: str | None = None, declared: Declared | None = None) -> list[LabeledImage]:
+    return labeled_images(data, None, split, declared).labels
+
+
+def refused(data: Path, declared: Declared | None = None, split: str | None = None) -> str:
+    with pytest.raises(UserError) as caught:
+        read(data, split, declared)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_labels_and_the_very_bytes_of_the_images(form: str, folder: Path) -> None:
+    labels = read(FORMS[form](folder))
+    assert {label.name: label.mos for label in labels} == MOS
+    assert {label.name: label.split for label in labels} == SPLIT
+    assert all(sha256_of(label.image) == sha256_of(folder / label.name) for label in labels)
+    assert [label.name for label in read(FORMS[form](folder), "test")] == ["b.png"]
+
+
+def test_embedded_images_are_written_once_and_only_those_of_the_split(folder: Path) -> None:
+    data = parquet_of_images(folder)
+    (label,) = read(data, "test")
+    assert label.image.parent == Path(os.environ["AGENTICIQA_CACHE"]) / "images"
+    assert len(list(label.image.parent.iterdir())) == 1
+    written = label.image.stat().st_mtime_ns
+    assert read(data, "test") == [label]
+    assert label.image.stat().st_mtime_ns == written
+    assert len(read(data)) == len(list(label.image.parent.iterdir())) == 3
+
+
+def test_bytes_without_a_path_are_named_by_their_place(folder: Path) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 40), "red").save(buffer, "JPEG")
+    datasets.Dataset.from_list([{"img": buffer.getvalue(), "score": 2.0}]).to_parquet(folder / "plain.parquet")
+    (label,) = read(folder / "plain.parquet")
+    assert (label.name, label.image.suffix, label.mos) == ("row 1", ".jpg", 2)
+    datasets.Dataset.from_list([{"img": b"no image", "score": 2.0}]).to_parquet(folder / "plain.parquet")
+    assert "row 1: the bytes are no image" in refused(folder / "plain.parquet")
+
+
+def test_columns_have_the_names_of_the_field_or_those_that_are_given(folder: Path) -> None:
+    assert len(read(table(folder, image="img_path", mos="MOS"))) == 3
+    assert len(read(table(folder, image="Filename", mos="Score"))) == 3
+    data = table(folder, image="photo", mos="liked")
+    message = refused(data)
+    assert "found photo, liked, split" in message
+    assert "--image-column and --mos-column" in message
+    assert [label.mos for label in read(data, None, Declared("photo", "liked"))] == [*MOS.values()]
+    assert "no column 'rating'; columns in it: photo, liked, split" in refused(data, Declared("photo", "rating"))
+
+
+def test_dmos_needs_a_declared_direction(folder: Path) -> None:
+    data = table(folder, mos="DMOS")
+    assert "DMOS runs either way: add --lower-is-better" in refused(data)
+    assert [x.mos for x in read(data, None, Declared(lower_is_better=False))] == [3.5, 1.25, 4.0]
+    assert [x.mos for x in read(data, None, Declared(lower_is_better=True))] == [2.5, 4.75, 2.0]  # on 1..5
+
+
+def test_the_scale_of_a_mirrored_label_is_that_of_all_rows(folder: Path) -> None:
+    archives.images(folder, ["d.png"])
+    with table(folder).open("a") as file:
+        file.write("d.png,80,train\n")
+    (label,) = read(folder, "test", Declared(lower_is_better=True))
+    assert label.mos == 100 - 1.25
+    (label,) = read(folder, "test", Declared(lower_is_better=True, mos_range=(0, 90)))
+    assert label.mos == 90 - 1.25
+    assert "1 scores, such as 80, are beyond 0 and 70" in refused(folder, Declared(mos_range=(0, 70)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("x.jsonl", '{"image": "a.png"', "JSONL, UTF-8"),
+        ("x.jsonl", "[1]\n", "line 1 is no object"),
+        ("x.jsonl", '{"image": "a.png", "mos": "good"}', "line 1: mos is 'good'"),
+        ("x.jsonl", '{"image": 7, "mos": 1}', "found a int"),
+        ("x.parquet", "no parquet", "PARQUET"),
+        ("x.csv", "image,mos\n", "found none"),
+        ("x.csv", "", "an empty file"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(folder: Path, name: str, text: str, message: str) -> None:
+    (folder / name).write_text(text)
+    assert message in refused(folder / name)
+
+
+def test_a_folder_without_labels_and_one_with_an_absent_split_are_refused(folder: Path) -> None:
+    assert "expected one of labels.csv, metadata.csv" in refused(folder)
+    assert "splits in it: test, train" in refused(saved_by_split(folder), split="dev")
+
+
+def test_the_hub_out_of_reach_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    assert "offline, name a copy by its 40-digit commit" in refused(Path("hub:owner/name@main"))
+
+
+def test_options_that_declare_are_for_own_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archives.kadid10k(tmp_path)
+    assert main(["evaluate", "kadid10k", "--root", str(tmp_path), "--lower-is-better"]) == 2
+    assert "kadid10k has its columns, direction and scale" in capsys.readouterr().err
+
+
+def test_evaluate_takes_embedded_images(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = ["evaluate", str(saved(folder)), "--workers", "1", "--out", str(run)]
+    assert main(command) == main(command) == 0
+    found = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    assert [row["name"] for row in found] == [*MOS]
+    assert [row["image_sha256"] for row in found] == [sha256_of(folder / name) for name in MOS]
