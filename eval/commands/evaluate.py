@@ -13,9 +13,10 @@ from agenticiqa.eval import report
 from agenticiqa.eval.benchmark import backend_of, default_folder, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import combined
 from agenticiqa.eval.commands.console import print_table
-from agenticiqa.eval.datasets import MOS_RANGE_HELP, contents_doubt
+from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, contents_doubt
 from agenticiqa.eval.labels.columns import Declared
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
+from agenticiqa.eval.report.columns import GROUPS
 from agenticiqa.eval.runs import made_by, made_with, pin
 from agenticiqa.eval.scorers.named import FORMS, scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
@@ -84,6 +85,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         default=None,
         help="of a --scorer module:function; metrics declare their own direction",
+    )
+    parser.add_argument(
+        "--by", choices=GROUPS, help="also print the agreement by this column of the labels (report.md has all)"
     )
     add_backend_arguments(parser)
     parser.add_argument("--prompts", metavar="FILE", type=Path, help="tuned prompts, as written by optimize --out")
@@ -184,7 +188,8 @@ def _evaluated(
         except (KeyboardInterrupt, dspy.LMError):
             print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
             raise
-    measured = report.summarize(rows, toolbox(config.calibration)) | {
+    scale = MosScale(*args.mos_range) if args.mos_range else None
+    measured = report.summarize(rows, toolbox(config.calibration), scale=scale) | {
         "data": str(task),
         "task": data.name,
         "split": args.split,
@@ -193,6 +198,10 @@ def _evaluated(
     report.write(measured, out)
     print_table(report.terminal(report.headline(measured)))
     print_table(report.terminal(report.further(measured)))
+    if args.by in measured["breakdowns"]:
+        print_table(report.terminal(report.breakdown(measured, args.by)))
+    elif args.by:
+        complain(f"--by {args.by}: {task} has no two different values of it")
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     print(f"Kept in {out}: results.jsonl, report.json, report.md")

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.programs import images
-from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
@@ -99,6 +99,21 @@ def alarm_table(severities: Severities) -> list[str]:
     ]
 
 
+def _usable(labels: str) -> list[LabeledImage]:
+    """The images of a known kind with a level. Raises UserError where there are none, or a level is no number."""
+    items = [item for item in read_labels(labels) if item.distortion in CORRECT and item.level]
+    if not items:
+        raise UserError(
+            f"{labels}: no image has a level and a distortion that can be checked; those that can: {', '.join(CORRECT)}"
+        )
+    for item in items:
+        try:
+            float(str(item.level))
+        except ValueError as error:
+            raise UserError(f"{labels}: the level of {item.name} is {item.level!r}, expected a number") from error
+    return items
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -106,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--reference", action="store_true", help="compare each image with its reference")
     args = parser.parse_args(argv)
     try:
-        items = [item for item in read_labels(args.labels) if item.distortion in CORRECT and item.level]
+        items = _usable(args.labels)
         pristine = {path: images.load(path) for path in {item.reference for item in items if item.reference}}
 
         def severities_of(image: images.LoadedImage, reference: images.LoadedImage | None) -> list[float]:
@@ -136,7 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(confusion_table(kinds, severities, level_srcc)))
     hits = sum(is_correct(kind, top_category(row)) for kind, row in zip(kinds, severities, strict=True))
     print(f"\ncorrect: {hits} of {len(kinds)}\n")
-    print("\n".join(alarm_table(np.array([severities_of(image, image) for image in pristine.values()]))))
+    if pristine:
+        print("\n".join(alarm_table(np.array([severities_of(image, image) for image in pristine.values()]))))
     return 0
 
 

@@ -108,3 +108,21 @@ def test_the_confusion_table_has_a_row_per_kind():
     assert table[2].endswith("| 1.00 | 1.00 |")
     assert table[3].startswith("| pristine | 1 |")
     assert table[3].endswith("| 1 | - | - |")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("a.png,3,smudge,1", "no image has a level and a distortion"),
+        ("a.png,3,jpeg,strong", "level of a.png is 'strong'"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str, message: str
+) -> None:
+    Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
+    (tmp_path / "labels.csv").write_text(f"image,mos,distortion,level\n{row}\n")
+    assert main([str(tmp_path / "labels.csv")]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1

@@ -1,0 +1,67 @@
+"""``agenticiqa compare``: runs of ``evaluate`` with one another, on the images or questions that both have."""
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+
+from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.compare.differences import differences
+from agenticiqa.eval.compare.run_scores import read_scores
+from agenticiqa.eval.compare.tables import difference_table, leaderboard
+from agenticiqa.eval.report.table import FORMS, terminal
+from agenticiqa.programs.cli.completing import complete_files, complete_folders
+from agenticiqa.programs.cli.status import OK
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import write_atomically
+
+STDOUT = Path("-")
+SENTENCES = (
+    "Brackets: 95 % intervals, a jackknife over contents (accuracy: Wilson); a difference leaves out the same contents "
+    "of both runs.",
+    "p: Student's t over contents, of answers McNemar's exact test; Holm: corrected for the number of pairs.",
+    "Needed: about so many items like these tell a difference of 0.01 in 80 of 100 studies.",
+)
+EXAMPLES = """\
+examples:
+  agenticiqa compare runs/mine runs/tuned                    leaderboard, differences, p values, power
+  agenticiqa compare runs/* --markdown - > comparison.md     the same as Markdown
+"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa compare``."""
+    parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
+    complete_folders(
+        parser.add_argument(
+            "runs", metavar="RUN", nargs="+", type=Path, help="folders that evaluate wrote (--out), of the same data"
+        )
+    )
+    for form in FORMS:
+        complete_files(
+            parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write both tables as {form} (-: stdout)")
+        )
+
+
+def run(args: Namespace) -> int:
+    """Print the tables, or write them in the forms that were asked for."""
+    if len(args.runs) < 2:
+        raise UserError("name at least two runs: folders that `agenticiqa evaluate` wrote")
+    runs = [read_scores(folder) for folder in args.runs]
+    if len({each.name for each in runs}) < len(runs):
+        for each, folder in zip(runs, args.runs, strict=True):
+            each.name = str(folder)
+    found = differences(runs)
+    tables = (leaderboard(runs), difference_table(found))
+    asked = {form: path for form in FORMS if (path := getattr(args, form))}
+    for form, path in asked.items():
+        text = "\n".join(FORMS[form](cells) for cells in tables)
+        if path == STDOUT:
+            sys.stdout.write(text)
+        else:
+            write_atomically(path, text)
+    if not asked:
+        for cells in tables:
+            print_table(terminal(cells))
+        for sentence in SENTENCES:
+            print(f"- {sentence}")
+    return OK

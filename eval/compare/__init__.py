@@ -1,0 +1,1 @@
+"""Compare runs of ``agenticiqa evaluate``: differences on the images of both, corrected for how many are made."""
