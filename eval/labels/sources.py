@@ -39,8 +39,8 @@ class Source:
 
 def open_source(data: Path) -> Source:
     """The rows of ``data``. Raises UserError, in one line, for what is of no such form or cannot be read or reached."""
-    if str(data).startswith(HUB):
-        return _of_hub(str(data).removeprefix(HUB))
+    if data.as_posix().startswith(HUB):
+        return _of_hub(data.as_posix().removeprefix(HUB))
     if data.is_dir() and any((data / name).is_file() for name in SAVED):
         return _saved(data)
     if data.is_dir():

@@ -41,12 +41,21 @@ def test_one_scene_in_two_contents_or_splits_is_told(photos: dict[str, Path]) ->
     alone = [labeled(path, path.name) for path in photos.values()]
     pairs = near_duplicates(alone)
     assert pairs == [(photos["photo.png"], photos["copy.jpg"])]
-    assert "1 pairs of nearly equal images" in (near_duplicates_doubt(pairs) or "")
+    assert f"(1 found, such as {photos['photo.png']}" in (near_duplicates_doubt(pairs) or "")
     together = [replace(label, content="one") for label in alone]
     assert near_duplicates(together) == []
     assert near_duplicates_doubt([]) is None
     divided = [replace(label, split=split) for label, split in zip(together, ("train", "test") * 3, strict=False)]
     assert near_duplicates(divided) == pairs
+
+
+def test_too_many_images_are_not_compared_which_is_told(
+    photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agenticiqa.eval.labels.near_duplicates.MOST_IMAGES", 4)
+    pairs = near_duplicates([labeled(path, path.name) for path in photos.values()])
+    assert pairs is None
+    assert "not looked for" in (near_duplicates_doubt(pairs) or "")
 
 
 def test_references_stand_for_their_copies(photos: dict[str, Path]) -> None:
@@ -72,11 +81,12 @@ def test_many_images_are_compared_in_blocks(tmp_path: Path, monkeypatch: pytest.
     for number, image in enumerate(pixels):
         Image.fromarray(np.asarray(image)).save(tmp_path / f"{number}.png")
     labels = [labeled(tmp_path / f"{number}.png", str(number)) for number in range(5)]
-    assert [(a.stem, b.stem) for a, b in near_duplicates(labels)] == [("0", "3"), ("1", "4")]
+    assert [(a.stem, b.stem) for a, b in near_duplicates(labels) or ()] == [("0", "3"), ("1", "4")]
 
 
 @pytest.mark.slow
 def test_biq2021_has_one_scene_in_training_and_test(shared_data: Path) -> None:
     pairs = near_duplicates(read_labels(shared_data / "biq2021" / "labels.csv"))
+    assert pairs is not None
     assert ("ss01_1759.jpg", "ss01_1761.jpg") in [(a.name, b.name) for a, b in pairs]
     assert len(pairs) == 10
