@@ -1,0 +1,1 @@
+"""The HTML report of runs: read from their folders, drawn with Bokeh, filled into templates."""

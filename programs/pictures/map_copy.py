@@ -1,0 +1,43 @@
+"""A small copy of the damage map of a result on file, for pages: measured again from the image, no model is asked."""
+
+import io
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from agenticiqa.programs.images.pairs import load_checked
+from agenticiqa.programs.pictures.heatmap import heatmaps, paint
+from agenticiqa.programs.result import Assessment
+from agenticiqa.signatures.types import OVERALL, ExecutorOutput
+
+SIDE = 320  # pixels of the longer side
+QUALITY = 70  # of WebP, 0..100
+
+
+class MapCopy(NamedTuple):
+    """A WebP, and what it shows in words."""
+
+    webp: bytes
+    caption: str
+
+
+def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
+    """The map of the main distortion of a result as its JSON, or that of the overall quality; ``None`` without a map.
+
+    The longer side has at most ``side`` pixels. Raises ImageError where the image or its reference cannot be read.
+    """
+    aligned = bool((row.get("reference_check") or {}).get("aligned"))
+    pair = load_checked(row["image"], row.get("reference"), resize_reference=True, align=aligned)
+    evidence = ExecutorOutput.model_validate(row["executor_evidence"])
+    found = heatmaps(Assessment(executor_evidence=evidence, image=pair.image, reference=pair.compared))
+    if not found:
+        return None
+    heatmap = found[-1]
+    scale = min(1.0, side / max(pair.image.size))
+    width, height = (max(round(length * scale), 1) for length in pair.image.size)
+    buffer = io.BytesIO()
+    Image.fromarray(paint(pair.image.pixels, heatmap, (width, height))).save(buffer, "WEBP", quality=QUALITY)
+    subject = "overall quality" if heatmap.subject == OVERALL else heatmap.subject
+    colors = "" if heatmap.absolute else ", colors up to the worst place of this image"
+    return MapCopy(buffer.getvalue(), f"{subject}, by {heatmap.tool}{colors}")
