@@ -14,6 +14,7 @@ from typing import Any
 import dspy
 import gepa
 
+from agenticiqa.eval.optimize.candidate_tree import CandidateTree
 from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, with_instructions
 from agenticiqa.eval.optimize.judged import Judged, Question
 from agenticiqa.eval.optimize.judging import judge, model_rates
@@ -129,6 +130,7 @@ def tune(
             use_merge=False,  # it compares scores of batches of another make-up, which ranks do not allow
             max_metric_calls=budget,
             stop_callbacks=gives_up,
+            callbacks=[CandidateTree(log_dir)] if log_dir else None,
             logger=Logger(),
             run_dir=str(log_dir) if log_dir else None,
             track_best_outputs=False,

@@ -313,6 +313,9 @@ def test_prompts_that_worsen_the_models_own_order_on_held_out_images_are_not_kep
     assert "The tuned instructions are not kept: by the model's own expectation the SRCC fell by" in printed
     assert PHRASE not in out.read_text()
     assert PHRASE in (tmp_path / "tuned.json.gepa" / "candidates.json").read_text()
+    page = (tmp_path / "tuned.json.gepa" / "candidate_tree.html").read_text()
+    assert PHRASE in page
+    assert "https:" not in page, "it loads nothing"
 
 
 def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(
