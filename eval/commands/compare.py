@@ -1,4 +1,4 @@
-"""``agenticiqa compare``: runs of ``evaluate`` with one another, on the images or questions that both have."""
+"""``agenticiqa compare``: runs of ``evaluate`` with one another, on what both have; or images with one another."""
 
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -9,6 +9,7 @@ from agenticiqa.eval.compare.differences import differences
 from agenticiqa.eval.compare.run_scores import read_scores
 from agenticiqa.eval.compare.tables import difference_table, leaderboard
 from agenticiqa.eval.report.table import FORMS, terminal
+from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.completing import complete_files, complete_folders
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
@@ -25,6 +26,8 @@ EXAMPLES = """\
 examples:
   agenticiqa compare runs/mine runs/tuned                    leaderboard, differences, p values, power
   agenticiqa compare runs/* --markdown - > comparison.md     the same as Markdown
+  agenticiqa compare a.jpg b.webp --reference original.png   images: ranking, bytes, every metric
+  agenticiqa compare shot1.jpg shot2.jpg --html both.html    images and their maps side by side
 """
 
 
@@ -33,17 +36,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
     complete_folders(
         parser.add_argument(
-            "runs", metavar="RUN", nargs="+", type=Path, help="folders that evaluate wrote (--out), of the same data"
+            "runs",
+            metavar="RUN|IMAGE",
+            nargs="+",
+            type=Path,
+            help="folders that evaluate wrote (--out), of the same data; or image files",
         )
     )
     for form in FORMS:
         complete_files(
             parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write both tables as {form} (-: stdout)")
         )
+    compare_images.add_image_options(parser)
 
 
 def run(args: Namespace) -> int:
-    """Print the tables, or write them in the forms that were asked for."""
+    """Print the tables, or write them in the forms that were asked for; without any folder, compare images."""
+    if not any(path.is_dir() for path in args.runs):
+        return compare_images.compare([*map(str, args.runs)], args)
     if len(args.runs) < 2:
         raise UserError("name at least two runs: folders that `agenticiqa evaluate` wrote")
     runs = [read_scores(folder) for folder in args.runs]

@@ -84,7 +84,8 @@ def compared(runs: Sequence[Run]) -> Cells | None:
         shared = [(one[point.name], point) for point in other.scored if point.name in one]
         same = [pair for pair in shared if pair[0].mos == pair[1].mos and pair[0].entry.sha256 == pair[1].entry.sha256]
         mos, contents = [a.mos for a, _ in same], [a.content for a, _ in same]
-        a, b = [a.entry.score for a, _ in same], [b.entry.score for _, b in same]
+        a, _ = columns([a for a, _ in same])
+        b, _ = columns([b for _, b in same])
         figure = difference_interval(srcc, b, a, mos, contents)
         lines.append([other.title, str(figure.n), f"{figure:+.3f}{f' ({figure.note})' if figure.note else ''}"])
     caption = f"SRCC of each run minus that of {first.title}, on the images that both scored, paired over contents"

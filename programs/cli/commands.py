@@ -30,6 +30,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "assess": Command("rate images, or answer a question about them", "agenticiqa.programs.cli.assess"),
+    "compare": Command("rank images against each other, metric by metric", "agenticiqa.programs.cli.compare_images"),
     "backends": Command("list the models that are asked, and what each supports", "agenticiqa.programs.cli.backends"),
     "tools": Command("list the metrics: kind, direction, range, what each is best at", "agenticiqa.programs.cli.tools"),
 }

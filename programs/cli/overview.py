@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.markup import escape
-
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import STDIN
 from agenticiqa.programs.batch.job import Job
@@ -20,7 +18,6 @@ from agenticiqa.programs.batch.unfinished import absolute, numbers_of_latest
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.outputs import Write, complain
-from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
@@ -116,7 +113,9 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
         write_atomically(args.csv, table_text(in_order))
         print(f"The table is {printable_path(args.csv)}", file=sys.stderr)
     if args.worst:
-        _print_worst([entry for entry in in_order if entry.score is not None][: args.worst])
+        scored = [entry for entry in in_order if entry.score is not None][: args.worst]
+        lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
+        render.print_lines(("score", "image", "main distortion"), lines)
     if args.fail_under is None:
         return 0
     below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]
@@ -145,16 +144,3 @@ def _write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
     thumbnails = [*render.progress(made, len(wanted), "thumbnails")]
     title = f"Image quality: {len(entries)} image{'s' if len(entries) != 1 else ''}"
     write_atomically(page, contact_sheet([*entries.values()], thumbnails, page, title, failed))
-
-
-def _print_worst(entries: Sequence[Entry]) -> None:
-    """A table on a terminal, otherwise a line for each with tabs between score, image and main distortion."""
-    console = render.stdout_console()
-    if not console.is_terminal:
-        for entry in entries:
-            print(f"{entry.score:.2f}", printable(entry.image), printable(entry.finding), sep="\t")
-        return
-    table = render.plain_table("score", "image", "main distortion")
-    for entry in entries:
-        table.add_row(f"{entry.score:.2f}", *map(escape, (printable(entry.image), printable(entry.finding))))
-    console.print(table)

@@ -1,7 +1,7 @@
 """What is shown on a terminal: a card for each result, and a progress bar."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenticiqa.programs.backends.ledger import total
-from agenticiqa.programs.cli.printable import all_printable, json_text
+from agenticiqa.programs.cli.printable import all_printable, json_text, printable
 from agenticiqa.programs.cli.verdict import explanation, verdict
 from agenticiqa.programs.tools.tool import with_unit
 
@@ -138,6 +138,19 @@ def bar(share: float, cells: int) -> str:
     """A share in [0, 1] as a bar of ``cells`` characters."""
     filled = round(share * cells)
     return "█" * filled + "░" * (cells - filled)
+
+
+def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Print lines of cells to stdout: a table on a terminal, otherwise a heading and lines with tabs between cells."""
+    console = stdout_console()
+    if not console.is_terminal:
+        for line in (headings, *lines):
+            print("\t".join(printable(cell).replace("\n", " ") for cell in line))
+        return
+    table = plain_table(*map(escape, headings))
+    for line in lines:
+        table.add_row(*(escape(printable(cell)) for cell in line))
+    console.print(table)
 
 
 def plain_table(*columns: str) -> Table:

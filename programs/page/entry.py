@@ -6,7 +6,9 @@ from typing import Any
 
 from agenticiqa.programs.result import distortions_of, place_of
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
-from agenticiqa.signatures.vocabulary import SEVERITIES
+from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
+
+NUMBERS: Mapping[str, int] = {**LEVELS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class Entry:
     place: str
     explanation: str
     answer: str
+
+    @property
+    def level_number(self) -> int:
+        """The level as a number, 1 (bad) to 5; 0 without a score."""
+        return NUMBERS.get(self.level, 0)
 
     @property
     def finding(self) -> str:

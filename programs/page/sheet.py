@@ -65,7 +65,7 @@ def _shown(entry: Entry, distortion: int, file: str | None, folder: str, page: P
         "finding": entry.finding,
         "explanation": entry.explanation,
         "score": "" if score is None else f"{score:.2f}",
-        "level": LEVELS.get(entry.level, 0),
+        "level": entry.level_number,
         "word": entry.level,
         "interval": "" if entry.low is None or entry.high is None else f"{entry.low:.1f}, {entry.high:.1f}",
         "answer": entry.answer,

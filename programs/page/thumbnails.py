@@ -58,12 +58,12 @@ def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
         pixels = decode(given.source, given.content, None, MAX_PIXELS).pixels
     else:
         image = open_bytes(given.source, given.content)
-        image.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a fraction of its size
+        image.draft("RGB", (side, side))  # a JPEG is decoded at a fraction of its size, not below this
         pixels = decode(given.source, image, given.content, MAX_PIXELS).pixels
     small = Image.fromarray(pixels)
     small.thumbnail((side, side), Image.Resampling.BICUBIC)
     buffer = io.BytesIO()
-    small.save(buffer, "WEBP", quality=QUALITY, method=2)
+    small.save(buffer, "WEBP", quality=QUALITY, method=1)
     return buffer.getvalue()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.eval.cli import main
+from agenticiqa.eval.page import sections
 from agenticiqa.eval.page.run import read_run
 from agenticiqa.eval.page.sections import command, compared, fit, probabilities
 from agenticiqa.programs.cli.status import OK, USAGE
@@ -36,9 +37,12 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(run_folder: Path) -> Path:
-    """Its page."""
+    """Its page, of which few images are shown large, as each is measured for its map."""
     path = run_folder.parent / "report.html"
-    assert main(["report", str(run_folder), "--html", str(path)]) == OK
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "WORST", 2)
+        patch.setattr(sections, "BEST", 1)
+        assert main(["report", str(run_folder), "--html", str(path)]) == OK
     return path
 
 

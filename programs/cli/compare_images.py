@@ -1,0 +1,180 @@
+"""``agenticiqa compare`` of images: which is best, by how much, at how many bytes, and what each metric says."""
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.batch.find_jobs import find_jobs
+from agenticiqa.programs.batch.metric_values import row_with_metrics
+from agenticiqa.programs.batch.plan_run import plan_run
+from agenticiqa.programs.batch.results_file import Row
+from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.completing import complete_files, complete_folders
+from agenticiqa.programs.cli.judging import judge_and_write
+from agenticiqa.programs.cli.options import (
+    add_backend_arguments,
+    add_workers_argument,
+    config_from,
+    limits_from,
+    workers_from,
+)
+from agenticiqa.programs.cli.outputs import complain
+from agenticiqa.programs.cli.printable import json_text
+from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.images import path_of
+from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.page.comparison import Lines, comparison_page
+from agenticiqa.programs.page.entry import entry_of
+from agenticiqa.programs.page.thumbnails import NAME_DIGITS, Wanted, folder_beside, write_thumbnails
+from agenticiqa.programs.pictures import draw
+from agenticiqa.programs.pictures.map_copy import map_copy
+from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools.tool import with_unit
+
+EXAMPLES = """\
+examples:
+  agenticiqa compare a.jpg b.webp c.avif --reference original.png   which one keeps most of the original
+  agenticiqa compare shot1.jpg shot2.jpg shot3.jpg                  which shot is best
+  agenticiqa compare a.jpg b.webp --reference o.png --html both.html
+
+exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
+3 none failed, but some have no score
+"""
+SIDE = 480  # pixels of a picture in the page
+HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "main distortion")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa compare``."""
+    parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
+    complete_files(parser.add_argument("images", metavar="IMAGE", nargs="+", help="image files to compare"))
+    add_image_options(parser)
+
+
+def add_image_options(parser: ArgumentParser) -> None:
+    """The options of a comparison of images."""
+    group = parser.add_argument_group("images", "Of a comparison of image files.")
+    complete_files(group.add_argument("--reference", metavar="R", help="the pristine original of all of them"))
+    group.add_argument("--resize-reference", action="store_true", help="scale the reference to each image's size")
+    group.add_argument("--align", action="store_true", help="compare what image and reference both show")
+    group.add_argument("--json", action="store_true", help="print one JSON object, the images in the order of rank")
+    complete_files(
+        group.add_argument(
+            "--html", metavar="FILE", type=Path, help="write a page with the images and maps side by side"
+        )
+    )
+    complete_folders(
+        group.add_argument(
+            "--save-maps", metavar="DIR", type=Path, help="draw each image and where it is bad, into DIR"
+        )
+    )
+    add_backend_arguments(parser)
+    add_workers_argument(parser)
+
+
+def run(args: Namespace) -> int:
+    """``compare`` of the images that the command names."""
+    return compare(args.images, args)
+
+
+def compare(images: Sequence[str], args: Namespace) -> int:
+    """Judge the images, and print them by score with their metrics; the status says whether all were judged."""
+    if args.html and args.html.is_dir():
+        raise UserError(f"{printable_path(args.html)}: expected a file to write, found a folder")
+    config = config_from(args)
+    if args.align:
+        config = config.model_copy(update={"align": True})
+    workers, limits = workers_from(args, config), limits_from(args, config)
+    found = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
+    for problem in found.problems:
+        complain(str(problem))
+    if not found.jobs:
+        return USAGE
+    to_row = Assessment.to_dict
+    if args.save_maps:
+        to_row = draw.drawing_into(args.save_maps, [job.image for job in found.jobs])
+    tools = toolbox(config.calibration, config.pyiqa)
+    summary = Summary(len(found.jobs) + len(found.problems), failed=list(map(str, found.problems)))
+    rows: dict[Any, Row] = {}
+    with within(limits):
+        plan = plan_run(config, found.jobs, None, partial(prepare, config, limits))
+        judge_and_write(plan, workers, partial(row_with_metrics, tools, to_row), rows.__setitem__, summary)
+    ranked = sorted((_with_bytes(job, row) for job, row in rows.items()), key=lambda row: -(row["quality_score"] or 0))
+    for rank, row in enumerate(ranked, 1):
+        row["rank"] = rank
+    if not ranked:
+        return USAGE
+    tables = {"Ranking, the best first": ranking(ranked), "Metrics": metrics(ranked)}
+    if args.html:
+        _write_page(args.html, ranked, tables, summary.failed)
+        print(f"The page is {printable_path(args.html)}", file=sys.stderr)
+    if args.json:
+        print(json_text({"images": ranked, "failed": summary.failed}, indent=2))
+    else:
+        for headings, lines in tables.values():
+            render.print_lines(headings, lines)
+    if summary.failed or summary.not_judged:
+        return SOME_FAILED
+    return UNSCORED if summary.unscored else OK
+
+
+def ranking(rows: Sequence[Row]) -> Lines:
+    """A line for each image: rank, score with its interval, bytes, bits per pixel, main distortion."""
+    lines = []
+    for row in rows:
+        entry = entry_of(row)
+        interval = "-" if entry.low is None or entry.high is None else f"[{entry.low:.2f}, {entry.high:.2f}]"
+        score = "no score" if entry.score is None else f"{entry.score:.2f}"
+        size = ["-", "-"] if row["bytes"] is None else [f"{row['bytes']:,}", f"{row['bits_per_pixel']:.2f}"]
+        lines.append([str(row["rank"]), entry.image, score, interval, *size, entry.finding or "none found"])
+    return HEADINGS, lines
+
+
+def metrics(rows: Sequence[Row]) -> Lines:
+    """A line for each metric that any image has, in raw values; which direction is better stands beside the name."""
+    names = dict.fromkeys(name for row in rows for name in row["metrics"])
+    better = {name: found["higher_is_better"] for row in rows for name, found in row["metrics"].items()}
+    lines = [
+        [name, "higher" if better[name] else "lower", *(_value(row["metrics"].get(name)) for row in rows)]
+        for name in names
+    ]
+    return ["metric", "better", *(Path(row["image"]).name for row in rows)], lines
+
+
+def _value(metric: dict[str, Any] | None) -> str:
+    return "-" if metric is None or metric["raw"] is None else with_unit(metric["raw"], metric["unit"])
+
+
+def _with_bytes(job: Any, row: Row) -> Row:
+    """The row with the size of its file and how many bits that is for a pixel; ``None`` for what is not a file."""
+    path, (width, height) = path_of(job.image), row["size"]
+    size = path.stat().st_size if path and path.exists() else None
+    return {**row, "bytes": size, "bits_per_pixel": None if size is None else round(8 * size / (width * height), 4)}
+
+
+def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], failed: Sequence[str]) -> None:
+    folder = folder_beside(page)
+    wanted = [Wanted(row["image"], row["image_sha256"]) for row in rows]
+    pictures = [*write_thumbnails(wanted, folder, side=SIDE)]
+    maps: dict[str, tuple[str, str]] = {}
+    for row in rows:
+        try:
+            made = map_copy(row, SIDE)
+        except AgenticIQAError as error:
+            complain(str(error))
+            continue
+        if made:
+            name = f"{row['image_sha256'][:NAME_DIGITS]}_map.webp"
+            write_atomically(folder / name, made.webp)
+            maps[row["image"]] = name, made.caption
+    entries = [entry_of(row) for row in rows]
+    write_atomically(page, comparison_page(entries, pictures, maps, tables, failed, page))

@@ -1,0 +1,63 @@
+"""``agenticiqa compare`` of images: the ranking, bytes, metrics in their units, the page, and what is no image."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
+from support.distortion_levels import scene
+from support.html import from_elsewhere, read
+
+
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scene as PNG, and as a good and a bad JPEG."""
+    monkeypatch.chdir(tmp_path)
+    original = Image.fromarray(scene())
+    original.save("o.png")
+    original.save("good.jpg", quality=90)
+    original.save("<b>bad.jpg", quality=4)
+    (tmp_path / "text.jpg").write_text("no image")
+    return tmp_path
+
+
+def test_the_better_copy_comes_first_with_its_bytes_and_metrics(
+    copies: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = ["<b>bad.jpg", "good.jpg", "text.jpg"]
+    assert main(["compare", *images, "--reference", "o.png", "--html", "both.html", "--json"]) == SOME_FAILED
+    shown = capsys.readouterr()
+    assert shown.err.count("text.jpg: expected an image") == 1
+    found = json.loads(shown.out)
+    assert [(row["rank"], row["image"]) for row in found["images"]] == [(1, "good.jpg"), (2, "<b>bad.jpg")]
+    good, bad = found["images"]
+    assert good["bytes"] == Path("good.jpg").stat().st_size > bad["bytes"]
+    width, height = good["size"]
+    assert good["bits_per_pixel"] == pytest.approx(8 * good["bytes"] / (width * height), abs=1e-4)
+    assert good["metrics"]["PSNR"]["unit"] == "dB"
+    assert good["metrics"]["PSNR"]["raw"] > bad["metrics"]["PSNR"]["raw"]
+    assert good["metrics"].keys() == bad["metrics"].keys()
+    assert len(found["failed"]) == 1
+    text = Path("both.html").read_text()
+    assert from_elsewhere(text) == []
+    assert read(text).tags.count("b") == 2, "our own, none of a name"
+    assert "&lt;b&gt;bad.jpg" in text
+    assert len([*Path("both_files").glob("*_map.webp")]) == 2
+
+
+def test_without_a_reference_each_is_judged_alone(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "<b>bad.jpg", "good.jpg"]) == OK
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][:3] == ["rank", "image", "score"]
+    assert [line[1] for line in lines[1:3]] == ["good.jpg", "<b>bad.jpg"]
+    assert lines[3] == ["metric", "better", "good.jpg", "<b>bad.jpg"]
+    assert "NIQE" in [line[0] for line in lines]
+
+
+def test_nothing_that_can_be_judged(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "text.jpg"]) == USAGE
+    assert main(["compare", "none.jpg"]) == USAGE
+    assert "there is no such file" in capsys.readouterr().err
