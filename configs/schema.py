@@ -12,6 +12,10 @@ VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
 SMALLEST_SENT = 32  # pixels
 STAGES = ("planner", "executor", "summarizer", "replan")
+OF_A_SERVER = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
+LEVELS_NEED = "profile levels asks a model: name it with --backend, or in a section levels of the configuration"
+
+LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
 
 
 class ConfigError(ValueError):
@@ -84,6 +88,25 @@ class SummarizerConfig(StageConfig):
     max_tokens: int = Field(default=512, gt=0)
 
 
+class LevelsConfig(StageConfig):
+    """A model that names a quality level after a fixed text; its opinion takes the place of the summarizer's rating.
+
+    One token is generated, and read with its alternatives. ``prompt`` is the text as a family of models was trained.
+    """
+
+    max_tokens: int = Field(default=1, gt=0)
+    structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "off"
+    logprobs: Literal["auto"] | bool = True
+    prompt: LevelsPrompt = "q-realign"
+
+    @field_validator("backend")
+    @classmethod
+    def _asks_a_model(cls, backend: str) -> str:
+        if backend == "offline":
+            raise ValueError("name the model that names the levels, such as vllm.q-future/Q-ReAlign-Mini-0.8B")
+        return backend
+
+
 class FusionConfig(Section):
     """How tool scores and the model's probabilities become one score.
 
@@ -117,8 +140,11 @@ class Config(Section):
     executor: StageConfig = StageConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
     replan: SummarizerConfig = SummarizerConfig()
-    profile: Literal["full", "fast"] = Field(
-        default="full", description="fast: at most two questions to a model, for the plan and for the score or answer"
+    levels: LevelsConfig | None = Field(default=None, description="a model that names a level, for the model's opinion")
+    profile: Literal["full", "fast", "levels"] = Field(
+        default="full",
+        description="fast: at most two questions to a model, for the plan and for the score or answer; levels: one, "
+        "and no agent",
     )
     max_side: int | None = Field(
         default=None, ge=SMALLEST_SENT, description="pixels; larger images are sent as smaller copies"
@@ -153,19 +179,43 @@ class Config(Section):
             no_fallback = dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env"))
             return stage.model_copy(update={**changes, **no_fallback})
 
-        return self.model_copy(update={name: moved(getattr(self, name)) for name in STAGES})
+        return self.model_copy(update={name: moved(section) for name, section in self.sections.items()})
 
     def in_profile(self) -> "Config":
-        """What the profile means: ``fast`` looks and doubts offline, by measurements and rules, and plans only once."""
+        """What the profile means: ``fast`` looks and doubts offline, by measurements and rules, and plans only once.
+
+        ``levels`` asks one model for its opinion and nothing else; without a section of that name the summarizer's.
+        Raises ConfigError where neither is a model.
+        """
         if self.profile == "full":
             return self
-        changes = {"executor": StageConfig(), "replan": SummarizerConfig(), "max_replan_iterations": 0}
+        changes: dict[str, object] = {
+            "executor": StageConfig(),
+            "replan": SummarizerConfig(),
+            "max_replan_iterations": 0,
+        }
+        if self.profile == "levels":
+            if self.levels is None and self.summarizer.is_offline:
+                raise ConfigError(LEVELS_NEED)
+            server = self.summarizer.model_dump(include=OF_A_SERVER)
+            changes |= {
+                "planner": PlannerConfig(),
+                "summarizer": SummarizerConfig(),
+                "levels": self.levels or LevelsConfig(**server),
+                "fusion": FusionConfig(eta=1, model_error=0),
+            }
         return self.model_copy(update=changes)
+
+    @property
+    def sections(self) -> dict[str, StageConfig]:
+        """What may ask a model, by name: the four stages, and ``levels`` where it is set."""
+        found: dict[str, StageConfig] = {name: getattr(self, name) for name in STAGES}
+        return found if self.levels is None else {**found, "levels": self.levels}
 
     @property
     def is_offline(self) -> bool:
         """Whether no stage asks a language model."""
-        return all(getattr(self, name).is_offline for name in STAGES)
+        return self.profile != "levels" and all(section.is_offline for section in self.sections.values())
 
 
 def load_config(path_or_name: str | os.PathLike[str] | None = None) -> Config:

@@ -34,6 +34,7 @@ from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.flow import Flow, arun, call, compute, run, together
 from agenticiqa.programs.stages.inputs import SYNONYMS, checked
+from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.options import OptionsArgument, as_asked, read_options
 from agenticiqa.programs.stages.planner import Planner, feedback_on
@@ -318,7 +319,8 @@ def composed(config: Config) -> Stages:
     tools = toolbox(config.calibration, config.pyiqa)
     attempts = config.attempts
     planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
-    fusion = fusion_of(config, tools, summarizing)
+    levels = levels_scorer(config)
+    fusion = fusion_of(config, tools, levels.ask.backend if levels else summarizing)
     executor = (
         Executor(
             Detector(backend=executing, attempts=attempts),
@@ -340,17 +342,15 @@ def composed(config: Config) -> Stages:
             prefetch=executor.prefetch,
         )
         if planning
+        else LevelsPlanner()
+        if config.profile == "levels"
         else RulePlanner(tools)
     )
-    summarizer = (
-        Summarizer(
-            Scorer(backend=summarizing, attempts=attempts, fusion=fusion),
-            Answerer(backend=summarizing, attempts=attempts),
-            fusion,
-        )
-        if summarizing
-        else Summarizer(MeasuredScorer(), EvidenceAnswerer(), fusion)
-    )
+    scorer: protocols.Scorer = levels or MeasuredScorer()
+    if summarizing and not levels:
+        scorer = Scorer(backend=summarizing, attempts=attempts, fusion=fusion)
+    answerer = Answerer(backend=summarizing, attempts=attempts) if summarizing else EvidenceAnswerer()
+    summarizer = Summarizer(scorer, answerer, fusion)
     replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
     return Stages(planner, executor, summarizer, replan)
 

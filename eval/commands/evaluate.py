@@ -10,8 +10,10 @@ import dspy
 
 from agenticiqa.configs import Config
 from agenticiqa.eval import report
+from agenticiqa.eval.ablations.left_out import PARTS, parts_named
 from agenticiqa.eval.benchmark import backend_of, default_folder, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import combined
+from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, contents_doubt
 from agenticiqa.eval.labels.columns import Declared
@@ -48,7 +50,14 @@ from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from agenticiqa.programs.tools import toolbox
 
-OF_THE_PROGRAM = ("backend", "config", "profile", "prompts", "max_side")  # options that mean nothing to a scorer
+OF_THE_PROGRAM = (
+    "backend",
+    "config",
+    "profile",
+    "prompts",
+    "max_side",
+    "ablate",
+)  # options that mean nothing to a scorer
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -89,6 +98,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by", choices=GROUPS, help="also print the agreement by this column of the labels (report.md has all)"
     )
+    parser.add_argument(
+        "--ablate",
+        metavar="PARTS",
+        help=f"judge the images anew without each of these parts of the program: {','.join(PARTS)}",
+    )
     add_backend_arguments(parser)
     parser.add_argument("--prompts", metavar="FILE", type=Path, help="tuned prompts, as written by optimize --out")
     parser.add_argument(
@@ -111,6 +125,9 @@ def run(args: Namespace) -> int:
         raise UserError("--scorer-lower-is-better is of a --scorer")
     config = config_from(args)
     limits = limits_from(args, config)
+    parts = parts_named(args.ablate or "")
+    if parts and (args.scorer or args.prompts or config.profile == "levels"):
+        raise UserError("--ablate leaves out parts of the program: not with --scorer, --prompts or the levels profile")
     ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
     declared = Declared(args.image_column, args.mos_column, args.lower_is_better, ends)
     sets = [labeled_images(task, args.root, args.split, declared) for task in args.tasks]
@@ -119,12 +136,14 @@ def run(args: Namespace) -> int:
         raise UserError(
             f"several tasks are called {min(twice)}, after the folder of their labels: evaluate them in turn"
         )
+    jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
+    if args.dry_run and args.scorer:
+        print(f"{len(jobs)} images: no model is asked")
+    elif args.dry_run:
+        tables.print_estimate(estimate(config, jobs))
+    if args.dry_run or not config.is_offline:
+        tell_price(config, parts, jobs)
     if args.dry_run:
-        jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
-        if args.scorer:
-            print(f"{len(jobs)} images: no model is asked")
-        else:
-            tables.print_estimate(estimate(config, jobs))
         return OK
     program = _scorer(args) if args.scorer else _program(args, config, limits)
     outcomes = [
@@ -205,6 +224,8 @@ def _evaluated(
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     print(f"Kept in {out}: results.jsonl, report.json, report.md")
+    if parts := parts_named(args.ablate or ""):
+        ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown)
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         complain(doubt)

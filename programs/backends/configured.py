@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import dspy
 
-from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.capabilities import Capabilities, name_of
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.discovery import Discovery, known_capabilities
@@ -36,7 +36,7 @@ class BackendUse:
     @property
     def is_needed(self) -> bool:
         """Whether a stage asks it first; otherwise it is only a fallback."""
-        return any(name in STAGES for name in self.stages)
+        return any(" (" not in name for name in self.stages)
 
     @property
     def known(self) -> Capabilities | None:
@@ -55,8 +55,8 @@ class BackendUse:
 def backends_of(config: Config) -> list[BackendUse]:
     """The distinct backends of a configuration, in the order of its stages. Raises BackendError."""
     found: dict[str, BackendUse] = {}
-    for name in STAGES:
-        models = stage_models(getattr(config, name))
+    for name, section in config.sections.items():
+        models = stage_models(section)
         for model, role in zip(models, (name, f"{name} (fallback)"), strict=False):
             automatic, alone = "auto" in (model.structured_outputs, model.logprobs), len(models) == 1
             before = found.get(name_of(model), BackendUse(model, (), False))

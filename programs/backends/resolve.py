@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.errors import BackendError, did_you_mean
@@ -59,6 +59,17 @@ def provider_of(stage: StageConfig) -> Provider | None:
     return provider
 
 
+def refuse_without_continuation(stage: StageConfig) -> None:
+    """Raises BackendError for a backend that begins a new answer where one was begun for it."""
+    for model in stage_models(stage) or [stage]:
+        provider = PROVIDERS.get(model.backend.partition(".")[0])
+        if provider is None or provider.continues is None:
+            able = ", ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.continues is not None)
+            raise BackendError(
+                f"backend {model.backend!r} does not continue an answer, which levels are read from: expected {able}"
+            )
+
+
 def key_variable(stage: StageConfig) -> str | None:
     """The environment variable that holds the key of a stage's own backend; ``None`` where no key is sent.
 
@@ -90,7 +101,9 @@ def key_from(variable: str | None, name: str) -> str:
 
 def backend_name(config: Config) -> str:
     """The backends of the stages: one name when all are the same, else ``stage=name`` for each."""
-    stages = {name: _shown(getattr(config, name).backend) for name in STAGES}
+    stages = {name: _shown(section.backend) for name, section in config.sections.items()}
+    if config.profile == "levels" and "levels" in stages:
+        return f"{stages['levels']} (levels)"
     names = set(stages.values())
     return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())
 

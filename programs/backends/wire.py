@@ -39,7 +39,13 @@ class Server:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """The request with a placeholder for each held image, whose bytes are put into the finished body."""
+        """The request with a placeholder for each held image, whose bytes are put into the finished body.
+
+        One that ends with an answer that was begun says so in the server's own way.
+        """
+        if _is_begun(request):
+            extensions = {**(request.config.extensions or {}), **(self.provider.continues or {})}
+            request = replace(request, config=replace(request.config, extensions=extensions))
         asked = request.config.response_format
         if asked and "schema" in asked and not self.provider.schema_bounds:
             config = replace(request.config, response_format={**asked, "schema": without_bounds(asked["schema"])})
@@ -49,12 +55,12 @@ class Server:
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its answer. Raises lm15's errors."""
         response: lm15.Response = finish(self._connected().complete(request))
-        return response
+        return _as_asked(request, response)
 
     async def acomplete(self, request: lm15.Request) -> lm15.Response:
         """``complete``, async."""
         response: lm15.Response = await asyncio.wrap_future(begin(self._connected().complete(request)))
-        return response
+        return _as_asked(request, response)
 
     def _connected(self) -> Any:
         with self._lock:
@@ -88,6 +94,17 @@ class Authorized:
         others = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
         request.headers = [*others, ("Authorization", self._authorization)]
         return self.inner.stream(request)
+
+
+def _is_begun(request: lm15.Request) -> bool:
+    return request.messages[-1].role == "assistant"
+
+
+def _as_asked(request: lm15.Request, response: lm15.Response) -> lm15.Response:
+    """The response; one token that was asked for to continue an answer is not cut off, though it ends at its limit."""
+    if _is_begun(request) and request.config.max_tokens == 1 and response.finish_reason == "length":
+        return replace(response, finish_reason="stop")
+    return response
 
 
 def without_bounds(schema: Any) -> Any:

@@ -110,6 +110,10 @@ class StageCost:
     is_sure: bool = True  # whether it is asked whatever is planned and found
 
 
+# The levels scorer's fixed text and its beginning of an answer, with a chat template's own marks: one token comes back.
+_LEVELS = StageCost(1, 1, text=30, answer=1, images=("image",))
+
+
 def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
     """Estimate the cost of a run over ``jobs`` with ``config``. Nothing is sent, and no image file is decoded.
 
@@ -147,6 +151,8 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
 
 def section_of(config: Config, stage: str) -> StageConfig:
     """The configuration of a stage, by the stage's name in the estimate."""
+    if stage == "scoring" and config.levels:
+        return config.levels
     section: StageConfig = getattr(config, SECTIONS[stage])
     return section
 
@@ -182,6 +188,8 @@ def _costs(config: Config, tools: ToolTexts, job: Job) -> dict[str, StageCost]:
         planner = _planner(config.planner.sees_images)
         return typical_calls(plan, query, tools, reference=reference, options=options, planner=planner)
 
+    if config.profile == "levels":
+        return {"scoring": _LEVELS}
     plan, replans = planned(), config.max_replan_iterations
     calls = calls_for(plan)
     if not config.planner.is_offline:
@@ -202,6 +210,8 @@ def _costs(config: Config, tools: ToolTexts, job: Job) -> dict[str, StageCost]:
         if not section.is_offline:
             at_most = turns[stage] * config.attempts
             cost = _cost(calls[stage], section, at_most, reference) if stage in calls else StageCost(0, at_most)
+            if stage == "scoring" and config.levels:
+                cost = replace(_LEVELS, calls=cost.calls, at_most=turns[stage])
             costs[stage] = replace(cost, is_sure=stage not in unsure)
     return costs
 

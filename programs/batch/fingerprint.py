@@ -41,8 +41,10 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     Raises ToolError when the calibration cannot be read, and UserError when the fusion profile cannot.
     """
     config = config.in_profile()
-    resolved: dict[str, Any] = config.model_dump(mode="json", exclude={"cache", "profile", "calibration", *STAGES})
-    resolved |= {name: _stage(getattr(config, name)) for name in STAGES}
+    resolved: dict[str, Any] = config.model_dump(
+        mode="json", exclude={"cache", "profile", "calibration", "levels", *STAGES}
+    )
+    resolved |= {name: _stage(section) for name, section in config.sections.items()}
     profile = resolved["fusion"].pop("profile")
     if profile:
         resolved["fusion"] = {"profile": digest(read_fusion_profile(profile).model_dump(mode="json"))}

@@ -8,7 +8,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.configs import STAGES, Config
+from agenticiqa.configs import Config
 from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.capabilities import Capabilities
 from agenticiqa.programs.backends.configured import BackendUse, backends_of
@@ -67,7 +67,7 @@ def row(use: BackendUse) -> dict[str, Any]:
 
 def offline_row(config: Config) -> list[dict[str, Any]]:
     """The stages without a model as one row; no row where every stage has one."""
-    stages = [name for name in STAGES if getattr(config, name).is_offline]
+    stages = [name for name, section in config.sections.items() if section.is_offline]
     supported = {**_supported(None), "known": "nothing is sent"}
     return [{"stages": stages, "backend": "offline", "server": None, "key": None, **supported}] if stages else []
 

@@ -3,7 +3,7 @@
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable
 
-from agenticiqa.configs import SMALLEST_SENT, STAGES, Config, load_config
+from agenticiqa.configs import SMALLEST_SENT, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits
@@ -34,8 +34,9 @@ def add_backend_arguments(parser: ArgumentParser) -> None:
     add = add_model_arguments(parser)
     add(
         "--profile",
-        choices=("full", "fast"),
-        help="fast: at most two calls to a model per image, measurements instead of the others (default: full)",
+        choices=("full", "fast", "levels"),
+        help="fast: at most two calls to a model per image, measurements instead of the others; levels: one, for the "
+        "probabilities of five words, and no agent (default: full)",
     )
     add(
         "--max-side",
@@ -75,7 +76,7 @@ def models_from(args: Namespace) -> Config:
     config = load_config(args.config)
     if args.backend:
         config = config.with_backend(args.backend, args.api_base)
-    if AMBIENT in [getattr(config, name).backend for name in STAGES]:
+    if AMBIENT in [section.backend for section in config.sections.values()]:
         raise UserError(
             "backend dspy asks the model of a Python program: here name one, such as --backend openai.gpt-4o"
         )
@@ -99,8 +100,7 @@ def limits_from(args: Namespace, config: Config) -> Limits:
         if limit is not None and limit < 0:
             raise UserError(f"{name} must be at least 0, got {limit:g}")
     if args.max_usd is not None:
-        profile = config.in_profile()
-        stages = {name: getattr(profile, name) for name in STAGES}
+        stages = config.in_profile().sections
         unpriced = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
         if unpriced:
             raise UserError(f"--max-usd needs the price of tokens: set price for {', '.join(unpriced)} in --config")

@@ -76,7 +76,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
     answer. ``predict`` may be replaced by a module around one predictor, such as ``dspy.ChainOfThought``. The signature
     has one output field, a pydantic model. ``stage`` names the question in logs, in the ledger and in
     ``rejected_answers``. Which model is asked, see ``choice.models_to_ask``. With ``reads_tokens`` log-probabilities
-    are requested, where the model gives them.
+    are requested, where the model gives them. ``adapter`` writes and reads this question, whatever DSPy's is.
 
     Returns a Reply. Raises Unanswered when no attempt was valid, and ``dspy.LMError`` when the model cannot be reached.
     """
@@ -89,6 +89,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
         backend: Backend | None = None,
         attempts: int = 3,
         reads_tokens: bool = False,
+        adapter: dspy.Adapter | None = None,
     ) -> None:
         super().__init__()
         (self.field_name,) = signature.output_fields
@@ -97,6 +98,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
         self.backend = backend or Backend.ambient()
         self.attempts = attempts
         self.reads_tokens = reads_tokens
+        self.adapter = adapter
 
     if TYPE_CHECKING:  # dspy.Module is called with, and returns, anything
 
@@ -240,7 +242,8 @@ class CheckedPredict(dspy.Module, Generic[A]):
     def _ask(self, request: dict[str, Any], lm: dspy.BaseLM) -> Flow[dspy.Prediction]:
         """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it."""
         # DSPy's own trace would keep every image in memory.
-        adapter = showing_images(dspy.settings.adapter) if dspy.settings.adapter else SteadyAdapter()
+        given = dspy.settings.adapter
+        adapter = self.adapter or (showing_images(given) if given else SteadyAdapter())
         settings = {"adapter": adapter, "trace": None, **history_settings()}
         if self.predictor.demos:
             request = {**request, "demos": shown_examples(self.predictor)}

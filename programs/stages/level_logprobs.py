@@ -3,7 +3,7 @@
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,18 +49,25 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     if place is None:
         return None
     token, before = tokens[place.number], place.before
-    alternatives = list(_alternatives(token))
-    if len(alternatives) < FEWEST:
-        logger.warning("the server gives no alternatives to the level's token: not used")
-        return None
-    if _own_share(token) < LEAST_OWN * max(share for _, share in alternatives):
-        logger.warning("the level's token is not what its log-probabilities say: not used")
+    alternatives = list(alternatives_of(token))
+    if not _are_usable(token, alternatives):
         return None
     shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
     for text, share in alternatives:
         level = _level_begun(text.removeprefix(before))
         if level is not None:
             shares[level] += share
+    return reading_of(shares)
+
+
+def first_token(logprobs: Any) -> Any:
+    """The first token of an answer, as DSPy returns it; ``None`` where it cannot be read, as above."""
+    token = next(iter(_get(logprobs, "content") or ()), None) if logprobs else None
+    return token if token is not None and _are_usable(token, list(alternatives_of(token))) else None
+
+
+def reading_of(shares: Mapping[int, float]) -> LevelReading | None:
+    """The reading of the probability that fell on each level; ``None`` for a sum that no probabilities have."""
     mass = math.fsum(shares.values())
     if mass > MOST_MASS:
         logger.warning("the server's log-probabilities sum to %.2f at the level's token: not used", mass)
@@ -79,7 +86,7 @@ def level_in_tokens(logprobs: Any) -> int | None:
     return stated_level(spelled[1]) if spelled else None
 
 
-def _alternatives(token: Any) -> Iterator[tuple[str, float]]:
+def alternatives_of(token: Any) -> Iterator[tuple[str, float]]:
     """The alternatives for a token with their probabilities; the token itself is added where it is not listed."""
     listed = list(_get(token, "top_logprobs") or ())
     if all(_get(each, "token") != _get(token, "token") for each in listed):
@@ -87,6 +94,18 @@ def _alternatives(token: Any) -> Iterator[tuple[str, float]]:
     for each in listed:
         if (share := _share(each)) is not None:
             yield _text(each), share
+
+
+def _are_usable(token: Any, alternatives: Iterable[tuple[str, float]]) -> bool:
+    """Whether a token has alternatives, and is not far less probable than one of them; what is wrong is logged."""
+    shares = [share for _, share in alternatives]
+    if len(shares) < FEWEST:
+        logger.warning("the server gives no alternatives to the level's token: not used")
+        return False
+    if _own_share(token) < LEAST_OWN * max(shares):
+        logger.warning("the level's token is not what its log-probabilities say: not used")
+        return False
+    return True
 
 
 def _share(entry: Any) -> float | None:

@@ -1,0 +1,1 @@
+"""The program with a part left out, measured beside the whole one on the same images."""

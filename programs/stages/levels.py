@@ -1,0 +1,142 @@
+"""The levels scorer: a model's probabilities over five words, in one prefill after a fixed text.
+
+Models that were trained to name a level (Q-Align, OneAlign, DeQA-Score, Q-ReAlign) are asked so; any other model that
+continues an answer may be, too. Nothing else is sent: no evidence, no reference, no schema.
+"""
+
+from typing import Any, NamedTuple
+
+import dspy
+
+from agenticiqa.configs import Config, LevelsPrompt
+from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.resolve import refuse_without_continuation
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
+from agenticiqa.programs.stages.flow import Computed, Flow, Stage, call
+from agenticiqa.programs.stages.level_logprobs import LEAST_MASS
+from agenticiqa.programs.stages.level_words import level_words
+from agenticiqa.programs.stages.protocols import Planned, Scored
+from agenticiqa.programs.stages.question import detect_query_type
+from agenticiqa.signatures.levels import NameLevel
+from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput, QueryType
+
+STEM = "The quality of the image is"
+
+
+class Prompt(NamedTuple):
+    """The order of image and question, and what stands between them, as a family of models was trained."""
+
+    image_first: bool
+    between: str = ""
+
+
+# Q-Align: q_align/evaluate/scorer.py, which OneAlign and DeQA-Score share. Q-ReAlign: qalign/template.py.
+PROMPTS: dict[LevelsPrompt, Prompt] = {
+    "q-realign": Prompt(image_first=True),
+    "q-align": Prompt(image_first=False, between="\n"),
+    "onealign": Prompt(image_first=False, between="\n"),
+    "deqa-score": Prompt(image_first=False, between="\n"),
+}
+
+
+class LevelsAdapter(dspy.Adapter):
+    """Sends the image, the signature's instructions as the question, and the beginning of the answer."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        super().__init__()
+        self.prompt = prompt
+
+    def format(
+        self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Called by DSPy; see ``dspy.Adapter``. There are no worked examples."""
+        image = {"type": "image_url", "image_url": {"url": inputs["image"].url}}
+        question = {"type": "text", "text": signature.instructions}
+        if not self.prompt.image_first:
+            question["text"] += self.prompt.between
+        content = [image, question] if self.prompt.image_first else [question, image]
+        return [{"role": "user", "content": content}, {"role": "assistant", "content": STEM}]
+
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        """Called by DSPy; see ``dspy.Adapter``. Whatever comes is the word."""
+        (name,) = signature.output_fields
+        return {name: completion.strip()}
+
+
+class LevelsScorer(Stage[Scored]):
+    """Reads a model's opinion of the whole image from the probabilities of five words; see ``protocols.Scorer``.
+
+    Raises Unanswered, and the image stays unscored, where the server gives no log-probabilities, or less than half of
+    the next token's probability falls on the five words.
+    """
+
+    def __init__(self, *, backend: Backend, prompt: LevelsPrompt = "q-realign") -> None:
+        super().__init__()
+        self.ask: CheckedPredict[str] = CheckedPredict(
+            NameLevel,
+            stage="scoring",
+            backend=backend,
+            attempts=1,
+            reads_tokens=True,
+            adapter=LevelsAdapter(PROMPTS[prompt]),
+        )
+
+    def steps(
+        self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
+    ) -> Flow[Scored]:
+        """See ``protocols.Scorer``. The query, the evidence and the reference are not shown."""
+        reply = yield from call(self.ask, inputs={"image": image}, check_tokens=refuse_unread)
+        reading = level_words(reply.logprobs)
+        if reading is None or reading.probabilities is None:
+            raise AssertionError("refuse_unread refuses it")
+        reasoning = (
+            f'The model was shown the image alone; after "{STEM}" {reading.mass:.2f} of the next word\'s probability '
+            "fell on excellent, good, fair, poor and bad"
+        )
+        return Scored(reading.probabilities, "logprobs", reasoning, reading.mass, model=reply.model)
+
+
+def levels_scorer(config: Config) -> LevelsScorer | None:
+    """The levels scorer that a configuration names. Raises BackendError, also where answers cannot be continued."""
+    if config.levels is None:
+        return None
+    refuse_without_continuation(config.levels)
+    backend = connect(config.levels, cache=config.cache)
+    return LevelsScorer(backend=backend, prompt=config.levels.prompt) if backend else None
+
+
+def refuse_unread(word: str, logprobs: Any) -> None:
+    """Raises Rejected where no distribution over the five words can be read, with the mass that they have."""
+    reading = level_words(logprobs)
+    if reading is None:
+        raise Rejected("the server gave no log-probabilities of the next token and its alternatives")
+    if reading.probabilities is None:
+        raise Rejected(
+            f"only {reading.mass:.2f} of the next token's probability falls on excellent, good, fair, poor and bad "
+            f"(at least {LEAST_MASS:g}): the model continues with {word!r}"
+        )
+
+
+class LevelsPlanner(Computed[Planned]):
+    """Plans nothing: in the levels profile the model's opinion is all. Raises UserError for any other question."""
+
+    def compute(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
+        """See ``protocols.Planner``."""
+        if detect_query_type(query) is not QueryType.SCORING:
+            raise UserError(
+                f"the levels profile rates quality and answers nothing else, such as {query!r}: leave it out"
+            )
+        nothing = dict.fromkeys(PlanFlags.model_fields, False)
+        plan = PlannerOutput(
+            query_type="IQA",
+            query_scope="Global",
+            distortion_source="Inferred",
+            distortions=None,
+            reference_mode="No-Reference",
+            required_tool=None,
+            plan=PlanFlags(**nothing),
+        )
+        return Planned(plan)
