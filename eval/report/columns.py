@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import Numbers
-from agenticiqa.programs.stages.fused_score import OFFLINE
+from agenticiqa.programs.stages.fused_score import OFFLINE, fused_score
 from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.profile_use import default_fusion
 from agenticiqa.programs.tools.training_images import Part
 from agenticiqa.signatures.types import ExecutorOutput
 
@@ -24,6 +25,7 @@ OURS, TOOL_MEAN = "AgenticIQA", "tool mean"
 MODEL_ALONE, OFFLINE_OPINION = "model alone", "offline opinion alone"
 AVERAGE, PAPER = "average of both", "the paper's fusion"
 WITHOUT_MODEL = "AgenticIQA without the model"
+WITHOUT_PROFILE, WITH_PROFILE = "AgenticIQA without a profile", "AgenticIQA with a profile"
 GROUPS = ("distortion", "level", "generator", "split")
 LEARNED_TOOL = "LEARNED-IQA"  # the tool that an offline opinion of the source "learned" is made by
 NO_OPINION = "uniform"  # probabilities that stand for an answer that never came
@@ -123,6 +125,10 @@ class Columns:
         if mean is not None:
             self._predict(AVERAGE, (mean + expectation) / 2)
             self._predict(PAPER, ScoreFusion().fuse_scores(scores, probabilities))
+        if fusion := row.get("fusion"):
+            whole = ExecutorOutput.model_validate(evidence)
+            self._predict(WITHOUT_PROFILE, fused_score(default_fusion(), whole, probabilities, source).score)
+            self._predict(WITH_PROFILE, fusion.get("score_fitted"))
         return str(source)
 
     def _predict(self, name: str, value: float | None) -> None:

@@ -17,14 +17,14 @@ from agenticiqa.eval.report.columns import (
     OURS,
     PAPER,
     TOOL_MEAN,
+    WITH_PROFILE,
     WITHOUT_MODEL,
+    WITHOUT_PROFILE,
     Columns,
 )
 
 Kind = Literal["ours", "baseline", "tool"]
 
-WITHOUT_PROFILE = "AgenticIQA without a profile"
-WITH_PROFILE = "AgenticIQA with a profile"
 BEST_TOOL = "best single tool"
 FOLDS = 5
 IN_ORDER = (WITHOUT_PROFILE, WITH_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_OPINION, TOOL_MEAN, AVERAGE, PAPER)
@@ -48,16 +48,14 @@ class Predictor:
     sources: Mapping[str, int] = field(default_factory=dict)
 
 
-def predictors(
-    columns: Columns, fitted: Mapping[str, Numbers] | None = None, measured: Mapping[str, Numbers] | None = None
-) -> list[Predictor]:
-    """All predictors, ours first, the single tools last.
-
-    ``fitted`` are our scores by another fusion, ``measured`` are tools that were run on all images beside the program:
-    their values, higher is better, stand in place of those that it kept.
-    """
-    found = {**columns.predictions, **(fitted or {})}
+def predictors(columns: Columns) -> list[Predictor]:
+    """All predictors, ours first, the single tools last; a fusion that gave our very score has no line of its own."""
+    found = columns.predictions
+    ours = found[columns.first]
     values = {name: found[name] for name in (columns.first, *IN_ORDER) if name in found}
+    for name in (WITHOUT_PROFILE, WITH_PROFILE):
+        if name in values and np.allclose(values[name], ours, rtol=0, atol=1e-9, equal_nan=True):
+            del values[name]
     listed: list[Predictor] = []
     for name, column in values.items():
         kind: Kind = "ours" if name == columns.first else "baseline"
@@ -70,18 +68,12 @@ def predictors(
                 )
                 for source in sources
             ]
-    tools = {**columns.tools, **(measured or {})}
+    tools = columns.tools
     if best := chosen_on_other_images(tools, columns.numbers("mos"), columns.contents):
         listed.append(best)
     most = max((int(np.isfinite(column).sum()) for column in tools.values()), default=0)
     listed += [
-        Predictor(
-            name,
-            "tool",
-            column,
-            _always(name),
-            partial=name not in (measured or ()) and np.isfinite(column).sum() < most,
-        )
+        Predictor(name, "tool", column, _always(name), partial=bool(np.isfinite(column).sum() < most))
         for name, column in tools.items()
     ]
     return listed

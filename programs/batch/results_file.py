@@ -22,6 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
+import orjson
+
 from agenticiqa.programs.batch.file_lock import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
@@ -263,7 +265,7 @@ def _line(row: Row) -> bytes:
 
 def _row(line: bytes) -> Row | None:
     try:
-        row = json.loads(line)
+        row = orjson.loads(line)
     except ValueError:
         return None
     return row if isinstance(row, dict) else None

@@ -8,7 +8,10 @@ import pytest
 from agenticiqa.eval.report.columns import columns_of
 from agenticiqa.eval.report.predictors import chosen_on_other_images, predictors
 from agenticiqa.eval.report.summary import summarize
+from agenticiqa.programs.stages.fused_score import fused_score
 from agenticiqa.programs.stages.fusion import ScoreFusion
+from agenticiqa.programs.stages.profile_use import default_fusion
+from agenticiqa.signatures.types import ExecutorOutput
 
 
 def row(number: int, source: str | None = "logprobs", tool: float = 3.0, **changes: Any) -> dict[str, Any]:
@@ -39,6 +42,19 @@ def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> 
     assert found["tool mean"] == pytest.approx([2.0])
     assert found["average of both"] == pytest.approx([3.0])
     assert found["the paper's fusion"] == pytest.approx([paper])
+
+
+def test_the_score_without_a_profile_stands_beside_one_that_was_made_with_it() -> None:
+    probabilities = {1: 0.0, 2: 0.0, 3: 0.25, 4: 0.5, 5: 0.25}
+    evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("SSIM", 2.0)}})
+    default = fused_score(default_fusion(), evidence, probabilities, "logprobs").score
+    kept = {"executor_evidence": evidence.model_dump(), "fusion": {"model": "m", "score_fitted": 2.5}}
+    with_one = values([row(0, quality_score=2.5, **kept)])
+    assert with_one["AgenticIQA without a profile"] == pytest.approx([default])
+    assert "AgenticIQA with a profile" not in with_one, "it is the score itself"
+    without = values([row(0, quality_score=default, **kept)])
+    assert without["AgenticIQA with a profile"] == pytest.approx([2.5])
+    assert "AgenticIQA without a profile" not in without
 
 
 def test_probabilities_that_stand_for_no_answer_are_no_opinion() -> None:
