@@ -1,7 +1,6 @@
 """Measure how a program, a metric or any function agrees with people, in one call."""
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -107,12 +106,6 @@ def refuse_without_references(program: AgenticIQA | Scorer, labels: Sequence[Lab
 def backend_of(program: AgenticIQA | Scorer) -> str:
     """What judged, in a word: the program's backend, or the scorer's name."""
     return program.name if isinstance(program, Scorer) else program.backend
-
-
-def default_folder(data: str, split: str | None, backend: str) -> Path:
-    """``runs/<data>[-<split>]-<backend>``, in characters that every file system takes."""
-    parts = (data, *([split] if split else []), backend)
-    return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 
 def _labels(

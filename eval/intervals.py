@@ -126,7 +126,7 @@ def difference_interval(
     return _jackknife(value, without, len(a), why_undefined(a, y) or why_undefined(b, y), _as_it_is, _as_it_is)
 
 
-def wilson(count: int, n: int) -> tuple[float, float]:
+def wilson(count: float, n: float) -> tuple[float, float]:
     """The 95 % Wilson score interval of a share, 0..1; (0, 1) without any trial."""
     if n == 0:
         return 0.0, 1.0

@@ -1,6 +1,7 @@
-"""A run's description (``run.json``): what determines its results, so that no other results are mixed into it."""
+"""A run's folder and its description (``run.json``), so that no other results are mixed into it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.profile_use import curves_digest
 
 SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
+
+
+def default_folder(data: str, split: str | None, backend: str) -> Path:
+    """``runs/<data>[-<split>]-<backend>``, in characters that every file system takes."""
+    parts = (data, *([split] if split else []), backend)
+    return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 
 def made_with(program: dspy.Module, config: Config, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:

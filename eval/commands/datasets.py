@@ -5,9 +5,11 @@ from pathlib import Path
 
 from rich.table import Table
 
+from agenticiqa.eval.commands import question_sets
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
+from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task
 from agenticiqa.programs.cli import render
@@ -30,7 +32,11 @@ def run(args: Namespace) -> int:
         if args.root:
             raise UserError("name the data set that --root holds; `agenticiqa datasets` lists them")
         print_table(_listed())
+        print()
+        print_table(question_sets.listed())
         return OK
+    if args.name in QUESTION_TASKS:
+        return question_sets.told(QUESTION_TASKS[args.name], args.root)
     task = find_task(args.name)
     print(f"{task.name}: {task.title} ({task.kind})")
     print(f"- {task.count} images; {task.column} in {', '.join(task.files)}, {task.scale_text}, {task.direction}")

@@ -11,15 +11,15 @@ import dspy
 from agenticiqa.configs import Config
 from agenticiqa.eval import report
 from agenticiqa.eval.ablations.left_out import PARTS, parts_named
-from agenticiqa.eval.benchmark import backend_of, default_folder, refuse_without_references, scoring_question
-from agenticiqa.eval.commands import combined
+from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
+from agenticiqa.eval.commands import combined, evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, contents_doubt
 from agenticiqa.eval.labels.columns import Declared
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report.columns import GROUPS
-from agenticiqa.eval.runs import made_by, made_with, pin
+from agenticiqa.eval.runs import default_folder, made_by, made_with, pin
 from agenticiqa.eval.scorers.named import FORMS, scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -114,10 +114,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_workers_argument(parser)
     add_dry_run_argument(parser)
+    evaluate_mcq.add_arguments(parser)
 
 
 def run(args: Namespace) -> int:
     """Judge what is not finished yet of each task, then report on all of it."""
+    if questions := evaluate_mcq.task_of(args):
+        return evaluate_mcq.run(args, questions)
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit is at least 1")
     query = scoring_question(args.query)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.benchmark import default_folder, scoring_question
+from agenticiqa.eval.benchmark import scoring_question
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.runs import default_folder
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile

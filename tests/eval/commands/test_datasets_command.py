@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.eval.cli import main
+from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
 from agenticiqa.eval.tasks.catalog import TASKS
-from support import archives
+from support import archives, question_archives
 
 
 def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["datasets"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in TASKS)
+    assert all(name in out for name in (*TASKS, *QUESTION_TASKS))
 
 
 def test_one_is_told_and_its_copy_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,3 +62,13 @@ def test_evaluate_warns_of_contents_that_look_like_files(tmp_path: Path, capsys:
     (tmp_path / "labels.csv").write_text("image,mos,distortion\na.png,3,noise\nb.png,4,noise\n")
     assert main(["evaluate", str(tmp_path / "labels.csv"), "--workers", "1", "--out", str(tmp_path / "run")]) == 0
     assert "contents look like files" in capsys.readouterr().err
+
+
+def test_a_benchmark_of_questions_is_told_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question_archives.qbench(tmp_path)
+    assert main(["datasets", "qbench"]) == 0
+    assert "nanyangtu/LLVisionQA-QBench" in capsys.readouterr().out
+    assert main(["datasets", "qbench", "--root", str(tmp_path)]) == 1  # it is not all of it
+    out = capsys.readouterr().out
+    assert "5 of 1495 questions" in out
+    assert "- type: how 2, what 1, yes-or-no 2" in out

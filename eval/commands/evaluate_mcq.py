@@ -1,0 +1,166 @@
+"""``agenticiqa evaluate`` of a benchmark of questions: multiple choice, planning, and judged explanations."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import dspy
+
+from agenticiqa.configs import Config
+from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.mcq import report
+from agenticiqa.eval.mcq.asking import NewRows, ask, marked_choice, unmarked
+from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
+from agenticiqa.eval.mcq.figures import choice_figures, explanation_figures, plan_figures
+from agenticiqa.eval.mcq.item import Asked, asked_of
+from agenticiqa.eval.mcq.judging import judge_all, judge_question
+from agenticiqa.eval.mcq.planning import FirstPlan, marked_plan, plan_row
+from agenticiqa.eval.mcq.task import QuestionTask, items_sha256, read_items
+from agenticiqa.eval.runs import default_folder, made_with, pin
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.cli import render, tables
+from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.outputs import complain
+from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.stages.question import DEFAULT_QUERY
+
+SEVERAL_ROUNDS = 1.0  # the judge's temperature where it is asked more than once
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa evaluate`` that only benchmarks of questions take."""
+    add = parser.add_argument_group(
+        "questions", "For benchmarks of questions, which `agenticiqa datasets` lists."
+    ).add_argument
+    add("--circular", action="store_true", help="ask every question with its options in all rotations")
+    add("--judge", metavar="B", help="explanations: the model that judges them against the reference texts")
+    add("--judge-api-base", metavar="URL", help="with --judge: the address of an OpenAI-compatible server")
+    add("--rounds", metavar="N", type=int, default=1, help="times each is judged (Q-Bench: 5; default: %(default)s)")
+
+
+def task_of(args: Namespace) -> QuestionTask | None:
+    """The benchmark of questions that the arguments name, ``None`` where they name labeled images.
+
+    Raises UserError for several at once, for a scorer, and for an option that only one of the two takes.
+    """
+    known = [QUESTION_TASKS[str(name)] for name in args.tasks if str(name) in QUESTION_TASKS and not name.is_file()]
+    if not known:
+        for option in ("circular", "judge", "judge_api_base"):
+            if getattr(args, option):
+                raise UserError(f"--{option.replace('_', '-')} is for benchmarks of questions, and none is named")
+        return None
+    if len(args.tasks) > 1:
+        raise UserError(f"{known[0].name} is a benchmark of questions: evaluate it by itself")
+    if args.scorer:
+        raise UserError(f"--scorer gives scores, and {known[0].name} asks questions: leave it out")
+    return known[0]
+
+
+def run(args: Namespace, task: QuestionTask) -> int:
+    """Ask what is not answered yet, then report on all of it."""
+    _check(args, task)
+    found = read_items(task, args.root, args.split)
+    items = found.usable[: args.limit]
+    questions = list(asked_of(items, circular=args.circular))
+    config = config_from(args)
+    workers, limits = workers_from(args, config), limits_from(args, config)
+    if args.dry_run:
+        tables.print_estimate(estimate(config, [asked.job for asked in questions]))
+        return OK
+    prepare(config, limits)
+    program = AgenticIQA.from_config(config)
+    if args.prompts:
+        program.load(args.prompts)
+    out = args.out or default_folder(task.name, args.split, program.backend)
+    options: dict[str, Any] = {"task": task.name, "split": args.split}
+    figures: dict[str, Any] = {}
+    with ResultsFile(out / "results.jsonl") as results:
+        pin(out, made_with(program, config, items_sha256(found.usable), options))
+        try:
+            with within(limits):
+                rows = _asked(task, program, questions, results, workers)
+                if task.kind == "explanation":
+                    figures = _judged(args, config, questions, rows, out, workers)
+        except (KeyboardInterrupt, dspy.LMError):
+            print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
+            raise
+    if task.kind != "explanation":
+        figures = choice_figures(rows) if task.kind == "choice" else plan_figures(rows)
+    measured = {
+        "kind": task.kind,
+        "data": task.name,
+        "split": args.split,
+        "backend": program.backend,
+        "left_out": len(found.left_out),
+        **figures,
+    }
+    report.write(measured, out)
+    print_table(report.table(measured))
+    for sentence in report.sentences(measured):
+        print(f"- {sentence}")
+    for why in found.left_out[:3]:
+        complain(f"left out: {why}")
+    print(f"Kept in {out}: results.jsonl, report.json, report.md")
+    return SOME_FAILED if any("error" in row for row in rows) else OK
+
+
+def _check(args: Namespace, task: QuestionTask) -> None:
+    """Raises UserError for options that do not fit together."""
+    if args.limit is not None and args.limit < 1:
+        raise UserError("--limit is at least 1")
+    if args.rounds < 1:
+        raise UserError("--rounds is at least 1")
+    if args.root is None:
+        raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
+    if args.query != DEFAULT_QUERY:
+        raise UserError(f"--query is for images with opinion scores: {task.name} has its own questions")
+    if args.circular and task.kind != "choice":
+        raise UserError(f"--circular rotates options, and the questions of {task.name} have none")
+    if (args.judge is None) == (task.kind == "explanation"):
+        needs = "needs a model that judges: name one with --judge" if args.judge is None else "takes no --judge"
+        raise UserError(f"{task.name} {needs}")
+
+
+def _asked(
+    task: QuestionTask, program: AgenticIQA, questions: Sequence[Asked], results: ResultsFile, workers: int
+) -> list[Row]:
+    asking = partial(ask, questions=questions, results=results, workers=workers, watch=_shown)
+    if task.kind == "planning":
+        planner = cast(AgenticIQA, FirstPlan(program))
+        return asking(planner, to_row=cast(Any, plan_row), marked=marked_plan)
+    return asking(program, to_row=Assessment.to_dict, marked=marked_choice if task.kind == "choice" else unmarked)
+
+
+def _judged(
+    args: Namespace, config: Config, questions: Sequence[Asked], rows: Sequence[Row], out: Path, workers: int
+) -> dict[str, Any]:
+    """The figures of explanations; what is not judged yet is judged first. The scores are kept in ``judge/``."""
+    stage = Config().with_backend(args.judge, args.judge_api_base).replan
+    if args.rounds > 1:
+        stage = stage.model_copy(update={"temperature": SEVERAL_ROUNDS})
+    folder = out / "judge"
+    with ResultsFile(folder / "results.jsonl") as kept:
+        pin(folder, {"judge": args.judge, "temperature": stage.temperature})
+        question = judge_question(connect(stage, cache=args.rounds == 1), config.attempts)
+        items = [asked.item for asked in questions]
+        judgments = judge_all(question, items, rows, kept, rounds=args.rounds, workers=workers, watch=_shown)
+    return {"judge": args.judge, **explanation_figures(rows, judgments)}
+
+
+def _shown(rows: NewRows, finished: int, total: int) -> NewRows:
+    if finished:
+        print(f"{finished} of {total} were done before", file=sys.stderr)
+    for row in render.progress(rows, total - finished):
+        if "error" in row:
+            print(f"agenticiqa: {row['error']}", file=sys.stderr)
+        yield row

@@ -1,0 +1,76 @@
+"""AgenticIQA-Eval: 1,000 questions in four tracks, about images with (250) and without (750) a reference.
+
+The authors' files are not published. Read is the form of the paper's examples (arXiv 2509.26006, Fig. 5) as its public
+reproduction writes them: ``AgenticIQA-Eval/*.json`` (lists) or ``*.jsonl``, with 2 to 4 options::
+
+    {"question": "How severe is the distortion effect in the image?",
+     "options": {"A": "None", "B": "Mild", "C": "Moderate", "D": "Severe"}, "answer": "B",
+     "task_type": "executor_distortion", "reference_mode": "NR", "image_path": "images/1.png", "reference_path": null}
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.eval.mcq.item import Item
+from agenticiqa.eval.mcq.task import QuestionTask, index_of
+
+TRACKS = {
+    "planner": "planner",
+    "executor_distortion": "distortion",
+    "executor_tool": "tool",
+    "summarizer": "summarizer",
+}
+
+
+def items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
+    """The questions of rows in this form; ``kind`` and ``content``, which sets of our own have, are optional.
+
+    Raises KeyError, TypeError or ValueError for a row in another form.
+    """
+    for number, row in enumerate(rows):
+        given = row["options"]
+        letters = sorted(given) if isinstance(given, dict) else []
+        options = tuple(given[letter] for letter in letters) if letters else tuple(given)
+        mode, reference = row["reference_mode"], row.get("reference_path")
+        if mode not in ("FR", "NR") or (mode == "FR") != bool(reference):
+            raise ValueError(f"question {number} has reference_mode {mode!r} and reference_path {reference!r}")
+        yield Item(
+            name=str(row.get("id", number)),
+            image=folder / row["image_path"],
+            query=row["question"],
+            content=str(row.get("content") or reference or row["image_path"]),
+            options=options,
+            correct=index_of(row["answer"], options),
+            reference=folder / reference if reference else None,
+            groups={
+                "track": TRACKS[row["task_type"]],
+                "reference": mode,
+                **({"kind": row["kind"]} if row.get("kind") else {}),
+            },
+        )
+
+
+def _read(folder: Path, split: str) -> Iterator[Item]:
+    files = sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")])
+    if not files:
+        raise FileNotFoundError("*.json or *.jsonl")
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        rows += (
+            [json.loads(line) for line in text.splitlines() if line] if file.suffix == ".jsonl" else json.loads(text)
+        )
+    yield from items_of(rows, folder)
+
+
+AGENTICIQA_EVAL = QuestionTask(
+    name="agenticiqa-eval",
+    title="AgenticIQA-Eval, four tracks",
+    kind="choice",
+    source="its questions from the paper's authors (arXiv 2509.26006; not published so far)",
+    folder="AgenticIQA-Eval",
+    read=_read,
+    count=1000,
+)

@@ -1,0 +1,150 @@
+"""Ask the program the questions of a benchmark: each kept as its answer comes, an interrupted run continued."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agenticiqa.eval.mcq.item import Asked, digest_of
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.limits import LimitReached
+from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.batch.judge_many import Failure, judge_many
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
+from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.images import name_of
+from agenticiqa.programs.result import Assessment
+
+NewRows = Iterator[Row]
+Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
+
+
+def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
+    """The new rows as they are."""
+    return rows
+
+
+def ask(
+    program: AgenticIQA,
+    questions: Sequence[Asked],
+    results: ResultsFile,
+    *,
+    workers: int = 1,
+    watch: Watch = unwatched,
+    to_row: Callable[[Assessment], Row] = Assessment.to_dict,
+    marked: Callable[[Asked, Row], Row],
+) -> list[Row]:
+    """Ask what ``results`` does not hold yet, and return the row of every question, in their order.
+
+    A row is what ``to_row`` makes of the answer (or ``error`` and the question), with the fields of ``marked`` and what
+    identifies the question: ``name``, ``rotation``, ``groups``, ``content``. It is appended as it comes. ``watch``
+    wraps the new rows, for progress. Raises what ended the run as ``benchmark.evaluate`` does.
+    """
+    wanted = {asked.key: _identity(asked) for asked in questions} if results.rows else {}
+    rows = resume(results.rows, wanted, _row_identity).finished
+    todo = [asked for asked in questions if asked.key not in rows]
+    for row in watch(_new_rows(program, todo, results, workers, to_row, marked), len(rows), len(questions)):
+        rows[f"{row['name']}#{row['rotation']}"] = row
+    return [rows[asked.key] for asked in questions]
+
+
+def marked_choice(asked: Asked, row: Mapping[str, Any]) -> Row:
+    """The marks of an answer to a question with options.
+
+    ``truth`` and ``answer`` are letters. An answer that is none of the options (also "Unable to determine", and a
+    failure) has ``answer`` null, is ``unparsed`` and not ``correct``; nothing is guessed in its place.
+    """
+    said = row.get("final_answer")
+    answer = said if said in asked.options else None
+    return {
+        "truth": asked.truth,
+        "answer": answer,
+        "correct": answer == asked.truth,
+        "unparsed": answer is None,
+    }
+
+
+def unmarked(asked: Asked, row: Mapping[str, Any]) -> Row:
+    """No marks: those of an answer in words are a judge's (see ``judging``)."""
+    return {}
+
+
+def _new_rows(
+    program: AgenticIQA,
+    questions: Sequence[Asked],
+    results: ResultsFile,
+    workers: int,
+    to_row: Callable[[Assessment], Row],
+    marked: Callable[[Asked, Row], Row],
+) -> NewRows:
+    stop = StopRule(workers)
+    for asked, job, outcome in _outcomes(program, questions, workers, to_row, stop):
+        if isinstance(outcome, LimitReached):
+            continue
+        made = _failed(job, outcome) if isinstance(outcome, Exception) else outcome
+        row = {
+            **made,
+            "name": asked.item.name,
+            "rotation": asked.rotation,
+            "content": asked.item.content,
+            "groups": dict(asked.item.groups),
+            **marked(asked, made),
+        }
+        results.append(row)
+        yield row
+    if stop.ended_by:
+        raise stop.ended_by
+
+
+def _outcomes(
+    program: AgenticIQA,
+    questions: Sequence[Asked],
+    workers: int,
+    to_row: Callable[[Assessment], Row],
+    stop: StopRule,
+) -> Iterator[tuple[Asked, Job, Row | Failure]]:
+    waiting: dict[int, Asked] = {}  # by the job's id, as two questions of a set may be the same
+
+    def jobs() -> Iterable[Job]:
+        for asked in questions:
+            job = asked.job
+            waiting[id(job)] = asked
+            yield job
+
+    def should_stop(outcome: object) -> bool:
+        """As the rule says; but a tool that a question names, and that cannot run, is about that question only."""
+        return not isinstance(outcome, ToolError) and stop.should_stop(outcome)
+
+    for job, outcome in judge_many(program, jobs(), workers, to_row, should_stop):
+        yield waiting.pop(id(job)), job, outcome
+
+
+def _failed(job: Job, error: Exception) -> Row:
+    return {
+        "image": job.name,
+        "reference": name_of(job.reference) if job.reference else None,
+        "query": job.query,
+        "options": job.options or {},
+        "error": f"{type(error).__name__}: {failure_text(job, error)}",
+    }
+
+
+def _identity(asked: Asked) -> Identity:
+    item, question = asked.item, _as_text(asked.item.query, asked.options)
+    return Identity(
+        asked.key, digest_of(item.image), item.content, digest_of(item.reference), question, run_fingerprint=None
+    )
+
+
+def _row_identity(row: Row) -> Identity:
+    return Identity(
+        image=f"{row['name']}#{row['rotation']}",
+        image_sha256=row["image_sha256"],
+        reference=row["content"],
+        reference_sha256=row["reference_sha256"],
+        query=_as_text(row["query"], row.get("options") or {}),
+        run_fingerprint=None,
+    )
+
+
+def _as_text(query: str, options: Mapping[str, str]) -> str:
+    return "\n".join([query.strip(), *(f"{letter}. {' '.join(text.split())}" for letter, text in options.items())])

@@ -1,0 +1,85 @@
+"""The images of a self-made set: small copies of pristine photos, with one distortion all over or in a part."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.tools.distort import distort
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.planted import named_box, plant
+
+LONGEST = 384  # pixels of the longer side: scaled down, a photo loses most of its own noise, blur and coding
+SHORTEST = 96  # of the shorter side
+
+# What a kind of ``distort`` is called as an option, and as the subject of a question.
+WORDS: dict[str, tuple[str, str]] = {
+    "gaussian_blur": ("Gaussian blurring", "blurring"),
+    "white_noise": ("Random pixel noise", "pixel noise"),
+    "jpeg": ("Strong JPEG coding", "JPEG block structure"),
+    "low_contrast": ("Washed-out contrast", "loss of contrast"),
+    "darken": ("Underexposed tones", "loss of brightness"),
+    "oversaturate": ("Garish, oversaturated colors", "oversaturation"),
+    "oversharpen": ("Overdone sharpening", "sharpening halos"),
+    "motion_blur": ("Motion streaks", "motion streaking"),
+    "impulse_noise": ("Salt-and-pepper specks", "speckling with salt-and-pepper dots"),
+    "banding": ("Posterized steps between tones", "posterization"),
+    "brighten": ("Overexposed tones", "excess of brightness"),
+    "color_cast": ("A color tint over everything", "color tinting"),
+}
+
+
+class Workshop:
+    """Makes the images of one photo below ``folder``, each once; they are named by number, so no name tells.
+
+    ``content`` names the photo. ``rng`` draws all that is random about its questions, from ``seed`` and the content.
+    """
+
+    def __init__(self, content: str, pixels: RGB, folder: Path, seed: int) -> None:
+        self.content, self.pixels, self.folder = content, pixels, folder
+        self.rng = np.random.default_rng([seed, zlib.crc32(content.encode())])
+        self.made: dict[tuple[str, int, str], str] = {}
+
+    def image(self, kind: str = "", level: int = 0, place: str = "") -> str:
+        """The path, relative to ``folder``, of the photo with a distortion; the photo itself for level 0."""
+        key = (kind, level, place) if level else ("", 0, "")
+        if key not in self.made:
+            name = f"images/{self.content}_{len(self.made)}.png"
+            self.folder.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(self._pixels(*key)).save(self.folder / name)
+            self.made[key] = name
+        return self.made[key]
+
+    def _pixels(self, kind: str, level: int, place: str) -> RGB:
+        seed = zlib.crc32(f"{self.content} {kind}".encode())
+        if not level:
+            return self.pixels
+        if not place:
+            return distort(self.pixels, kind, level, seed=seed)
+        height, width = self.pixels.shape[:2]
+        return plant(self.pixels, kind, level, named_box(place, (width, height)), seed).pixels
+
+    def draw(self, values: Sequence[str], count: int = 1) -> list[str]:
+        """So many different ones of them, in random order."""
+        return [values[index] for index in self.rng.permutation(len(values))[:count]]
+
+
+def workshops(photos: Sequence[Path], folder: Path, seed: int) -> Iterator[Workshop]:
+    """One for each photo, in order. Raises ImageError for a file that is no image, or too small."""
+    for number, path in enumerate(photos):
+        yield Workshop(f"{number:04d}", _small(path), folder, seed)
+
+
+def _small(path: Path) -> RGB:
+    try:
+        with Image.open(path) as opened:
+            photo = ImageOps.exif_transpose(opened).convert("RGB")
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{path}: not an image that can be read ({error})") from error
+    photo.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
+    if min(photo.size) < SHORTEST:
+        raise ImageError(f"{path}: its copy has {photo.width} x {photo.height} pixels, and needs {SHORTEST} a side")
+    return np.asarray(photo)

@@ -1,0 +1,237 @@
+"""``agenticiqa evaluate`` of benchmarks of questions, against a server of known answers, and so figures."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.cli.status import SOME_FAILED
+from support import question_archives as archives
+from support.fake_server import Server, bad_json, by_stage, fake_server, field_of
+from support.loopback import Body, Reply
+
+EVALUATE = ("evaluate", "--workers", "1")
+PLAN = {
+    "query_type": "IQA",
+    "query_scope": ["Global"],
+    "distortion_source": "Inferred",
+    "distortions": [],
+    "reference_mode": "No-Reference",
+    "required_tool": [],
+    "plan": {
+        "distortion_detection": True,
+        "distortion_analysis": True,
+        "tool_selection": True,
+        "tool_execution": True,
+    },
+}
+
+
+def answers(said: Callable[[str, dict[str, str]], str]) -> Callable[[Body], Any]:
+    """The script of an answering stage: ``said`` is given the question and the options by letter."""
+
+    def reply(request: Body) -> dict[str, str] | Reply:
+        lines = field_of(request, "options").splitlines()
+        options = dict(line.split(". ", 1) for line in lines)
+        letter = said(field_of(request, "query"), options)
+        return {"final_answer": letter, "quality_reasoning": "Seen."} if letter else bad_json()
+
+    return reply
+
+
+def config_for(server: Server, file: Path, stage: str = "summarizer") -> list[str]:
+    file.write_text(f"{stage}: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
+    return ["--config", str(file)]
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+
+
+def report_of(run: Path) -> dict[str, Any]:
+    return json.loads((run / "report.json").read_text())
+
+
+def scripted(query: str, options: dict[str, str]) -> str:
+    """Right wherever the lighting, the door and the wall are; else "A"; of the sign it says nothing usable."""
+    true = {"lighting": "High", "door": "Poor", "wall": "Yes"}
+    for word, text in true.items():
+        if word in query:
+            return next(letter for letter, option in options.items() if option == text)
+    return "" if "sign" in query else "A"
+
+
+def test_vanilla_then_circular_accuracy_of_a_scripted_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archives.qbench(tmp_path)
+    run = tmp_path / "run"
+    with fake_server(by_stage({"answer": answers(scripted)})) as server:
+        command = [*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(run)]
+        command += config_for(server, tmp_path / "c.yaml")
+        main(command)
+        report = report_of(run)
+        assert (report["questions"], report["unparsed"], report["vanilla"]["right"]) == (5, 1, 3)
+        assert report["vanilla"]["accuracy"]["value"] == pytest.approx(3 / 5)
+        assert report["vanilla"]["accuracy_of_answered"]["value"] == pytest.approx(3 / 4)
+        assert report["vanilla"]["chance"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 3 + 1 / 2) / 5)
+        assert report["by"]["type"]["how"]["vanilla"]["accuracy"]["value"] == 1
+        assert report["by"]["type"]["yes-or-no"]["vanilla"]["accuracy"]["value"] == 0.5
+        assert report["by"]["concern"]["in-context distortion"]["vanilla"]["unparsed"] == 1
+        assert report["circular"] is None
+        kept = rows_of(run)
+        by_name = {row["name"]: row for row in kept}
+        assert (by_name["0 00000.png"]["answer"], by_name["0 00000.png"]["truth"]) == ("A", "B")
+        assert by_name["2 00002.png"]["unparsed"]
+        assert by_name["2 00002.png"]["answer"] is None
+
+        asked = len(server.requests)
+        main([*command, "--circular"])  # in the same folder: only what is missing is asked
+        report = report_of(run)
+        assert report["vanilla"]["right"] == 3
+        assert report["circular"]["right"] == 3  # "A" is right in one of two rotations only
+        assert report["circular"]["accuracy"]["value"] == pytest.approx(3 / 5)
+        assert report["circular"]["chance"] == pytest.approx((1 / 4 + 1 / 27 + 1 / 256 + 1 / 27 + 1 / 4) / 5)
+        new = [row for row in rows_of(run)[len(kept) :] if not row["unparsed"]]
+        assert len(new) == 1 + 2 + 2 + 1
+        assert all(row["rotation"] > 0 for row in new)
+        assert len(server.requests) == asked + len(new) + 4 * 3  # the unparsed ones in three attempts each
+    out = capsys.readouterr().out
+    assert "1 of 5 answers are unparsed" in out
+    assert "circular" in (run / "report.md").read_text()
+
+
+def test_a_model_that_always_says_a_is_at_chance_and_never_circular(tmp_path: Path) -> None:
+    archives.qbench(tmp_path)
+    run = tmp_path / "run"
+    with fake_server(by_stage({"answer": answers(lambda query, options: "A")})) as server:
+        command = [*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(run), "--circular"]
+        assert main([*command, *config_for(server, tmp_path / "c.yaml")]) == 0
+    report = report_of(run)
+    assert report["vanilla"]["right"] == 2
+    assert report["circular"]["right"] == 0
+    assert report["vanilla"]["p_of_chance"] > 0.3
+
+
+def own_plan(number: int, query: str, **true: Any) -> dict[str, Any]:
+    plan = {**PLAN, "query_scope": "Global", "distortions": None, "required_tool": None, **true}
+    return {"id": number, "query": query, "image_path": f"{number}.png", "content": str(number), "kind": "k",
+            "plan": plan}  # fmt: skip
+
+
+def test_planning_is_marked_flag_by_flag(tmp_path: Path) -> None:
+    flags = {**PLAN["plan"], "tool_selection": False, "tool_execution": False}
+    rows = [own_plan(number, f"Rate picture {number}.") for number in range(4)]
+    rows.append(own_plan(4, "Rate the mast.", query_scope=["mast"], plan=flags))
+    archives.own(tmp_path, "own_plans.json", rows)
+    run = tmp_path / "run"
+    with fake_server(by_stage({"plan": PLAN})) as server:  # which knows of no mast
+        command = [*EVALUATE, "own-plans", "--root", str(tmp_path), "--out", str(run)]
+        assert main([*command, *config_for(server, tmp_path / "c.yaml", "planner")]) == 0
+        assert server.stages() == ["plan"] * 5  # nothing is measured or answered
+        assert main([*command, *config_for(server, tmp_path / "c.yaml", "planner")]) == 0
+        assert len(server.requests) == 5
+    report = report_of(run)
+    wrong = {name: each["accuracy"]["value"] for name, each in report["fields"].items()}
+    assert wrong.pop("query_scope") == wrong.pop("tool_selection") == wrong.pop("tool_execution") == 0.8
+    assert set(wrong.values()) == {1.0}
+    assert report["whole"]["value"] == 0.8
+    assert report["fields"]["query_scope"]["always"] == 0.8
+    assert "whole plan" in (run / "report.md").read_text()
+
+
+def verdict(scores: dict[str, int | None]) -> Callable[[Body], Any]:
+    """A judge that gives each rule its score, told by the rule's words."""
+
+    def reply(request: Body) -> dict[str, int] | Reply:
+        rule = field_of(request, "rule")
+        word = next(word for word in scores if word in rule)
+        score = scores[word]
+        return bad_json() if score is None else {"score": score}
+
+    return reply
+
+
+def test_explanations_are_judged_and_what_the_judge_fails_to_score_is_not_made_up(tmp_path: Path) -> None:
+    rows = [
+        {"id": number, "query": "Describe the flaws.", "image_path": f"{number}.png", "content": str(number),
+         "kind": "Noise", "reference_text": f"Noise everywhere, {number}."}
+        for number in range(4)
+    ]  # fmt: skip
+    archives.own(tmp_path, "own_descriptions.json", rows)
+    run = tmp_path / "run"
+    told = {"final_answer": "It is noisy.", "quality_reasoning": "Grain is seen."}
+    scores: dict[str, int | None] = {"How much": 2, "contradict": 1, "attributes": None}
+    script = by_stage({"answer": told, "verdict": lambda request: verdict(scores)(request)})
+    with fake_server(script) as server:
+        command = [*EVALUATE, "own-descriptions", "--root", str(tmp_path), "--out", str(run), "--rounds", "2"]
+        command += ["--judge", "vllm.judge", "--judge-api-base", server.url]
+        command += config_for(server, tmp_path / "c.yaml")
+        main(command)
+        report = report_of(run)
+        dimensions = report["dimensions"]
+        assert (report["described"], report["unusable_verdicts"]) == (4, 8)
+        assert dimensions["completeness"]["mean"]["value"] == 2
+        assert dimensions["precision"]["mean"]["value"] == 1
+        assert dimensions["precision"]["shares"] == {"0": 0, "1": 1, "2": 0}
+        assert (dimensions["relevance"]["mean"]["value"], dimensions["relevance"]["unscored"]) == (None, 4)
+        assert (report["sum"]["mean"]["value"], report["sum"]["unscored"]) == (None, 4)
+        judged = server.of("verdict")
+        assert len(judged) == 4 * 2 * (1 + 1 + 3)
+        assert "It is noisy. Grain is seen." in field_of(judged[0], "description")
+
+        scores["attributes"] = 0
+        assert main(command) == 0  # only what is missing is asked
+        assert len(server.of("verdict")) == len(judged) + 4 * 2
+        assert len(server.of("answer")) == 4
+    report = report_of(run)
+    assert report["sum"]["mean"]["value"] == 3
+    assert report["unusable_verdicts"] == 0
+
+
+def test_an_image_that_cannot_be_read_is_wrong_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = archives.qbench(tmp_path)
+    (folder / "images/00001.png").write_bytes(b"nothing")
+    run = tmp_path / "run"
+    assert main([*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(run)]) == SOME_FAILED
+    report = report_of(run)
+    assert report["unparsed_reasons"]["ImageError"] == 1
+    assert report["questions"] == 5
+    assert "00001.png" in capsys.readouterr().err
+
+
+def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Path) -> None:
+    named = {"question": "Compute SSIM. Is it over .5?", "candidates": ["Yes", "No"], "correct_ans": "Yes"}
+    archives.qbench(tmp_path, rows=[{**named, "type": 0, "concern": 0}, *archives.QBENCH_ROWS[:2]])
+    run = tmp_path / "run"
+    assert main([*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(run)]) == SOME_FAILED
+    assert (report_of(run)["questions"], report_of(run)["unparsed_reasons"]["ToolError"]) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["qbench"], "--root"),
+        (["qbench", "--root", ".", "--query", "Rate it."], "has its own questions"),
+        (["own-plans", "--root", ".", "--circular"], "have none"),
+        (["own-descriptions", "--root", "."], "--judge"),
+        (["qbench", "--root", ".", "--judge", "vllm.x"], "takes no --judge"),
+        (["labels.csv", "--circular"], "for benchmarks of questions"),
+        (["qbench", "abench", "--root", "."], "by itself"),
+        (["qbench", "--root", ".", "--scorer", "NIQE"], "leave it out"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*EVALUATE, *options]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_another_set_in_the_same_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archives.qbench(tmp_path)
+    archives.qbench(tmp_path / "other", rows=archives.QBENCH_ROWS[:3])
+    run = tmp_path / "run"
+    command = [*EVALUATE, "qbench", "--out", str(run), "--limit", "1"]
+    assert main([*command, "--root", str(tmp_path)]) == 0
+    assert main([*command, "--root", str(tmp_path / "other")]) == 2
+    assert "another labels" in capsys.readouterr().err
