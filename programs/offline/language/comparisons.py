@@ -185,6 +185,8 @@ def _sign(clause: Clause, asked: Clause, subject: Subject) -> float | None:
     if clause.deficit:
         return -1.0
     if not _compares(clause):
+        if judged and judged[0].kind and judged[0].kind == UPPER.get(judged[0].subject):
+            return 1.0  # "too much contrast", for which the position is positive, too
         return -1.0 if judged and judged[0].sense == "fault" and subject not in ("any", "quality") else None
     if subject in TWO_SIDED and judged and judged[0].kind:
         upper = judged[0].kind in ("overexposure", "oversaturation", "high contrast")

@@ -54,6 +54,7 @@ _THAN_USUAL = re.compile(
     r"|acceptable|i(?:'d| would))\b[^?.,;]*",
     re.I,
 )
+_ANYTHING_BUT = re.compile(r"\banything but\b", re.I)
 _WHERE_IS = re.compile(r"^\W*were (?=(?:is|are)\b)", re.I)
 _COLOR_WASHED_OUT = re.compile(r"\b(colou?rs?)\b([^?.,;]*?)\bwashed[- ]out\b", re.I)
 _BRIEF = re.compile(r"\W*(?:where|which|how|what|whereabouts)\b(?:\s+\w+){0,2}\W*$", re.I)
@@ -187,6 +188,7 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
     plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
     plain = _THAN_USUAL.sub(r"too \1", _WHERE_IS.sub("where ", plain))
     plain = _COLOR_WASHED_OUT.sub(r"\1\2faded", _QUALITY.sub(r"\1 quality", plain))
+    plain = _ANYTHING_BUT.sub("not", plain)
     plain = _NEITHER.sub(r"not \1 and not ", _NOT.sub(r"\1 not", plain))
     plain = _ABSENCE.sub("no ", plain)
     plain = _WITHOUT.sub("free of", _TRACES.sub("any", _CITED.sub(" ", plain)))

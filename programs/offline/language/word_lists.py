@@ -240,7 +240,7 @@ COMPARISONS: dict[str, Comparison] = {
 # What turns a claim around, and what makes much of a property a fault.
 NEGATIONS = [
     *("not", "not any", "no", "without", "free of", "free from", "never", "nowhere", "no longer", "nowhere near"),
-    *("anything but", "far from", "by no means"),
+    *("far from", "by no means"),
 ]
 EXCESSES = [
     *("too", "overly", "excessive", "excessively", "overdone", "overdid", "exaggerated", "too far"),

@@ -213,3 +213,14 @@ def test_without_any_measurement_nothing_is_answered() -> None:
 def test_an_option_of_doubt_does_not_stand_in_the_way() -> None:
     case = {"query": "Is it noisy? A. Yes B. No C. Cannot tell", "found": {"Noise": (3.0, "")}}
     assert answered(case).final_answer == "A"
+
+
+def test_anything_but_is_a_denial_and_no_second_clause() -> None:
+    assert yes_or_no("Is it anything but sharp?", Blurs=(3.0, "")) == "Yes"
+    assert yes_or_no("Is it anything but sharp?") == "No"
+
+
+def test_too_much_of_a_property_is_compared_like_more_of_it() -> None:
+    case = {"query": "Relative to the original, does it show too much contrast?", "reference": True}
+    assert answered(case | {"found": {"Contrast": (3.0, "high contrast")}}).final_answer.startswith("Yes")
+    assert answered(case | {"found": {"Contrast": (3.0, "low contrast")}}).final_answer.startswith("No")

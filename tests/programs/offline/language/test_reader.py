@@ -251,7 +251,6 @@ def test_the_fault_that_is_claimed(query: str, subject: str, kind: str) -> None:
     ("query", "asked"),
     [
         ("Would you say this photograph has blockiness?", "presence"),
-        ("gimme the blockiness metric", "metric"),
         ("BLOCKINESS pls", "metric"),
         ("Tell me the most serious technical defect of the photo.", "list"),
         ("On what side is the grain worse?", "where"),
