@@ -92,7 +92,7 @@ class FixedPlanner(Computed[Planned]):
         """See ``protocols.Planner``."""
         plan = PlannerOutput(
             query_type="IQA",
-            query_scope=GLOBAL,
+            query_scope="Global",
             distortion_source="Inferred",
             distortions=None,
             reference_mode="Full-Reference" if reference else "No-Reference",
