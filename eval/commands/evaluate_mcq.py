@@ -61,8 +61,9 @@ def task_of(args: Namespace) -> QuestionTask | None:
         return None
     if len(args.tasks) > 1:
         raise UserError(f"{known[0].name} is a benchmark of questions: evaluate it by itself")
-    if args.scorer:
-        raise UserError(f"--scorer gives scores, and {known[0].name} asks questions: leave it out")
+    for option in ("scorer", "ablate"):
+        if getattr(args, option):
+            raise UserError(f"--{option} is about scores, and {known[0].name} asks questions: leave it out")
     return known[0]
 
 
