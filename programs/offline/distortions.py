@@ -16,6 +16,7 @@ from agenticiqa.programs.offline.features import features, has_features
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, Prediction, in_part
 from agenticiqa.programs.offline.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
 from agenticiqa.programs.offline.patches import patch_severities, patch_weights
+from agenticiqa.programs.offline.tone_steps import ToneStep, tone_step
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.monochrome import Monochrome, monochrome
 from agenticiqa.signatures.types import Box
@@ -36,8 +37,13 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
     rest is as for ``findings_of_whole``.
     """
     found = findings_of_whole(image, reference)
+    step = None if reference else _tone_step(image)
     for name, damage in damaged_parts(image, reference).items():
-        found[name] = in_part(found[name], _findings_inside(image, reference, damage.box)[name], damage)
+        if step is not None and damage is step.damage:
+            part = step.part
+        else:
+            part = _findings_inside(image, reference, damage.box)[name]
+        found[name] = in_part(found[name], part, damage)
     return found
 
 
@@ -46,6 +52,8 @@ def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
     if reference is None:
         kind = monochrome_of(image)
         found = image.memo.once("local damage", lambda: _local_damage(image))
+        if step := _tone_step(image):
+            found = found | {step.category: step.damage}
         return {name: part for name, part in found.items() if kind is None or name != COLOR}
     change = local_change(image.pixels, reference.pixels)
     if change is None:
@@ -62,6 +70,10 @@ def _local_damage(image: LoadedImage) -> Damage:
     return (
         {} if patches is None else local_damage(image.pixels, patches.values, patches.side, patch_weights()["region"])
     )
+
+
+def _tone_step(image: LoadedImage) -> ToneStep | None:
+    return image.memo.once("tone step", lambda: tone_step(image.pixels))
 
 
 def _findings_inside(

@@ -1,0 +1,76 @@
+"""A part of another tone behind straight borders: found, named and placed; none where the scene only has edges."""
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.offline.distortions import damaged_parts, findings_of
+from agenticiqa.programs.offline.tone_steps import MEANING, level_of, step_strengths, tone_step
+from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.programs.tools.planted import named_box, plant
+from support.images import coffee, loaded
+
+SIZE = (320, 240)
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "where"),
+    [
+        ("darken", 3, "ninth 4"),
+        ("brighten", 3, "quarter 3"),
+        ("low_contrast", 4, "half left"),
+        ("desaturate", 5, "ninth 2"),
+        ("color_cast", 4, "quarter 0"),
+    ],
+)
+def test_a_part_of_another_tone_is_placed_named_and_as_severe_as_it_is(kind, level, where):
+    box = named_box(where, SIZE)
+    found = tone_step(plant(coffee(), kind, level, box, 1).pixels)
+    assert found is not None
+    assert found.damage.box == box
+    assert found.category == KINDS[kind].category
+    assert found.part.subtype == MEANING[kind][0]
+    assert found.part.severity == pytest.approx((0, 0.8, 1.6, 2.5, 3.3, 4.0)[level], abs=0.8)
+
+
+def test_it_is_the_finding_of_the_image_with_its_own_words():
+    image = loaded(plant(coffee(), "darken", 4, named_box("ninth 4", SIZE), 1).pixels)
+    found = findings_of(image)["Brightness change"]
+    assert found.local is not None
+    assert found.local.place == "center"
+    assert found.explanation.startswith("In the center, pixels [106, 80, 213, 160]: Behind its straight border it has ")
+    assert "% of the brightness around it" in found.explanation
+    assert found.subtype == "underexposure"
+
+
+def test_a_photo_its_distorted_copies_and_a_framed_picture_have_none():
+    photo = coffee()
+    framed = np.full_like(photo, 20)
+    framed[30:-30, 40:-40] = photo[30:-30, 40:-40]
+    tall = photo.copy()
+    tall[120:] = photo[119::-1][:, ::-1]
+    for pixels in (photo, framed, tall, np.full_like(photo, 90), photo[:90]):
+        assert tone_step(pixels) is None
+    for kind in ("jpeg", "darken", "white_noise", "gaussian_blur"):
+        assert tone_step(plant(photo, kind, 4, (0, 0, *SIZE), 1).pixels) is None
+
+
+def test_a_gray_picture_has_no_color_damage():
+    gray = np.repeat(coffee().mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
+    image = loaded(plant(gray, "darken", 4, named_box("ninth 4", SIZE), 1).pixels)
+    assert "Color distortions" not in damaged_parts(image, None)
+    assert "Brightness change" in damaged_parts(image, None)
+
+
+def test_the_strength_of_a_step_is_at_its_line_alone():
+    photo = coffee()
+    photo[:, 100:] = photo[:, 100:] // 2
+    strengths = step_strengths(photo).mean(axis=0)
+    assert strengths.argmax() == 99
+    assert strengths[99] > 3 * np.abs(np.delete(strengths, 99)).max() / 2
+    assert step_strengths(photo.swapaxes(0, 1)).shape == (320 // 16, 239)
+
+
+@pytest.mark.parametrize("kind", MEANING)
+def test_levels_are_those_of_distort(kind):
+    assert [level_of(kind, strength) for strength in KINDS[kind].strengths] == pytest.approx([1, 2, 3, 4, 5])
+    assert level_of(kind, MEANING[kind][1]) == 0
