@@ -1,0 +1,157 @@
+"""Measure whether the distortions that a program names are what makes the images bad: is an image better without them?
+
+    agenticiqa evaluate LABELS.csv --out RUN          # of any backend
+    python -m agenticiqa.eval.studies.faithfulness LABELS.csv RUN
+
+Nothing is asked of a model: the kept rows of the run say what was named first (the most severe). For images of
+``eval.studies.planted_pairs`` the distortion of that name is taken away exactly, and the gain of the full-reference
+judge is compared with the mean over the seven categories (naming at random) and with the better of the two. For all
+images the category's inverse is applied (``restoration``), and the gain is compared with the mean gain of the other
+six inverses on the same image; it is measured by no-reference metrics that the score is not made of.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from agenticiqa.eval.datasets import LabeledImage, read_labels
+from agenticiqa.eval.intervals import difference_interval, interval
+from agenticiqa.eval.metrics import Numbers, srcc
+from agenticiqa.eval.studies.planted_pairs import JUDGE, Pair, read_pairs, reduced
+from agenticiqa.eval.studies.restoration import restore
+from agenticiqa.programs import images
+from agenticiqa.programs.batch.results_file import ResultsFile, latest_rows
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.tools import Tool, get_tool, toolbox
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES, DetectableDistortion
+
+Row = dict[str, Any]
+
+INDEPENDENT = ("NIQE", "BRISQUE", "PIQE")
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What an image gains, in levels of a metric, without what was named, without another category, and at best.
+
+    ``others`` is the mean over all seven categories where a planted distortion is taken away, and over the other six
+    where an inverse is applied.
+    """
+
+    content: str
+    named: float
+    others: float
+    best: float
+
+
+def named_first(row: Row) -> DetectableDistortion | None:
+    """The most severe distortion of a row's analysis, of the image as a whole if it has any; ``None`` without."""
+    analysis = (row.get("executor_evidence") or {}).get("distortion_analysis") or {}
+    found = analysis.get("Global") or [each for region in analysis.values() for each in region]
+    visible = [each for each in found if each["type"] in DETECTABLE and each["severity"] != SEVERITIES[0]]
+    worst = max(visible, key=lambda each: SEVERITIES.index(each["severity"]), default=None)
+    return worst["type"] if worst else None
+
+
+def undone(pair: Pair, named: DetectableDistortion) -> Gain:
+    """What taking away the planted distortion of a name gains; nothing, where another one was planted."""
+    gains = {name: pair.gain_without(name) for name in DETECTABLE}
+    return Gain(
+        pair.content, gains[named], fmean(gains.values()), max(pair.gain_without_first, pair.gain_without_second)
+    )
+
+
+def restored(pixels: RGB, content: str, named: DetectableDistortion, score: Callable[[RGB], float]) -> Gain:
+    """What the inverse of a category gains by a score, and those of the other six on average."""
+    before = score(pixels)
+    gains = {name: score(restore(pixels, name)) - before for name in DETECTABLE}
+    return Gain(
+        content, gains[named], fmean(gain for name, gain in gains.items() if name != named), max(gains.values())
+    )
+
+
+def mean_score(tools: Sequence[Tool]) -> Callable[[RGB], float]:
+    """The mean of no-reference tools on 1..5. Raises UserError for one that has no curve or needs a reference."""
+    for tool in tools:
+        if tool.kind != "NR" or tool.calibration is None:
+            raise UserError(f"{tool.name} cannot judge here: a no-reference metric with a curve to 1..5 is needed")
+    return lambda pixels: fmean(tool.calibration(tool.measure(pixels)) for tool in tools if tool.calibration)
+
+
+HEADINGS = ("images", "n", "gain without what was named", "naming by chance", "difference", "best category", "gaining")
+
+
+def line(title: str, gains: Sequence[Gain]) -> str:
+    """A Markdown row for HEADINGS: mean gains in levels with their intervals, and the share of images that gain."""
+    names = [gain.content for gain in gains]
+
+    def mean(values: Sequence[float], minus: Sequence[float] | None = None) -> str:
+        first, second = np.array(values), np.zeros(len(values)) if minus is None else np.array(minus)
+        return f"{difference_interval(_mean, first, second, first, names):+.3f}"
+
+    named, others = [gain.named for gain in gains], [gain.others for gain in gains]
+    best, gaining = mean([gain.best for gain in gains]), fmean(value > 0 for value in named)
+    return (
+        f"| {title} | {len(gains)} | {mean(named)} | {mean(others)} | {mean(named, others)} | {best} | {gaining:.2f} |"
+    )
+
+
+def _mean(values: Numbers, _: Numbers) -> float:
+    return float(values.mean())
+
+
+def judged(labels: Path, run: Path, split: str | None) -> list[tuple[LabeledImage, Row]]:
+    """The labeled images with their rows of a run. Raises UserError where the run has none of them."""
+    with ResultsFile(run / "results.jsonl") as results:
+        rows = {row["name"]: row for row in latest_rows(results.read()) if "error" not in row}
+    found = [(label, rows[label.name]) for label in read_labels(labels, split) if label.name in rows]
+    if not found:
+        raise UserError(f"{run} has no result for an image of {labels}; run agenticiqa evaluate {labels} --out {run}")
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", type=Path, help="the labeled set; planted.csv is read beside it, where it is")
+    parser.add_argument("run", type=Path, help="the folder of a run of `agenticiqa evaluate` on it")
+    parser.add_argument("--split", help="only the rows of this split")
+    parser.add_argument("--metrics", nargs="+", default=INDEPENDENT, help="that judge restored images (%(default)s)")
+    args = parser.parse_args(argv)
+    try:
+        rows = judged(args.labels, args.run, args.split)
+        tools = toolbox()
+        score = mean_score([get_tool(name, tools) for name in args.metrics])
+        named = [(label, name) for label, row in rows if (name := named_first(row))]
+        scored = [(label, row["quality_score"]) for label, row in rows if row.get("quality_score") is not None]
+        agreement = interval(
+            srcc, [score for _, score in scored], [x.mos for x, _ in scored], [x.content for x, _ in scored]
+        )
+        print(
+            f"{len(rows)} images; SRCC of the score {agreement:.3f} (n={agreement.n}); a distortion named: {len(named)}"
+        )
+        print(f"\n| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}")
+        planted = args.labels.parent / "planted.csv"
+        if planted.exists():
+            pairs = read_pairs(planted)
+            print(line(f"planted distortion taken away, {JUDGE}", [undone(pairs[x.name], name) for x, name in named]))
+        found = (restored(reduced(images.load(x.image).pixels), x.content, name, score) for x, name in named)
+        print(
+            line(f"inverse applied, {', '.join(args.metrics)}", list(render.progress(found, len(named), "restoring")))
+        )
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
