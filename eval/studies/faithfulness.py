@@ -31,6 +31,7 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.tools import Tool, get_tool, toolbox
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.training_images import parts_of
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES, DetectableDistortion
 
 Row = dict[str, Any]
@@ -135,9 +136,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         agreement = interval(
             srcc, [score for _, score in scored], [x.mos for x, _ in scored], [x.content for x, _ in scored]
         )
-        print(
-            f"{len(rows)} images; SRCC of the score {agreement:.3f} (n={agreement.n}); a distortion named: {len(named)}"
-        )
+        known = sum(bool(parts_of(label.image)) for label, _ in rows)
+        not_held_out = f", not held out: shipped tools were fitted on {known} of these images" if known else ""
+        print(f"{len(rows)} images, {len(named)} of them with a named distortion")
+        print(f"SRCC of the score {agreement:.3f} (n={agreement.n}{not_held_out})")
         print(f"\n| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}")
         planted = args.labels.parent / "planted.csv"
         if planted.exists():

@@ -114,7 +114,7 @@ def test_the_command_reads_the_kept_rows_of_a_run(
     arguments[-1] = "NOISE-SIGMA"
     assert faithfulness.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "4 images; SRCC of the score 1.000 (n=4); a distortion named: 4" in printed
+    assert "4 images, 4 of them with a named distortion\nSRCC of the score 1.000 (n=4)\n" in printed
     assert "| inverse applied, NOISE-SIGMA | 4 | +" in printed
 
 
