@@ -44,7 +44,7 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
                     if complete
                     else None,
                 }
-                for name, group in _by(plain, lambda row, key=key: row["groups"].get(key)).items()
+                for name, group in _by_group(plain, key).items()
                 if name is not None
             }
             for key in keys
@@ -65,7 +65,7 @@ def plan_figures(rows: Sequence[Row]) -> dict[str, Any]:
         "by": {
             key: {
                 name: _share([row["correct"] for row in group], group)
-                for name, group in _by(rows, lambda row, key=key: row["groups"].get(key)).items()
+                for name, group in _by_group(rows, key).items()
                 if name is not None
             }
             for key in keys
@@ -180,6 +180,10 @@ def _by(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
+
+
+def _by_group(rows: Iterable[Row], group: str) -> dict[Any, list[Row]]:
+    return _by(rows, lambda row: row["groups"].get(group))
 
 
 def _reason(row: Row) -> str:
