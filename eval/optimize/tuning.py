@@ -119,6 +119,9 @@ def tune(
 
     adapter = GepaAdapter(program, judge_batch, Reflection(reflection, signatures), by_model=model_rates(program))
     gives_up = GivesUp(adapter)
+    pages: list[Any] | None = (
+        [CandidateTree(log_dir)] if log_dir else None
+    )  # GEPA calls what an object has of its hooks
     try:
         found: gepa.GEPAResult[Judged, int] = gepa.optimize(
             seed_candidate={name: signature.instructions for name, signature in signatures.items()},
@@ -130,7 +133,7 @@ def tune(
             use_merge=False,  # it compares scores of batches of another make-up, which ranks do not allow
             max_metric_calls=budget,
             stop_callbacks=gives_up,
-            callbacks=[CandidateTree(log_dir)] if log_dir else None,
+            callbacks=pages,
             logger=Logger(),
             run_dir=str(log_dir) if log_dir else None,
             track_best_outputs=False,

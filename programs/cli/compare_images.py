@@ -99,9 +99,8 @@ def compare(images: Sequence[str], args: Namespace) -> int:
         complain(str(problem))
     if not found.jobs:
         return USAGE
-    to_row = Assessment.to_dict
-    if args.save_maps:
-        to_row = draw.drawing_into(args.save_maps, [job.image for job in found.jobs])
+    shown = [job.image for job in found.jobs]
+    to_row = draw.drawing_into(args.save_maps, shown) if args.save_maps else Assessment.to_dict
     tools = toolbox(config.calibration, config.pyiqa)
     summary = Summary(len(found.jobs) + len(found.problems), failed=list(map(str, found.problems)))
     rows: dict[Any, Row] = {}

@@ -35,7 +35,7 @@ LEAST_RUN, CANDIDATES, APART = 1.2, 6, 4  # of a line that may be a side; how ma
 SEEN = 0.45  # logarithm of a step's ratio to those beside it, from which a segment counts for a line
 SMALLEST_PART, SHARE_OF_SIDE = 48, 1 / 8  # of a part's sides: pixels, and share of the image's side
 LARGEST_SHARE = 0.75  # of the image's area
-# Chosen on training photos of CLIVE and BIQ2021, so that none of 150 has a false alarm: of every side the least
+# Chosen for no false alarm on 150 training photos of CLIVE and BIQ2021: of every side the least
 # mean strength, and share of segments with a clear step; a part with one side only, as a half has, needs more.
 CLEAR = 0.4
 LEAST_STRENGTH, LEAST_CLEAR = 0.8, 0.8

@@ -8,7 +8,7 @@ from agenticiqa.programs.result import distortions_of, place_of
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
 
-NUMBERS: Mapping[str, int] = {**LEVELS}
+NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items()}
 
 
 @dataclass(frozen=True, slots=True)
