@@ -98,7 +98,8 @@ LEXICON: tuple[Words, ...] = (
     Words("Blurs", None, "blurs, unfocused, well focused, bokeh, lens blur, gaussian blur"),
     Words("Blurs", Meaning("Blurs", "fault"), "blur*, fuzzy"),
     Words(None, Meaning("Blurs", "fault"), "fuzzier, fuzziness, smudg*, mushy, soft focus"),
-    Words("Blurs", Meaning("Blurs", "fault", "motion blur"), "motion blur*, camera shake, shaky, smear*"),
+    Words("Blurs", Meaning("Blurs", "fault", "motion blur"), """
+        motion blur*, camera shake, shaky, smear*, motion streak*, motion trail*, streak* of motion"""),
     Words(None, Meaning("Blurs", "fault", "motion blur"), """
         camera shook, camera move*, camera motion, moving camera, camera was moved, hand shake, directional blur*"""),
     Words("Blurs", Meaning("Blurs", "fault", "defocus blur"), "defocus*, out of focus"),
@@ -153,31 +154,35 @@ LEXICON: tuple[Words, ...] = (
     Words("Compression", Meaning("Compression", "fault"), "compress*, artefact*, artifact*"),
     Words(None, Meaning("Compression", "fault"), """
         compression artefact*, compression artifact*, jpeggy, deep fried, deep fried jpeg, crunch*, coding artifact*,
-        coding artefact*, jpeg, jpg, jpeg compression, jpeg artifact*, jpeg artefact*, jpeg compression artifact*"""),
+        coding artefact*, jpeg coding, jpeg encod*,
+        lossy coding, jpeg, jpg, jpeg compression, jpeg artifact*, jpeg artefact*, jpeg compression artifact*"""),
     Words(None, Meaning("Compression", "neutral"), "jpeg quality, jpg quality, compression quality"),
     Words("Compression", Meaning("Compression", "fault", "blocking"), """
         block, blocks, blocky, blockiness, blocking, blocking artifact*, block artifact*"""),
     Words(None, Meaning("Compression", "fault", "blocking"), """
-        blockier, blocking artefact*"""),
+        blockier, blocking artefact*, block structure*, jpeg block*, jpeg block structure*"""),
     Words(None, Meaning("Compression", "virtue"), "uncompressed, artifact free, artefact free"),
     Words("Compression", Meaning("Compression", "fault", "coding artifacts"), """
         jpeg2000, jp2k, ringing, mosquito noise, macroblock*"""),
     Words("Compression", Meaning("Compression", "fault", "banding"), "banding, banded, posteri*, banded gradients"),
     Words(None, Meaning("Compression", "fault", "banding"), """
-        stepped, stepped gradients, gradient steps, color steps, visible steps, color banding, tonal banding, banding
+        stepped, stepped gradients, gradient steps, tonal steps, steps between tones, steps between colors,
+        color steps, visible steps, color banding, tonal banding, banding
         artifact*"""),
     Words("Noise", None, "nois*, grain*, iso noise, luminance noise"),
     Words("Noise", Meaning("Noise", "fault"), "speckle*, noise"),
     Words(None, Meaning("Noise", "fault"), """
         multiplicative noise, noisy, noisier, graininess, grain, grains, grainy, grainier, gritty, grittier,
-        speckly, image noise, sensor noise, film grain, iso noise, digital noise, luminance noise, luma noise,
+        speckly, speckling, image noise, pixel noise, random noise,
+        random pixel noise, sensor noise, film grain, iso noise, digital noise, luminance noise, luma noise,
         noisiness, noisey"""),
     Words("Noise", Meaning("Noise", "fault", "white noise"), "white noise, gaussian noise"),
     Words(None, Meaning("Noise", "fault", "white noise"), "additive noise, additive gaussian noise"),
     Words("Noise", Meaning("Noise", "fault", "impulse noise"), "impulse noise, salt and pepper"),
     Words(None, Meaning("Noise", "fault", "impulse noise"), """
         specks, specks of black and white pixels, black and white pixels, white and black pixels,
-        salt and pepper noise, dead pixels, hot pixels, black and white dots, white and black dots, black and
+        salt and pepper noise, salt and pepper speck*, salt and pepper dots, salt and pepper pixels,
+        dead pixels, hot pixels, black and white dots, white and black dots, black and
         white specks"""),
     Words(None, Meaning("Noise", "virtue"), "noise free, noiseless, clean, cleaner, cleanest"),
     Words("Noise", Meaning("Noise", "fault", "color noise"), "color noise, chroma noise"),
@@ -252,8 +257,8 @@ LEXICON: tuple[Words, ...] = (
     Words(None, Meaning("Compression", "fault", "coding artifacts"), """
         jpeg2000 compression, jpeg 2000 compression, jpeg 2000, ringing artifact*, ringing artefact*"""),
     Words(None, Meaning("any", "fault"), """
-        distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged, quality
-        issue, quality issues, quality problem, messed up, quality problems"""),
+        fault, faults, distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged,
+        quality issue, quality issues, quality problem, messed up, quality problems"""),
     Words(None, Meaning("any", "virtue"), "undamaged, undegraded, undistorted, flawless, pristine, distortion free"),
     Words(None, Meaning("quality", "neutral"), "quality"),
 )  # fmt: skip

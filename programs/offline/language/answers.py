@@ -1,15 +1,21 @@
-"""Answer a question from measurements only; what does not follow from them is not answered."""
+"""Answer a question from measurements, or from its own words; what does not follow from them is not answered."""
 
 import re
 from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.choices import choose, is_yes_no, yes_no_letter
-from agenticiqa.programs.offline.language.comparisons import compare, compare_regions, names_reference
+from agenticiqa.programs.offline.language.comparisons import (
+    compare,
+    compare_regions,
+    names_reference,
+    names_reference_alone,
+)
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.reader import ONE, read_question
+from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import (
     NO,
@@ -53,6 +59,8 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
     a single answer: nothing is guessed. The reasoning says in sentences which rule and which measurements gave the
     answer, or what is missing.
     """
+    if told := answer_from_text(query, options):
+        return Answered(told.answer or UNABLE, _reasoning(told, None, ExecutorOutput()))
     tools = [call.tool for call in evidence.tool_log]
     analyzed = [*(evidence.boxes or {}), *(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
     question = read_question(query, options, tools=tools, regions=[name for name in analyzed if name != GLOBAL])
@@ -71,7 +79,9 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:
     """The verdict, and the measurements that it is about."""
     options = question.options
-    if question.asked == "list" and names_reference(question.text) and look(REFERENCE) is None:
+    changes = question.asked == "list" and names_reference(question.text)
+    changes = changes or (question.asked == "choice" and names_reference_alone(question.text))
+    if changes and look(REFERENCE) is None:
         return compare(question.text, (), whole, None), whole
     if question.subject == "reference":
         reference = look(REFERENCE)

@@ -53,6 +53,11 @@ def names_reference(text: str) -> bool:
     return bool(_NAMED.search(text) or _COMPARES.search(text))
 
 
+def without_reference(text: str) -> str:
+    """A text without the names of the reference: what is left may name the image."""
+    return re.sub(rf"{_NAMED.pattern}(?: of (?:the|this|my|that) {_NOUN})?", " ", text, flags=re.I)
+
+
 def names_reference_alone(text: str) -> bool:
     """Whether a question without a comparison is about the reference itself: "Is the reference blurry?"."""
     return bool(_NAMED.search(_AIDED.sub(" ", text)))

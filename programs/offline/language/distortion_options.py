@@ -9,7 +9,7 @@ from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.claims import Clause, claimed_meaning, parse_clause
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import TIE, Verdict, cannot_tell
-from agenticiqa.signatures.lexicon import DETECTABLE, Meaning
+from agenticiqa.signatures.lexicon import DETECTABLE, Meaning, terms_in
 
 _ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",
@@ -30,6 +30,15 @@ class _Offer:
 
     faults: tuple[Meaning, ...] = ()
     rest: _Rest = ""
+
+
+def names_distortions(options: Mapping[str, str], known: Collection[str] = ()) -> bool:
+    """Whether every option names distortions, of several scales, or says none, all or other.
+
+    Then they say what is asked. "Bright" and "dark" alone do not: a coffee may be dark.
+    """
+    offers = [_offer(text, known) for text in options.values()]
+    return None not in offers and len({fault.scale for offer in offers if offer for fault in offer.faults}) > 1
 
 
 def choose_distortion(
@@ -88,7 +97,7 @@ def _offer(text: str, known: Collection[str]) -> _Offer | None:
     if _NONE_OF_THESE.fullmatch(plain):
         return _Offer(rest="none of these" if " " in plain or plain.lower() == "neither" else "none")
     faults = []
-    for part in _JOINED.split(plain):
+    for part in _parts(plain):
         if not part or part.lower() in ("both", "either"):
             continue
         clause = parse_clause(part.removeprefix("both ").removeprefix("Both "), known)
@@ -100,6 +109,14 @@ def _offer(text: str, known: Collection[str]) -> _Offer | None:
         clean = all(fault.sense == "virtue" for fault in faults)
         return _Offer(rest="none") if clean else None
     return _Offer(faults=tuple(dict.fromkeys(faults))) if faults else None
+
+
+def _parts(text: str) -> list[str]:
+    """The text, split where "and" and the like join two names, but not inside of one ("salt and pepper")."""
+    terms = terms_in(text)
+    joints = [j for j in _JOINED.finditer(text) if not any(t.start < j.end() and j.start() < t.end for t in terms)]
+    ends = [0, *(end for joint in joints for end in joint.span()), len(text)]
+    return [text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)]
 
 
 def _fault(clause: Clause) -> Meaning | None:

@@ -96,6 +96,11 @@ def names_place(text: str) -> bool:
     return bool(_PLACE.fullmatch(place_named(text)))
 
 
+def name_places(options: Mapping[str, str]) -> bool:
+    """Whether every option is a place in the frame: then the question asks where."""
+    return bool(options) and all(map(names_place, options.values()))
+
+
 def place_named(text: str) -> str:
     """The name of a place, as ``place_in_frame`` takes it: "In the upper-left corner" is "upper-left corner"."""
     return re.sub(r"^\W*(?:(?:it is|mostly|only|in|on|at|near|to|towards?)\s+)*(?:the\s+)?", "", text.lower()).strip(
@@ -113,6 +118,8 @@ def _offered(options: Mapping[str, str], fault: Meaning, least: bool, look: Look
     reason = (
         "Measured part by part: " + ", ".join(f"{names[each]} {by_letter[each]:.1f}" for each in by_letter) + " of 4."
     )
+    if not least and by_letter[ranked[0]] < VISIBLE:
+        return Verdict(None, f"{reason} No part shows it visibly.")
     if abs(by_letter[ranked[0]] - by_letter[ranked[1]]) < MARGIN / 2:
         return Verdict(None, f"{reason} No one part stands out.")
     return Verdict(ranked[0], reason)

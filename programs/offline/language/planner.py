@@ -8,7 +8,8 @@ from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.reader import asking_part, prepared
 from agenticiqa.programs.offline.language.scope import read_scope
 from agenticiqa.programs.offline.language.tool_names import requested_tools, tool_mentions
-from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.stages.instructions import without_instructions
+from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.programs.stages.plan_rules import expected_flags, widened
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import PlannerOutput
@@ -31,7 +32,8 @@ def plan_question(
     the question asks for a tool that is not in ``known_tools``.
     """
     mentions = tool_mentions(query, known_tools)
-    tools = requested_tools(query, mentions, known_tools)
+    words = _without_options(query)
+    tools = requested_tools(words, tool_mentions(words, known_tools), known_tools)
     for mention in (mention for mention in mentions if not distortions_in(mention.text)):
         query = query[: mention.start] + " " * len(mention.text) + query[mention.end :]
     options = parse_options(query)
@@ -50,6 +52,12 @@ def plan_question(
         required_tool=tools or None,
         plan=flags,
     )
+
+
+def _without_options(query: str) -> str:
+    """The words that may ask for a tool: a metric that an option names is an answer."""
+    question = question_part(query)
+    return "" if parse_options(query) and question == without_instructions(query) else question
 
 
 def query_type_of(question: str, options: Collection[str]) -> Literal["IQA", "Other"]:

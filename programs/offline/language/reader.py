@@ -6,8 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.choices import definite, is_yes_no
 from agenticiqa.programs.offline.language.claims import Clause, parse_clause
-from agenticiqa.programs.offline.language.comparisons import is_comparison, names_reference, names_reference_alone
-from agenticiqa.programs.offline.language.places import names_place
+from agenticiqa.programs.offline.language.comparisons import (
+    is_comparison,
+    names_reference,
+    names_reference_alone,
+    without_reference,
+)
+from agenticiqa.programs.offline.language.distortion_options import names_distortions
+from agenticiqa.programs.offline.language.places import name_places
 from agenticiqa.programs.offline.language.question import Asked, Question
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.spelling import corrected
@@ -113,6 +119,17 @@ _WHERE = re.compile(
     rf"|\b{_END}(?: half| side| part)?,? or (?:in |on |at )?(?:the )?{_END}\b",
     re.I,
 )
+# That something is not everywhere does not deny it: "does not cover the entire frame".
+_NOT_ALL = re.compile(
+    r"\b(?:(?:does|do|is|are|has|have|did|was) )?not\b[^.?!,;]*\b(?:entire|whole|all|every\w*)\b[^.?!,;]*", re.I
+)
+# Of a question whose options name distortions: that it is about a picture, and what turns its sense around.
+_PICTURE = re.compile(r"\b(?:image|photo\w*|pic|picture|shot|frame|copy|version|scan|screenshot|here)\b", re.I)
+_TURNED = re.compile(
+    r"\b(?:no|not|never|without|free|lack\w*|missing|absent|escap\w+|avoid\w*|spared|immune|safe|exclud\w+|ruled?"
+    r"|least|less|fewer|better|improv\w+|would|could|should|might|if|query|question|analysis)\b",
+    re.I,
+)
 _DEGREE = re.compile(
     r"\bhow\b|\b(?:level|amount|degree|extent|severity|strength|intensity)\b"
     r"|\b(?:slight|mild|weak|light|low|moderate|medium)\w*\b[^?]*\bor\b[^?]*\b(?:severe|strong|heavy|extreme|moderate)",
@@ -151,7 +168,9 @@ def read_question(
     ``regions`` the parts of the image that the plan names; without any they are read from the words.
     """
     plain = prepared(query, options)
-    text = asking_part(plain)
+    offered = definite(options)
+    placed = name_places(offered)
+    text = asking_part(_NOT_ALL.sub(" ", plain) if placed else plain)
     places = tuple(
         dict.fromkeys(_ADJECTIVE.sub("", region) for region in (regions or read_scope(text, {}).regions) if region)
     )
@@ -159,16 +178,20 @@ def read_question(
     for region in sorted(places, key=len, reverse=True):
         bare = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", bare, flags=re.I)
     claim = parse_clause(_TAG.sub("", bare), word_lists.OPEN_QUESTION_FILLERS)
-    offered = definite(options)
     yes_no = is_yes_no(offered)
     asked = _asked(text, query, claim, {} if yes_no else offered, tools)
     confidence, doubt = _confidence(text, claim, asked)
+    of_image = _options_say_it(plain, claim, offered)
+    if of_image:
+        asked = "choice"
+    if of_image or (placed and asked == "where" and claim.terms and not places and not _not_measurable(text)):
+        confidence, doubt = 1.0, ""
     return Question(
         asked=asked,
         text=text,
         bare=bare,
         claim=claim,
-        subject="reference" if _is_about_reference(text, claim) else "image",
+        subject="reference" if not of_image and _is_about_reference(text, claim) else "image",
         regions=tuple(place for place in places if asked != "presence" or not _TONAL.fullmatch(place)),
         options=offered,
         scale=stated_scale(plain),
@@ -225,11 +248,13 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
         return "metric"
     if not options and _lists_changes(text, claim):
         return "list"
+    if options and name_places(options) and not names_reference_alone(text):
+        return "where"  # before "lower" is taken for a comparison
     if is_comparison(text, options) and not (_WHERE.search(text) and not names_reference(text)):
         return "compare"
     if not options and (stated_scale(query) or rates_property(query)):
         return "rating"
-    if _WHERE.search(text) or (options and all(names_place(each) for each in options.values())):
+    if _WHERE.search(text) or (options and name_places(options)):
         return "where"
     if options:
         return "choice"
@@ -248,6 +273,14 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
 
 def _is_about_reference(text: str, claim: Clause) -> bool:
     return names_reference_alone(text) and not is_comparison(text, {}) and not _lists_changes(text, claim)
+
+
+def _options_say_it(plain: str, claim: Clause, options: Mapping[str, str]) -> bool:
+    """Whether the options alone, all distortions, say what a question asks of the image, in whatever words."""
+    named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
+    if named or not _PICTURE.search(without_reference(plain)) or _TURNED.search(plain) or _not_measurable(plain):
+        return False
+    return names_distortions(options, word_lists.OPTION_FILLERS)
 
 
 def _not_measurable(text: str) -> re.Match[str] | None:

@@ -29,7 +29,9 @@ _MISSPELLED_NAME = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z]
 _SIMILARITY = 0.74  # minimum ratio of difflib; two swapped letters of four give 0.75
 # A question about the tools themselves, or a report of a tool's result, does not request a tool.
 _ABOUT_TOOLS = re.compile(
-    r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited)\b|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
+    r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited|usable|applicable"
+    r"|(?:needs?|requires?|without)\b[^.?!]*\b(?:reference|original))\b|\b(?:can|could|may|should)\b[^.?!]*\bbe used\b"
+    r"|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
     re.I | re.S,
 )
 

@@ -295,6 +295,7 @@ OPTION_FILLERS = word_set(
     detected describe choices factor factors aspect aspects first thing things level among between observed
     identified visible perceived attribute attributes property properties characterizes characterized hurts hurt
     harms spoils ruins else adjective phrase fit fits applies matches matching rating score
+    everything everywhere throughout across over overdone
     """
 )
 # Words in open questions that do not change what they ask.

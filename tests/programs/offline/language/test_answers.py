@@ -204,7 +204,7 @@ def test_a_tie_names_the_options_that_fit_equally_well() -> None:
 
 
 def test_without_any_measurement_nothing_is_answered() -> None:
-    for _, case in CASES:
+    for case in (case for group, case in CASES if group not in ("paper", "words_alone")):
         options = parse_options(case["query"])
         result = answer_from_evidence(case["query"], options, lambda name: None, ExecutorOutput())
         assert result.final_answer == UNABLE

@@ -30,3 +30,26 @@ def damaged_on_the_left(name: str) -> MeasuredImage:
 def test_which_half(query: str, half: str) -> None:
     found = find_place(query, read_question(query, {}).claim, {}, damaged_on_the_left)
     assert found.answer == f"The {half} half"
+
+
+@pytest.mark.parametrize(
+    ("query", "letter"),
+    [
+        ("The blurring does not cover the entire frame. Whereabouts is it?", "A"),
+        ("One part of this frame was spoiled by pixel noise. Mark it.", "A"),
+        ("Somebody poured noise over half of it. Which?", "A"),
+        ("Which is the sharpest?", "B"),
+    ],
+)
+def test_options_that_are_places_ask_where(query: str, letter: str) -> None:
+    options = {"A": "Left half", "B": "Lower right quarter"}
+    question = read_question(query, options)
+    assert (question.asked, question.is_sure) == ("where", True)
+    assert find_place(question.text, question.claim, options, damaged_on_the_left).answer == letter
+
+
+def test_where_nothing_is_found_no_place_is_named() -> None:
+    clean = MeasuredImage({each: Finding(0.0, "", "") for each in DETECTABLE}, 5.0)
+    options = {"A": "Left half", "B": "Right half"}
+    question = read_question("Whereabouts is the blur?", options)
+    assert find_place(question.text, question.claim, options, lambda name: clean).answer is None

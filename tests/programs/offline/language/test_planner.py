@@ -149,6 +149,12 @@ def test_a_distortion_word_alone_is_never_a_tool(name: str) -> None:
         ("The tool used is: TOPIQ_FR (score: 1.6). Is the image good?", []),
         ("Was it taken using HDR?", []),
         ("Use SSIM: is the photo suitable for print?", ["SSIM"]),
+        ("Use SSIM: how noisy is it? A. Very noisy B. Not noisy", ["SSIM"]),
+        ("Which of these follows opinions best?\nA. SSIM\nB. BRISQUE", []),
+        ("Choose from: A) PSNR B) BRISQUE", []),
+        ("Which came last? A. LPIPS B. SSIM", []),
+        ("Is the 'SSIM: Structural similarity.' tool usable with no original? A. Yes B. No", []),
+        ("Can PSNR be used on a single picture?", []),
     ],
 )
 def test_tools_are_those_that_the_question_wants_run(query: str, tools: list[str]) -> None:
