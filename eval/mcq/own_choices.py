@@ -1,7 +1,8 @@
 """Questions with options whose answers are true by construction, in four tracks, as AgenticIQA-Eval has them.
 
 Each maker is given a photo's workshop and the photo's number, which takes kinds and levels in turn. The wordings are
-none of those in ``eval/questions``, on which the offline reader of questions was made; it was later improved on these, too.
+none of those in ``eval/questions``, on which the offline reader of questions was made;
+it was later improved on these, too.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -13,7 +13,7 @@ Answering, called by the answerer stage. ``answers`` looks at the subject of the
 asked: ``yes_no`` (does the claim hold), ``comparisons`` (with the reference, or of two parts), ``places`` (where),
 ``choices`` with ``scale_options`` (options on one scale: the nearest) and ``distortion_options`` (options that name
 distortions: the worst), ``text_questions`` (which metric needs a reference, what a quoted query names, the verdict of a
-score that is given: no picture answers these), and by itself degrees, lists, ratings and values of metrics. Every rule asks
-``measured_image``, the findings about one image or part in the terms of a question, and returns a verdict
+score that is given: no picture answers these), and by itself degrees, lists, ratings and values of metrics. Every rule
+asks ``measured_image``, the findings about one image or part in the terms of a question, and returns a verdict
 (``verdicts``): an answer, or why there is none.
 """
