@@ -5,9 +5,10 @@
 
 Nothing is asked of a model: the kept rows of the run say what was named first (the most severe). For images of
 ``eval.studies.planted_pairs`` the distortion of that name is taken away exactly, and the gain of the full-reference
-judge is compared with the mean over the seven categories (naming at random) and with the better of the two. For all
-images the category's inverse is applied (``restoration``), and the gain is compared with the mean gain of the other
-six inverses on the same image; it is measured by no-reference metrics that the score is not made of.
+judge is compared with the mean over the seven categories (naming at random) and with the better of the two. All images
+are also given to the inverse of each category (``restoration``), and the gain where its category was named is compared
+with what the same inverse gains on the other images of the set, as an inverse may help or harm any image; it is
+measured by no-reference metrics that the score is not made of.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from agenticiqa.programs.tools.training_images import parts_of
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES, DetectableDistortion
 
 Row = dict[str, Any]
+Gains = dict[DetectableDistortion, float]  # in levels, by the category whose inverse was applied
 
 INDEPENDENT = ("NIQE", "BRISQUE", "PIQE")
 
@@ -43,8 +45,8 @@ INDEPENDENT = ("NIQE", "BRISQUE", "PIQE")
 class Gain:
     """What an image gains, in levels of a metric, without what was named, without another category, and at best.
 
-    ``others`` is the mean over all seven categories where a planted distortion is taken away, and over the other six
-    where an inverse is applied.
+    ``others`` is what naming by chance gains: the mean over the seven categories where a planted distortion is taken
+    away, and the mean of the same inverse over images of which another category was named, where it is applied.
     """
 
     content: str
@@ -70,13 +72,29 @@ def undone(pair: Pair, named: DetectableDistortion) -> Gain:
     )
 
 
-def restored(pixels: RGB, content: str, named: DetectableDistortion, score: Callable[[RGB], float]) -> Gain:
-    """What the inverse of a category gains by a score, and those of the other six on average."""
+def restored(pixels: RGB, score: Callable[[RGB], float]) -> Gains:
+    """What the inverse of each category gains by a score."""
     before = score(pixels)
-    gains = {name: score(restore(pixels, name)) - before for name in DETECTABLE}
-    return Gain(
-        content, gains[named], fmean(gain for name, gain in gains.items() if name != named), max(gains.values())
-    )
+    return {name: score(restore(pixels, name)) - before for name in DETECTABLE}
+
+
+def beside_others(
+    contents: Sequence[str], named: Sequence[DetectableDistortion | None], gains: Sequence[Gains]
+) -> dict[DetectableDistortion, list[Gain]]:
+    """By category, what its inverse gains on the images of which it was named, beside the rest of the images.
+
+    A category is left out where no image, or every one, has it named.
+    """
+    found = {}
+    for category in dict.fromkeys(name for name in named if name):
+        rest = [each[category] for name, each in zip(named, gains, strict=True) if name != category]
+        if rest:
+            found[category] = [
+                Gain(content, each[category], fmean(rest), max(each.values()))
+                for content, name, each in zip(contents, named, gains, strict=True)
+                if name == category
+            ]
+    return found
 
 
 def mean_score(tools: Sequence[Tool]) -> Callable[[RGB], float]:
@@ -145,10 +163,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if planted.exists():
             pairs = read_pairs(planted)
             print(line(f"planted distortion taken away, {JUDGE}", [undone(pairs[x.name], name) for x, name in named]))
-        found = (restored(reduced(images.load(x.image).pixels), x.content, name, score) for x, name in named)
-        print(
-            line(f"inverse applied, {', '.join(args.metrics)}", list(render.progress(found, len(named), "restoring")))
-        )
+        every = (restored(reduced(images.load(label.image).pixels), score) for label, _ in rows)
+        gains = list(render.progress(every, len(rows), "restoring"))
+        by_category = beside_others([x.content for x, _ in rows], [named_first(row) for _, row in rows], gains)
+        title = f"inverse applied, {', '.join(args.metrics)}"
+        if by_category:
+            print(line(title, [gain for found in by_category.values() for gain in found]))
+        for category, found in by_category.items():
+            print(line(f"{title}: {category}", found))
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.studies import faithfulness, planted_pairs
-from agenticiqa.eval.studies.faithfulness import named_first, restored, undone
+from agenticiqa.eval.studies.faithfulness import Gain, beside_others, named_first, restored, undone
 from agenticiqa.eval.studies.planted_pairs import ORDER, Pair, chosen, pairs, read_pairs
 from agenticiqa.eval.studies.restoration import restore
 from agenticiqa.programs.tools import gmsd
@@ -39,8 +39,8 @@ def photo() -> np.ndarray[Any, Any]:
 def test_the_inverse_of_what_was_planted_comes_nearer_to_the_photo_than_the_other_six(
     photo: Any, kind: str, category: Any
 ) -> None:
-    gain = restored(distort(photo, kind, 4), "scene", category, lambda pixels: -gmsd(pixels, photo))
-    assert gain.named > gain.others
+    gains = restored(distort(photo, kind, 4), lambda pixels: -gmsd(pixels, photo))
+    assert gains[category] > np.mean([gain for name, gain in gains.items() if name != category])
 
 
 @pytest.mark.parametrize("category", DETECTABLE)
@@ -56,6 +56,15 @@ def test_taking_away_what_was_not_planted_gains_nothing() -> None:
     assert undone(PAIR, "Contrast").named == 0
     assert undone(PAIR, "Contrast").others == pytest.approx(1 / 7)
     assert undone(PAIR, "Noise").best == 0.75
+
+
+def test_an_inverse_is_compared_with_the_same_inverse_where_another_category_was_named() -> None:
+    none = dict.fromkeys(DETECTABLE, 0.0)
+    gains: Any = [{**none, "Noise": 0.5}, {**none, "Noise": -0.5, "Blurs": 0.25}, {**none, "Noise": 0.1}]
+    found = beside_others(["a", "b", "c"], ["Noise", "Blurs", None], gains)
+    assert found["Noise"] == [Gain("a", 0.5, pytest.approx(-0.2), 0.5)]
+    assert found["Blurs"] == [Gain("b", 0.25, 0.0, 0.25)]
+    assert beside_others(["a"], ["Noise"], gains[:1]) == {}  # nothing to compare with
 
 
 def test_the_first_named_is_the_most_severe_of_the_whole_image() -> None:
@@ -93,7 +102,7 @@ def test_the_command_reads_the_kept_rows_of_a_run(
     for number in range(4):
         Image.fromarray(distort(photo, "white_noise", number + 2)).save(tmp_path / f"{number}.png")
         lines.append(f"{number}.png,{5 - number},scene{number}")
-        analysis = {"Global": [{"type": "Noise", "severity": "severe"}]}
+        analysis = {"Global": [{"type": "Noise", "severity": "severe"}] if number else []}
         rows.append(
             {
                 "name": f"{number}.png",
@@ -114,8 +123,9 @@ def test_the_command_reads_the_kept_rows_of_a_run(
     arguments[-1] = "NOISE-SIGMA"
     assert faithfulness.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "4 images, 4 of them with a named distortion\nSRCC of the score 1.000 (n=4)\n" in printed
-    assert "| inverse applied, NOISE-SIGMA | 4 | +" in printed
+    assert "4 images, 3 of them with a named distortion\nSRCC of the score 1.000 (n=4)\n" in printed
+    assert "| inverse applied, NOISE-SIGMA | 3 | +" in printed
+    assert "| inverse applied, NOISE-SIGMA: Noise | 3 | +" in printed
 
 
 def test_a_folder_with_labels_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
