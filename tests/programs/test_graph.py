@@ -31,6 +31,8 @@ from support.judging import ALL, ANSWER, RATE, SCRIPT, plan, program_for
 from support.nodes import scripted
 from support.snippets import snippets
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROUND = ["planner", "executor", "summarizer"]
 GAP = {**SCRIPT, "analysis": "no idea"}  # the analysis is never usable, so that the evidence never suffices

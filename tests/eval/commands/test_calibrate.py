@@ -14,6 +14,8 @@ from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.calibration import load_profile, usable
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def order():

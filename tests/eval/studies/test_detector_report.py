@@ -21,6 +21,8 @@ from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 
+pytestmark = pytest.mark.slow
+
 
 def severities(**of: float) -> np.ndarray:
     return np.array([of.get(name.split()[0].lower(), 0.0) for name in DETECTABLE])

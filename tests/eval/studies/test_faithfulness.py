@@ -18,6 +18,8 @@ from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.planted import CORRECT
 from agenticiqa.signatures.vocabulary import DETECTABLE
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 PAIR = Pair("images/0000.png", "scene", "gaussian_blur", 3, "white_noise", 2, 0, 2.0, 0.75, 0.25)
 

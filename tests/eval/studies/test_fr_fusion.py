@@ -12,6 +12,8 @@ from agenticiqa.eval.studies import fr_fusion
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS
 from support.distortion_levels import blur, scene
 
+pytestmark = pytest.mark.slow
+
 MEMBER = MEMBERS["HaarPSI"]
 RAW = np.linspace(0.05, 0.95, 30).tolist()
 CONTENTS = [f"scene{row % 3}" for row in range(len(RAW))]

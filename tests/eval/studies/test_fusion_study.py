@@ -21,6 +21,8 @@ from agenticiqa.eval.studies.fusion_cases import (
 )
 from agenticiqa.eval.studies.fusion_study import half, main, measured, utility
 
+pytestmark = pytest.mark.slow
+
 N = 240
 DRAW = np.random.default_rng(1)
 QUALITY = np.clip(3.2 + 0.8 * DRAW.standard_normal(N), 1, 5)

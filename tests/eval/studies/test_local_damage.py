@@ -1,10 +1,13 @@
 """The study of planted damage: what is planted is the same each time, and hits are counted where they are."""
 
+import pytest
 from PIL import Image
 
 from agenticiqa.eval.studies.local_damage import outcomes, overlap, plan, pointing_table, table
 from agenticiqa.programs.tools.planted import PLANTED
 from support.images import coffee
+
+pytestmark = pytest.mark.slow
 
 
 def test_overlap_is_intersection_over_union():

@@ -12,6 +12,8 @@ from agenticiqa.eval.studies.outside_photos import LOOK_OF, Sample, fit, main, r
 from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.programs.tools.outside_training import LOOKS
 
+pytestmark = pytest.mark.slow
+
 RANDOM = np.random.default_rng(4)
 
 

@@ -8,6 +8,8 @@ from PIL import Image
 from agenticiqa.eval.studies.outside_spread import PARTS, pair, part_cases, report, spread_for
 from agenticiqa.programs.tools.outside_training import LEAST_SPREAD
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_clean_picture_is_excellent_and_a_damaged_one_is_not():
     (_, clean, best), (_, damaged, worse) = pair("photo", skimage.data.chelsea()[:128, :160].copy(), "chelsea")

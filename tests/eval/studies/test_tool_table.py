@@ -19,6 +19,8 @@ from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 from support.distortion_levels import scene
 
+pytestmark = pytest.mark.slow
+
 
 def card(name: str, measure: Callable[..., float], *, kind: str = "NR", **more: object) -> Tool:
     return Tool(

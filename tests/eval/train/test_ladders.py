@@ -10,6 +10,8 @@ from agenticiqa.eval.train.ladders import NEUTRAL, distorted, kept_rungs, mixtur
 from agenticiqa.programs.tools.distort import KINDS, distort
 from tests.support.distortion_levels import scene
 
+pytestmark = pytest.mark.slow
+
 UNKNOWN = kept_curves(np.array([], str), np.array([]), np.array([]))
 
 

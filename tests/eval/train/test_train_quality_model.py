@@ -18,6 +18,8 @@ from agenticiqa.eval.train.quality_training import networks_input
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
 
+pytestmark = pytest.mark.slow
+
 CHANNELS, KERNELS = (16, 24, 40, 80, 112, 192, 320), (3, 3, 5, 3, 5, 5, 3)
 
 

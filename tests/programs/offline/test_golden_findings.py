@@ -19,6 +19,8 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import loaded
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).with_name("golden_findings.csv")
 SMALL, LARGE = (60, 62), (192, 256)
 COLUMNS = ("size", "kind", "level", "reference", *DETECTABLE)

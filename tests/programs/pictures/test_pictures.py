@@ -21,6 +21,8 @@ from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import ToolCall
 from support.distortion_levels import scene
 
+pytestmark = pytest.mark.slow
+
 SIDE = 256
 
 

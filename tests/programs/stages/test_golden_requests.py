@@ -14,7 +14,9 @@ import dspy
 import pytest
 
 from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.levels import PROMPTS, LevelsAdapter
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
+from agenticiqa.signatures.levels import NameLevel
 from agenticiqa.signatures.planner import Plan, plan_signature
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
@@ -53,6 +55,7 @@ CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
     "analysis": (AnalyzeDistortions, {**SEEN, "distortion_set": DISTORTIONS, "boxes": BOXES}),
     "selection": (SelectTools, {"available_tools": PLANNED["available_tools"], "distortion_set": DISTORTIONS}),
     "assessment": (ScoreQuality, {**SEEN, "query": "Rate the perceptual quality.", "evidence": EVIDENCE}),
+    "level_word": (NameLevel, {"image": IMAGE}),
     "answer": (AnswerQuestion, {**SEEN, "options": "A. Yes\nB. No", "evidence": EVIDENCE}),
     "decision": (
         DecideReplan,
@@ -70,8 +73,9 @@ def sent(name: str, attempt: int = 1) -> Body:
     """The request of that attempt, whose predecessors were answered with nothing."""
     signature, inputs = CASES[name]
     backend, engine = scripted_backend([""])
+    adapter = LevelsAdapter(PROMPTS["q-realign"]) if signature is NameLevel else None
     with pytest.raises(Exception, match="the answer was empty"):
-        CheckedPredict(signature, stage=name, backend=backend, attempts=attempt)(inputs)
+        CheckedPredict(signature, stage=name, backend=backend, attempts=attempt, adapter=adapter)(inputs)
     return engine.bodies[attempt - 1]
 
 

@@ -22,6 +22,8 @@ import numpy as np
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image, gray_levels
 from agenticiqa.programs.tools.tool import Tool
 
+pytestmark = pytest.mark.slow
+
 
 def dark_share(image: RGB) -> float:
     """The share of pixels with a gray level under 64: 0..1."""

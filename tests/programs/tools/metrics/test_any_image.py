@@ -17,6 +17,8 @@ from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.tools import TOOLS, toolbox
 from support.distortion_levels import scene
 
+pytestmark = pytest.mark.slow
+
 NO_REFERENCE = [tool for tool in TOOLS.values() if tool.kind == "NR"]
 
 
