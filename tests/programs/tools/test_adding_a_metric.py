@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 FACE = ROOT / "programs/face"
 
@@ -21,8 +23,6 @@ import numpy as np
 
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image, gray_levels
 from agenticiqa.programs.tools.tool import Tool
-
-pytestmark = pytest.mark.slow
 
 
 def dark_share(image: RGB) -> float:
