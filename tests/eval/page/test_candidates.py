@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from gepa.visualization import candidate_tree_html_from_data
 
 from agenticiqa.eval.optimize.candidate_tree import FILE, CandidateTree
-from support.html import from_elsewhere, read
+from support.html_tags import from_elsewhere, read
 
 HOSTILE = "</pre><script>alert(1)</script>"
 CANDIDATES = [{"score": "Rate it.", "plan": "Plan."}, {"score": HOSTILE, "plan": "Plan."}]

@@ -13,7 +13,7 @@ from agenticiqa.eval.page.run import read_run
 from agenticiqa.eval.page.sections import command, compared, fit, probabilities
 from agenticiqa.programs.cli.status import OK, USAGE
 from support.chromium import needs_chromium, visit
-from support.html import from_elsewhere, read
+from support.html_tags import from_elsewhere, read
 from support.run_folder import made_row, pictures, write_run
 
 HOSTILE = "<img src=x onerror=alert(1)> & {{ 7*7 }}.png"

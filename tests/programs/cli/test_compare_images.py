@@ -9,7 +9,7 @@ from PIL import Image
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from support.distortion_levels import scene
-from support.html import from_elsewhere, read
+from support.html_tags import from_elsewhere, read
 
 
 @pytest.fixture

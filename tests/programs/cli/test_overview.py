@@ -11,7 +11,7 @@ from PIL import Image
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from support.distortion_levels import blur, scene
-from support.html import from_elsewhere
+from support.html_tags import from_elsewhere
 
 
 @pytest.fixture(scope="module")

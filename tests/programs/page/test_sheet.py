@@ -11,7 +11,7 @@ from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
 from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, thumbnail, write_thumbnails
 from support.chromium import needs_chromium, visit
-from support.html import from_elsewhere, read
+from support.html_tags import from_elsewhere, read
 
 HOSTILE = '"><script>alert(1)</script><img src=http://x.test/a onerror=alert(2)>.png'
 
