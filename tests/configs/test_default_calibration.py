@@ -9,6 +9,8 @@ from agenticiqa.programs.tools.calibration import usable
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import OVERALL
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def crops(examples):

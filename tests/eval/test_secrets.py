@@ -19,6 +19,8 @@ from agenticiqa.programs.backends.connect import connect
 from support.fake_server import Script, Server, bad_json, by_stage, fake_server, in_turn
 from support.loopback import Reply, error_reply
 
+pytestmark = pytest.mark.slow
+
 MakeLabels = Callable[..., Path]
 
 KEY, KEY_ENV = "sk-very-secret-4711", "SECRETS_TEST_KEY"

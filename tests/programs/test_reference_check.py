@@ -18,6 +18,8 @@ from agenticiqa.programs.tools.distort import distort
 from support.fake_server import by_stage, fake_server
 from support.judging import SCRIPT, program_for
 
+pytestmark = pytest.mark.slow
+
 OFFLINE = {"configurable": {"program": AgenticIQA.offline()}}
 COFFEE = np.ascontiguousarray(skimage.data.coffee()[:, :480])
 CAT = np.asarray(Image.fromarray(skimage.data.chelsea()).resize((480, 400)))

@@ -9,6 +9,8 @@ from agenticiqa.eval.calibrate.calibration_fit import Points, fit_calibration, r
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
 
+pytestmark = pytest.mark.slow
+
 HIGHER = replace(TOOLS["SSIM"], raw_range=(0.0, 1.0))
 LOWER = replace(HIGHER, higher_is_better=False)
 

@@ -15,6 +15,8 @@ from agenticiqa.programs.stages.fusion_profile import FusionProfile, read_fusion
 from support.fake_server import Server, fake_server
 from support.rated_album import Rater, make_album, rating_configuration
 
+pytestmark = pytest.mark.slow
+
 IMAGES = 14
 
 

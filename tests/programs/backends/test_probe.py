@@ -40,6 +40,8 @@ from support.providers import (
 )
 from support.providers import able as able_as
 
+pytestmark = pytest.mark.slow
+
 KEY, KEY_ENV = "sk-probe-4711", "PROBE_TEST_KEY"
 
 

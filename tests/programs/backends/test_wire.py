@@ -48,6 +48,8 @@ from support.providers import (
     provider_server,
 )
 
+pytestmark = pytest.mark.slow
+
 KEY, KEY_ENV = "sk-wire-4711", "WIRE_TEST_KEY"
 RATE = "Rate the perceptual quality of this image."
 LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}

@@ -14,6 +14,8 @@ from support.fake_server import bad_json, by_stage, fake_server
 from support.full_run import configuration
 from support.judging import ALL, ASSESSMENT, NONE, SCRIPT, STAND, analyse, plan
 
+pytestmark = pytest.mark.slow
+
 CONTRADICTION = "Contradictory evidence for Global: severe Blurs but LEARNED-IQA scores 4.68"
 NO_JSON = "the answer was not a JSON object"
 BABBLE = "hard to put in JSON"

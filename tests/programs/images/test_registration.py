@@ -15,6 +15,8 @@ from agenticiqa.programs.images.registration import find_match, is_same
 from agenticiqa.programs.tools.distort import KINDS, distort
 from support.images import loaded
 
+pytestmark = pytest.mark.slow
+
 COFFEE = np.ascontiguousarray(skimage.data.coffee())
 CAT = np.ascontiguousarray(skimage.data.chelsea())
 ASTRONAUT = np.ascontiguousarray(skimage.data.astronaut())
