@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from agenticiqa.eval.report.table import title_of
 from agenticiqa.programs.backends.ledger import Spent
+from agenticiqa.programs.batch.results_file import kept_rows
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.entry import Entry, entry_of
@@ -83,7 +84,7 @@ def read_run(folder: Path) -> Run:
         raise UserError(f"{shown}/report.json: the figures are of another version; {UNFINISHED}")
     latest: dict[str, Point] = {}
     try:
-        for offset, row in _rows(folder / "results.jsonl"):
+        for offset, row in kept_rows(folder / "results.jsonl"):
             name = row["name"]
             if "error" not in row or name not in latest:
                 latest[name] = _point(row, offset)
@@ -103,16 +104,6 @@ def times(run: Run) -> list[tuple[str, tuple[float, float, float]]]:
     if found:
         found["all"] = np.sum([*found.values()], axis=0)
     return [(stage, (float(np.median(s)), float(s.mean()), float(np.quantile(s, 0.95)))) for stage, s in found.items()]
-
-
-def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each row with the offset at which it begins; a last line that was cut short is left out."""
-    offset = 0
-    with open(file, "rb") as lines:
-        for line in lines:
-            if line.endswith(b"\n"):
-                yield offset, json.loads(line)
-            offset += len(line)
 
 
 def _point(row: Mapping[str, Any], offset: int) -> Point:

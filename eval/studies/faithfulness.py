@@ -21,13 +21,15 @@ from typing import Any
 
 import numpy as np
 
+from agenticiqa.eval.compare.run_scores import RESULTS, is_run
 from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.intervals import difference_interval, interval
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.studies.planted_pairs import JUDGE, Pair, read_pairs, reduced
+from agenticiqa.eval.studies.raw_values import opinion_of
 from agenticiqa.eval.studies.restoration import restore
 from agenticiqa.programs import images
-from agenticiqa.programs.batch.results_file import ResultsFile, latest_rows
+from agenticiqa.programs.batch.results_file import kept_rows, latest_rows
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.tools import Tool, get_tool, toolbox
@@ -102,7 +104,7 @@ def mean_score(tools: Sequence[Tool]) -> Callable[[RGB], float]:
     for tool in tools:
         if tool.kind != "NR" or tool.calibration is None:
             raise UserError(f"{tool.name} cannot judge here: a no-reference metric with a curve to 1..5 is needed")
-    return lambda pixels: fmean(tool.calibration(tool.measure(pixels)) for tool in tools if tool.calibration)
+    return lambda pixels: fmean(opinion_of(tool, pixels) for tool in tools)
 
 
 HEADINGS = ("images", "n", "gain without what was named", "naming by chance", "difference", "best category", "gaining")
@@ -129,8 +131,13 @@ def _mean(values: Numbers, _: Numbers) -> float:
 
 def judged(labels: Path, run: Path, split: str | None) -> list[tuple[LabeledImage, Row]]:
     """The labeled images with their rows of a run. Raises UserError where the run has none of them."""
-    with ResultsFile(run / "results.jsonl") as results:
-        rows = {row["name"]: row for row in latest_rows(results.read()) if "error" not in row}
+    if not is_run(run):
+        raise UserError(f"{run}: there is no {RESULTS}; run agenticiqa evaluate {labels} --out {run}")
+    try:
+        kept = [row for _, row in kept_rows(run / RESULTS)]
+    except ValueError as error:
+        raise UserError(f"{run / RESULTS}: a line is no row of a run ({error})") from error
+    rows = {row["name"]: row for row in latest_rows(kept) if "error" not in row}
     found = [(label, rows[label.name]) for label in read_labels(labels, split) if label.name in rows]
     if not found:
         raise UserError(f"{run} has no result for an image of {labels}; run agenticiqa evaluate {labels} --out {run}")

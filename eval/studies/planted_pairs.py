@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image
 
 from agenticiqa.eval.studies.local_damage import contents
+from agenticiqa.eval.studies.raw_values import opinion_of
 from agenticiqa.programs import images
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.errors import AgenticIQAError
@@ -84,8 +85,7 @@ def pairs(photos: Sequence[Path], count: int, save: Callable[[str, RGB], None]) 
         photo = reduced(images.load(path).pixels)
 
         def score(pixels: RGB, photo: RGB = photo) -> float:
-            raw = tool.measure(pixels, photo)
-            return tool.calibration(raw) if tool.calibration else raw
+            return opinion_of(tool, pixels, photo)
 
         first, level, second, second_level, seed = chosen(number, path.name)
         with_first = distort(photo, first, level, seed=seed)

@@ -16,7 +16,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -219,6 +219,20 @@ def lacking(row: Row) -> str | None:
         return UNSCORED
     failed = (row.get("executor_evidence") or {}).get("failures")
     return INCOMPLETE if failed or row.get("probability_source") in FROM_REJECTED else None
+
+
+def kept_rows(file: Path) -> Iterator[tuple[int, Row]]:
+    """Each row of a results file, with the offset in bytes at which it begins; a last line cut short is left out.
+
+    The file is only read: nothing is created, and no run that writes to it is locked out. Raises OSError, and
+    ValueError for a line that is no JSON.
+    """
+    offset = 0
+    with open(file, "rb") as lines:
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield offset, json.loads(line)
+            offset += len(line)
 
 
 def latest_rows(rows: Sequence[Row], keys: Sequence[str] = JOB_KEYS) -> list[Row]:

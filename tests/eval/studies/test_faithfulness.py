@@ -135,3 +135,9 @@ def test_a_folder_with_labels_is_not_overwritten(tmp_path: Path, capsys: pytest.
     assert planted_pairs.main([str(tmp_path / "labels.csv"), "--out", str(tmp_path)]) == 2
     assert "name another folder" in capsys.readouterr().err
     assert (tmp_path / "labels.csv").read_text() == "kept"
+
+
+def test_a_run_that_is_not_there_is_told_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert faithfulness.main([str(tmp_path / "labels.csv"), str(tmp_path / "run")]) == 2
+    assert "there is no results.jsonl" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
