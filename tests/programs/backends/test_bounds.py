@@ -138,8 +138,9 @@ def seconds(work: Callable[[], object]) -> float:
 
 @pytest.fixture(scope="module")
 def limit() -> float:
-    """The time of some sixteen million steps of Python: twice what the slowest takes where nothing else runs."""
-    return min(seconds(lambda: [mark == "{" for mark in "x" * 5_000_000]) for _ in range(3))
+    """The time of some sixty million steps of Python, five times what the slowest takes: steps for each pair of
+    characters, or of brackets, would be a hundred times that, so that a busy machine changes nothing."""
+    return 4 * min(seconds(lambda: [mark == "{" for mark in "x" * 5_000_000]) for _ in range(3))
 
 
 @pytest.mark.slow
@@ -169,4 +170,4 @@ def with_suppressed(read: Callable[..., object], *args: object) -> None:
 def test_ten_megabytes_are_refused_at_once(name: str, limit: float) -> None:
     text = UNITS[name] * (10_000_000 // len(UNITS[name]))
     assert too_much(text)
-    assert any(seconds(lambda: too_much(text)) < limit / 20 for _ in range(3))
+    assert any(seconds(lambda: too_much(text)) < limit / 80 for _ in range(3))
