@@ -180,15 +180,15 @@ def refuse_unusable(title: str, labels: Sequence[LabeledImage], places: Sequence
 def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
     """One line where contents were made of file names and these are unlikely to be the scenes; ``None`` if in order.
 
-    That is so without a reference or a content in the file, where images have a distortion (they are copies of
-    scenes), or where two folders have files of one name.
+    That is so without a reference or a content in the file, where images have several distortions or levels (they are
+    copies of scenes; one name for all, such as "authentic", is none), or where two folders have files of one name.
     """
     by_name = [label for label in labels if label.reference is None and label.content == label.image.name]
     paths: dict[str, Path] = {}
     twice = next((x for x in by_name if paths.setdefault(x.content, x.image) != x.image), None)
     if twice:
         why = f"{paths[twice.content]} and {twice.image} count as one scene"
-    elif any(label.distortion for label in by_name):
+    elif len({(label.distortion, label.level) for label in by_name if label.distortion}) > 1:
         why = f"each of {len(by_name)} images with a distortion counts as a scene of its own"
     else:
         return None

@@ -220,7 +220,9 @@ def test_contents_that_look_like_files_are_told(tmp_path: Path) -> None:
     def doubt(text: str) -> str:
         return contents_doubt(read_labels(labels_file(tmp_path, text, ("a.png", "b.png", "x/a.png")))) or ""
 
-    assert "each of 2 images" in doubt("image,mos,distortion\na.png,3,blur\nb.png,4,blur\n")
+    assert "each of 2 images" in doubt("image,mos,distortion\na.png,3,blur\nb.png,4,noise\n")
+    assert "each of 2 images" in doubt("image,mos,distortion,level\na.png,3,blur,1\nb.png,4,blur,2\n")
+    assert not doubt("image,mos,distortion\na.png,3,authentic\nb.png,4,authentic\n")
     assert "count as one scene" in doubt("image,mos\na.png,3\nx/a.png,4\n")
     assert not doubt("image,mos\na.png,3\nb.png,4\n")
     assert not doubt("image,mos,distortion,content\na.png,3,blur,pier\nb.png,4,blur,pier\n")

@@ -59,7 +59,7 @@ def test_evaluate_wants_the_folder_of_a_name_and_of_nothing_else(
 
 def test_evaluate_warns_of_contents_that_look_like_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archives.images(tmp_path, ["a.png", "b.png"])
-    (tmp_path / "labels.csv").write_text("image,mos,distortion\na.png,3,noise\nb.png,4,noise\n")
+    (tmp_path / "labels.csv").write_text("image,mos,distortion\na.png,3,noise\nb.png,4,blur\n")
     assert main(["evaluate", str(tmp_path / "labels.csv"), "--workers", "1", "--out", str(tmp_path / "run")]) == 0
     assert "contents look like files" in capsys.readouterr().err
 
