@@ -73,7 +73,11 @@ def evaluate(
             pinned = {"data": data.pinned} if data.pinned else {}
             pin(Path(out), made_by(judged_by, data.digest, {"split": split, "query": query, **pinned}))
         rows = judge_set(judged_by, labels, results, query=query, workers=workers, watch=watch)
-    summary = report.summarize(rows) | {"data": data.name, "split": split, "backend": backend_of(judged_by)}
+    summary = report.summarize(rows, scale=data.scale) | {
+        "data": data.name,
+        "split": split,
+        "backend": backend_of(judged_by),
+    }
     if out is not None:
         report.write(summary, Path(out))
     return Evaluation(rows, summary)

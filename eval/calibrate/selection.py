@@ -7,7 +7,7 @@ from pathlib import Path
 from agenticiqa.eval.calibrate import samples
 from agenticiqa.eval.calibrate.calibration_fit import fit_calibration
 from agenticiqa.eval.calibrate.fit_report import Outcome
-from agenticiqa.eval.datasets import mos_scale, read_labels
+from agenticiqa.eval.tasks.reading import LabeledSet
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
@@ -36,36 +36,26 @@ def is_single(tool: Tool) -> bool:
 
 
 def from_labels(
-    labels: Path,
-    *,
-    split: str | None = None,
-    tool_names: Sequence[str] = (),
-    mos_range: Sequence[float] | None = None,
-    name: str | None = None,
+    data: LabeledSet, *, split: str | None = None, tool_names: Sequence[str] = (), name: str | None = None
 ) -> Selection:
     """Labeled images for the named tools, or for all tools that apply to them.
 
     These are the full-reference tools where references are given, else the no-reference ones, without those for single
-    distortions. Raises UserError for labels that cannot be read, for an unknown tool, and for a full-reference tool
-    without references.
+    distortions. ``split`` is the part of the data that the labels are. Raises UserError for scores on an unknown scale,
+    an unknown tool, and a full-reference tool without references.
     """
     named = _named(tool_names)
-    items = read_labels(labels, split)
-    scale = mos_scale([item.mos for item in items], mos_range)
+    items, scale = data.labels, data.any_scale()
     kind = "FR" if any(item.reference for item in items) else "NR"
     tools_of: dict[samples.Sample, list[Tool]] = {}
     for tool in named or [tool for tool in TOOLS.values() if tool.kind == kind and not is_single(tool)]:
         rated = samples.rated_samples(items, scale, full_reference=tool.kind == "FR")
         if not rated:
-            raise UserError(f"{tool.name} compares with references, and {labels} names none")
+            raise UserError(f"{tool.name} compares with references, and {data.name} names none")
         for sample in (*rated, *samples.anchor_samples(tool, items)):
             tools_of.setdefault(sample, []).append(tool)
-    outside = sum(not scale.low <= item.mos <= scale.high for item in items)
     summary = f"{len(items)} labeled images; scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
-    if outside:
-        summary += f", {outside} scores outside count as the nearest end"
-    folder = labels.resolve().parent.name
-    return Selection(tools_of, name or (f"{folder}, split {split}" if split else folder), summary)
+    return Selection(tools_of, name or (f"{data.name}, split {split}" if split else data.name), summary)
 
 
 def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: str | None = None) -> Selection:
@@ -78,7 +68,7 @@ def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: 
     tools_of: dict[samples.Sample, list[Tool]] = {}
     for tool in named or [tool for tool in TOOLS.values() if is_single(tool)]:
         if not is_single(tool):
-            raise UserError(f"{tool.name} rates overall quality: fit it on opinion scores (LABELS.csv), not on photos")
+            raise UserError(f"{tool.name} rates overall quality: fit it on opinion scores (labels), not on photos")
         for sample in samples.level_samples(tool, photos):
             tools_of.setdefault(sample, []).append(tool)
     shown = name or paths[0].resolve().name

@@ -7,8 +7,9 @@ fusion (``calibrate_fusion``).
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
+from agenticiqa.eval.calibrate.given import sorted_by_kind
 from agenticiqa.eval.commands import calibrate_fusion, calibrate_tools
-from agenticiqa.eval.datasets import MOS_RANGE_HELP
+from agenticiqa.eval.commands.label_options import OF_LABELS, add_label_arguments
 from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.options import add_backend_arguments, add_dry_run_argument, add_workers_argument
 from agenticiqa.programs.errors import UserError
@@ -53,7 +54,11 @@ points: look at the picture. Then name the profile in a configuration:
 
   calibration: mine.yaml
 
-labels.csv has the columns image and mos (higher is better) and optionally reference and split.
+Labels are what "agenticiqa evaluate" takes: labels.csv (columns image and mos, higher is better, and optionally
+reference and split), a .tsv, .jsonl or .parquet table, a folder with such a table or of save_to_disk,
+hub:OWNER/NAME@REVISION, or a data set by its name:
+
+  agenticiqa calibrate kadid10k --root /data --out mine.yaml
 
 exit status: 0 all was fitted, 1 some tools were refused, or some images not rated (named on stderr), 2 usage
 """
@@ -80,7 +85,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="DATA",
-        help="photos or their folders; opinion scores (labels.csv); rows of a finished run (.jsonl)",
+        help="photos or their folders; labels with opinion scores; rows of a finished run (.jsonl)",
     )
     complete_files(data)
     parser.add_argument(
@@ -90,8 +95,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"the profile to write ({calibrate_fusion.OUT} for the fusion, {calibrate_tools.OUT} for curves)",
     )
     parser.add_argument("--force", action="store_true", help="replace an existing profile and picture")
-    parser.add_argument("--split", metavar="S", help="of labels.csv only the rows of this split")
-    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    add_label_arguments(parser)
     curves = parser.add_argument_group("the tools' curves")
     curves.add_argument("--tool", nargs="+", metavar="NAME", help='the tools to fit ("agenticiqa tools" lists them)')
     curves.add_argument("--name", metavar="N", help="name of the data in the profile (default: the folder's name)")
@@ -108,11 +112,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Fit the fusion or the tools' curves, whichever the arguments are about."""
-    rows = any(path.suffix.lower() == ".jsonl" for path in args.data)
-    fits_fusion = rows or args.backend is not None or args.config is not None
+    given = sorted_by_kind(args.data)
+    fits_fusion = bool(given.rows) or args.backend is not None or args.config is not None
     foreign = [option for name, option in (OF_TOOLS if fits_fusion else OF_FUSION).items() if getattr(args, name)]
     if foreign and fits_fusion:
         raise UserError(f"{foreign[0]} is about the tools' curves, and --backend, --config and .jsonl about the fusion")
     if foreign:
         raise UserError(f"{foreign[0]} is about the fusion: name the model with --backend or --config")
-    return calibrate_fusion.run(args) if fits_fusion else calibrate_tools.run(args)
+    of_rows = {"mos_range"} if given.rows else set()
+    unused = [name for name in OF_LABELS if getattr(args, name) is not None and name not in of_rows]
+    if unused and not given.labels:
+        raise UserError(f"--{unused[0].replace('_', '-')} is about labels, and none are named")
+    return calibrate_fusion.run(args, given) if fits_fusion else calibrate_tools.run(args, given)

@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from agenticiqa.configs import Config, FusionConfig
-from agenticiqa.eval.datasets import LabeledImage, mos_scale, read_labels
+from agenticiqa.eval.calibrate.given import Given
+from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import find_jobs
@@ -37,25 +39,24 @@ from agenticiqa.programs.stages.question import DEFAULT_QUERY
 OUT = Path("fusion.yaml")
 
 
-def run(args: Namespace) -> int:
+def run(args: Namespace, given: Given) -> int:
     """Fit the profile and write it; what could not be rated is named on stderr."""
     out = args.out or OUT
     if out.exists() and not args.force and not args.dry_run:
         raise UserError(f"{out} exists already: name another file, or replace it with --force")
-    files = [path for path in args.data if path.suffix.lower() == ".jsonl"]
-    labeled = _labels(args)
-    labels = _opinions([(label.image, label.mos) for label in labeled], args.mos_range)
-    if files:
+    data = labels_named(args, given.labels) if given.labels else None
+    labels = _opinions([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
+    if given.rows:
         if args.backend or args.config or args.dry_run:
             raise UserError("the rows of a finished run are fitted without a model: leave out --backend and --config")
-        rows, status = _finished(files), OK
+        rows, status = _finished(given.rows), OK
         if not (labels or args.no_labels):
             labels = _labels_in(rows, args.mos_range)
     else:
         config = config_from(args).model_copy(update={"fusion": FusionConfig()})
         if config.summarizer.is_offline:
             raise UserError("the configuration asks no model for scores: name one with --backend, or for summarizer")
-        jobs, problems = _jobs(args.data, labeled)
+        jobs, problems = _jobs(given.photos, data.labels if data else [])
         if args.dry_run:
             tables.print_estimate(estimate(config, jobs))
             return SOME_FAILED if problems else OK
@@ -73,32 +74,22 @@ def run(args: Namespace) -> int:
     return status
 
 
-def _labels(args: Namespace) -> list[LabeledImage]:
-    """The labeled images of the one labels.csv among the data; none without one."""
-    files = [path for path in args.data if path.suffix.lower() == ".csv"]
-    if len(files) > 1:
-        raise UserError(f"expected one labels file, got {len(files)}: join them into one")
-    return read_labels(files[0], args.split) if files else []
-
-
-def _opinions(scored: Sequence[tuple[str | Path, float]], ends: Sequence[float] | None) -> dict[str, float]:
+def _opinions(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> dict[str, float]:
     """Opinion scores on 1..5 by the SHA-256 of the image, which is given, or read from its file."""
-    if not scored:
-        return {}
-    scale = mos_scale([mos for _, mos in scored], ends)
     print(f"opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5", file=sys.stderr)
     return {image if isinstance(image, str) else sha256_of(image): scale.to_1_5(mos) for image, mos in scored}
 
 
 def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, float]:
-    """The opinion scores that rows of ``evaluate`` hold, as ``_opinions``."""
-    return _opinions([(row["image_sha256"], row["mos"]) for row in rows if "error" not in row and "mos" in row], ends)
+    """The opinion scores that rows of ``evaluate`` hold, as ``_opinions``; none of rows without."""
+    scored = [(row["image_sha256"], row["mos"]) for row in rows if "error" not in row and "mos" in row]
+    return _opinions(scored, mos_scale([mos for _, mos in scored], ends)) if scored else {}
 
 
-def _jobs(paths: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list[Job], int]:
+def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list[Job], int]:
     """What is to be rated, and how many of the names lead to no image, which are told."""
     jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
-    found = find_jobs([str(path) for path in paths if path.suffix.lower() != ".csv"], DEFAULT_QUERY)
+    found = find_jobs(map(str, photos), DEFAULT_QUERY)
     for problem in found.problems:
         complain(str(problem))
     if found.skipped:

@@ -5,7 +5,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from agenticiqa.eval.calibrate import fit_report, samples, selection
+from agenticiqa.eval.calibrate.given import Given
 from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -16,7 +18,7 @@ from agenticiqa.programs.tools.calibration import load_profile, write_profile
 OUT = Path("calibration.yaml")
 
 
-def run(args: Namespace) -> int:
+def run(args: Namespace, given: Given) -> int:
     """Measure, fit, and write the profile and the picture; refused tools are named on stderr."""
     out, base_name = args.out or OUT, args.base or "default"
     plot = args.plot or out.with_suffix(".png")
@@ -24,7 +26,7 @@ def run(args: Namespace) -> int:
         if file.exists() and not args.force:
             raise UserError(f"{file} exists already: name another file, or replace it with --force")
     base = load_profile(base_name)
-    chosen = _selection(args)
+    chosen = _selection(args, given)
     if chosen.summary:
         print(chosen.summary, file=sys.stderr)
     kept = out.with_suffix(".raw.jsonl")
@@ -62,15 +64,13 @@ def run(args: Namespace) -> int:
     return OK if len(fitted) == len(outcomes) else SOME_FAILED
 
 
-def _selection(args: Namespace) -> selection.Selection:
+def _selection(args: Namespace, given: Given) -> selection.Selection:
     names = args.tool or ()
-    if args.data[0].suffix.lower() != ".csv":
-        return selection.from_photos(args.data, tool_names=names, name=args.name)
-    if len(args.data) > 1:
-        raise UserError(f"expected one labels file, got {len(args.data)}: join them into one")
-    return selection.from_labels(
-        args.data[0], split=args.split, tool_names=names, mos_range=args.mos_range, name=args.name
-    )
+    if given.labels is None:
+        return selection.from_photos(given.photos, tool_names=names, name=args.name)
+    if given.photos:
+        raise UserError(f"curves are fitted to labels or to photos: name {given.labels} or {given.photos[0]}, not both")
+    return selection.from_labels(labels_named(args, given.labels), split=args.split, tool_names=names, name=args.name)
 
 
 def _measure(

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,15 @@ from agenticiqa.eval.benchmark import backend_of, refuse_without_references, sco
 from agenticiqa.eval.commands import combined, evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.console import print_table
-from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, contents_doubt
-from agenticiqa.eval.labels.columns import Declared
+from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
+from agenticiqa.eval.datasets import contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report.columns import GROUPS
 from agenticiqa.eval.runs import default_folder, made_by, made_with, pin
 from agenticiqa.eval.scorers.named import FORMS, scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
-from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
+from agenticiqa.eval.tasks.reading import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits, within
@@ -31,7 +31,7 @@ from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render, tables
-from agenticiqa.programs.cli.completing import complete_files, complete_folders
+from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.options import (
     add_backend_arguments,
     add_dry_run_argument,
@@ -68,24 +68,10 @@ def add_arguments(parser: ArgumentParser) -> None:
             metavar="TASK",
             type=Path,
             nargs="+",
-            help="a table (.csv, .tsv, .jsonl, .parquet) with columns image and mos, a folder with labels.csv or "
-            "metadata.csv, a folder of save_to_disk, hub:OWNER/NAME@REVISION, or the NAME of a data set, see "
-            "`agenticiqa datasets`; of several also the mean is given",
+            help=f"{DATA_HELP}; of several also the mean is given",
         )
     )
-    own = parser.add_argument_group("own data")
-    own.add_argument("--image-column", metavar="C", help="the column of the images (default: image, filename, ...)")
-    own.add_argument("--mos-column", metavar="C", help="the column of the scores (default: mos, score, ...)")
-    own.add_argument(
-        "--lower-is-better",
-        action=BooleanOptionalAction,
-        help="whether low scores are the good ones, as for a DMOS; the MOS is then the mirror image in the scale",
-    )
-    own.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    complete_folders(
-        parser.add_argument("--root", metavar="DIR", type=Path, help="of a data set: the folder that its archive is in")
-    )
-    parser.add_argument("--split", metavar="S", help="only the rows of this split")
+    add_label_arguments(parser)
     parser.add_argument("--limit", metavar="N", type=int, help="only the first N of these rows, to try it out")
     parser.add_argument("--query", metavar="Q", default=DEFAULT_QUERY, help='the question (default: "%(default)s")')
     parser.add_argument("--scorer", metavar="S", help=f"measure this in place of the program: {FORMS}")
@@ -131,9 +117,7 @@ def run(args: Namespace) -> int:
     parts = parts_named(args.ablate or "")
     if parts and (args.scorer or args.prompts or config.profile == "levels"):
         raise UserError("--ablate leaves out parts of the program: not with --scorer, --prompts or the levels profile")
-    ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
-    declared = Declared(args.image_column, args.mos_column, args.lower_is_better, ends)
-    sets = [labeled_images(task, args.root, args.split, declared) for task in args.tasks]
+    sets = [labels_named(args, task) for task in args.tasks]
     names = [each.name for each in sets]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UserError(
@@ -189,8 +173,6 @@ def _evaluated(
 ) -> tuple[dict[str, Any], int]:
     """The figures of one task, which are also printed and kept, and the exit status that they mean."""
     backend, labels = backend_of(program), data.labels[: args.limit]
-    if data.doubt:
-        complain(f"the direction is declared otherwise, but {data.doubt}")
     out = (args.out / data.name if len(args.tasks) > 1 else args.out) or default_folder(data.name, args.split, backend)
     options = {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
     refuse_without_references(program, labels)
@@ -210,8 +192,7 @@ def _evaluated(
         except (KeyboardInterrupt, dspy.LMError):
             print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
             raise
-    scale = MosScale(*args.mos_range) if args.mos_range else None
-    measured = report.summarize(rows, toolbox(config.calibration), scale=scale) | {
+    measured = report.summarize(rows, toolbox(config.calibration), scale=data.scale) | {
         "data": str(task),
         "task": data.name,
         "split": args.split,

@@ -11,7 +11,8 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.eval.datasets import MOS_RANGE_HELP, MosScale, mos_scale, read_labels
+from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
+from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.comparison import FUSED, MODEL, compare
 from agenticiqa.eval.optimize.judging import judge, model_rates, rating
@@ -28,7 +29,6 @@ from agenticiqa.programs.cli.options import WORKERS, add_backend_arguments, conf
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import sha256_of
 
 MIN_VAL, VAL_SHARE = 5, 8  # one full validation costs at most an eighth of the budget, or 5 images
 OTHER_MODE = ("summarizer.answer", "executor.locate")  # predictors that rating a whole image never uses
@@ -42,13 +42,8 @@ FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, of 1 to 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa optimize``."""
-    complete_files(
-        parser.add_argument(
-            "labels", metavar="LABELS.csv", type=Path, help="columns image and mos (higher is better), ..."
-        )
-    )
-    parser.add_argument("--split", metavar="S", help="only the rows of this split")
-    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    complete_files(parser.add_argument("labels", metavar="DATA", type=Path, help=f"labeled images: {DATA_HELP}"))
+    add_label_arguments(parser)
     parser.add_argument("--mode", choices=["scoring"], default="scoring", help="what is tuned (%(default)s)")
     add_backend_arguments(parser)
     parser.add_argument("--reflection-backend", metavar="R", required=True, help="the model that writes instructions")
@@ -77,10 +72,10 @@ def run(args: Namespace) -> int:
     if not predictors:
         raise UserError("there is nothing to tune: no stage asks a model; name one with --backend or --config")
     reflection = reflection_model(args.reflection_backend, args.reflection_api_base, args.reflection_key_env)
-    labels = read_labels(args.labels, args.split)
+    data = labels_named(args, args.labels)
     max_val = max(MIN_VAL, args.budget // VAL_SHARE)
-    splits = split_by_content(labels, held_out=args.held_out, max_val=max_val, seed=args.seed)
-    scale = mos_scale([label.mos for label in labels], args.mos_range)
+    splits = split_by_content(data.labels, held_out=args.held_out, max_val=max_val, seed=args.seed)
+    scale = data.any_scale()
     train, val, held_out = ([rating(label, scale) for label in rows] for rows in vars(splits).values())
     least = len(val) + 2 * MINIBATCH
     if args.budget < least or args.workers < 1:
@@ -93,7 +88,7 @@ def run(args: Namespace) -> int:
     print("\n".join(cost_lines(predictors, scored, splits, scale, args.budget, steps)), flush=True)
     asked = {key: getattr(args, key) for key in ("split", "mode", "seed", "budget", "reflection_backend")}
     options = {**asked, "held_out": args.held_out, "mos_range": asdict(scale), "scored": scored}
-    made = made_with(program, config, sha256_of(args.labels), options)
+    made = made_with(program, config, data.digest, options)
     log_dir = args.log_dir or args.out.with_name(f"{args.out.name}.gepa")
     pin(log_dir, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +114,7 @@ def run(args: Namespace) -> int:
         raise
     figures = compare(held_out, before, after, by_model=by_model)
     kept = search.tuned and figures["kept"]
-    provenance = {"data": args.labels.resolve().parent.name, "labels_sha256": made["labels"]}
+    provenance = {"data": data.pinned or data.name, "labels_sha256": made["labels"]}
     provenance |= {"backend": program.backend, "images": splits.counts(), "mos_range": asdict(scale), "scored": scored}
     search_json = {**search.to_json(), "skipped": skipped, "kept": kept}
     (tuned if kept else program).save(

@@ -37,6 +37,13 @@ class Source:
     pinned: str | None = None
 
 
+def holds_labels(data: Path) -> bool:
+    """Whether ``data`` is of a form that ``open_source`` reads; nothing is read for it."""
+    if data.is_dir():
+        return any((data / name).is_file() for name in (*SAVED, *TABLES))
+    return data.as_posix().startswith(HUB) or data.suffix.lower() in READERS
+
+
 def open_source(data: Path) -> Source:
     """The rows of ``data``. Raises UserError, in one line, for what is of no such form or cannot be read or reached."""
     if data.as_posix().startswith(HUB):

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.eval.labels.columns import DECLARE, Declared
 from agenticiqa.eval.labels.direction import runs_the_other_way
 from agenticiqa.eval.labels.reading import read_own
-from agenticiqa.eval.labels.sources import open_source
+from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import labels_sha256, read_task, refuse_missing_files
 from agenticiqa.programs.errors import UserError
@@ -16,7 +16,7 @@ from agenticiqa.programs.errors import UserError
 class LabeledSet(NamedTuple):
     """Labeled images with a short ``name``, the SHA-256 of their labels in hex, and what pins them where not on disk.
 
-    ``doubt`` is what shows, in words, that the declared direction is wrong.
+    ``doubt`` is what shows, in words, that the declared direction is wrong; ``scale`` is the declared one.
     """
 
     name: str
@@ -24,6 +24,16 @@ class LabeledSet(NamedTuple):
     labels: list[LabeledImage]
     pinned: str | None = None
     doubt: str | None = None
+    scale: MosScale | None = None
+
+    def any_scale(self) -> MosScale:
+        """The declared scale, or else the usual one that holds all scores. Raises UserError as ``mos_scale`` does."""
+        return self.scale or mos_scale([label.mos for label in self.labels])
+
+
+def names_labels(data: Path) -> bool:
+    """Whether ``data`` is what ``labeled_images`` takes, by its name and form."""
+    return str(data) in TASKS or holds_labels(data)
 
 
 def labeled_images(data: Path, root: Path | None, split: str | None, declared: Declared | None = None) -> LabeledSet:
@@ -46,7 +56,7 @@ def labeled_images(data: Path, root: Path | None, split: str | None, declared: D
         raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
     labels = read_task(task, root, split)
     refuse_missing_files(task, labels)
-    return LabeledSet(task.name, labels_sha256(labels), labels)
+    return LabeledSet(task.name, labels_sha256(labels), labels, scale=MosScale(*task.scale))
 
 
 def _own(data: Path, split: str | None, declared: Declared) -> LabeledSet:
@@ -55,4 +65,5 @@ def _own(data: Path, split: str | None, declared: Declared) -> LabeledSet:
     doubt = runs_the_other_way(labels)
     if doubt and declared.lower_is_better is None:
         raise UserError(f"{source.title}: higher has to be better, but {doubt}; {DECLARE}")
-    return LabeledSet(source.name, labels_sha256(labels), labels, source.pinned, doubt)
+    scale = MosScale(*declared.mos_range) if declared.mos_range else None
+    return LabeledSet(source.name, labels_sha256(labels), labels, source.pinned, doubt, scale)

@@ -1,6 +1,7 @@
 """``agenticiqa calibrate``: a profile with its picture; what cannot be fitted is refused, and the rest goes on."""
 
 import csv
+import json
 from dataclasses import replace
 
 import pytest
@@ -151,7 +152,10 @@ def test_a_tool_that_changed_is_measured_anew(labels, tmp_path, monkeypatch):
 def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(labels, tmp_path, capsys):
     upside_down = changed(labels, lambda row: {"mos": 100 - float(row["mos"])})
     out = tmp_path / "mine.yaml"
-    assert main(["calibrate", str(upside_down), "--tool", "PSNR", "--out", str(out)]) == 1
+    arguments = ["calibrate", str(upside_down), "--tool", "PSNR", "--out", str(out)]
+    assert main(arguments) == 2
+    assert "higher has to be better, but the likeness to the references" in capsys.readouterr().err
+    assert main([*arguments, "--no-lower-is-better"]) == 1
     printed = capsys.readouterr()
     assert "PSNR: higher is better for it, and these scores say the opposite" in printed.err
     assert "no profile was written" in printed.out
@@ -170,19 +174,41 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["{alone}", "--tool", "SSIM"], "names none"),
         (["{wide}", "--tool", "SSIM"], "give the scale's ends with --mos-range"),
         (["{photos}", "--tool", "SSIM"], "fit it on opinion scores"),
+        (["{photos}", "--split", "test"], "--split is about labels, and none are named"),
+        (["{photos}", "{labels}"], "not both"),
         (["nowhere.csv"], "nowhere.csv"),
+        (["nowhere.parquet"], "nowhere.parquet"),
+        (["kadid10k"], "name the folder that kadid10k of kadid10k is in with --root"),
+        (["kadid10k", "--root", "{photos}", "--mos-range", "1", "5"], "leave out the options that declare them"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_status_2(arguments, message, labels, tmp_path, capsys):
     (tmp_path / "alone.csv").write_text("image,mos\nscene0.png,3\nscene1.png,4\n")
     (tmp_path / "wide.csv").write_text("image,reference,mos\nscene0.png,scene0.png,300\nscene1.png,scene1.png,4\n")
-    places = {"labels": labels, "photos": tmp_path, "alone": tmp_path / "alone.csv", "wide": tmp_path / "wide.csv"}
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "scene.png").write_bytes((tmp_path / "scene0.png").read_bytes())
+    places = {"labels": labels, "photos": tmp_path / "photos"}
+    places |= {"alone": tmp_path / "alone.csv", "wide": tmp_path / "wide.csv"}
     arguments = [argument.format(**places) for argument in arguments]
     assert main(["calibrate", *arguments, "--out", str(tmp_path / "x.yaml")]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
     assert not (tmp_path / "x.yaml").exists()
+
+
+def test_labels_in_another_form_and_mirrored_ones_give_the_same_curve(labels, tmp_path):
+    with labels.open() as file:
+        rows = list(csv.DictReader(file))
+    lines = [{"img_path": row["image"], "dmos": 100 - float(row["mos"]), "reference": row["reference"]} for row in rows]
+    (tmp_path / "dmos.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "labels.tsv").write_text(labels.read_text().replace(",", "\t"))
+    given = {"a": [labels], "b": [tmp_path / "labels.tsv"], "c": [tmp_path / "dmos.jsonl", "--lower-is-better"]}
+    for name, data in given.items():
+        out = ["--tool", "GMSD", "--name", "scenes", "--out", str(tmp_path / f"{name}.yaml")]
+        assert main(["calibrate", *map(str, data), *out]) == 0
+    first, second, third = ((tmp_path / f"{name}.yaml").read_text() for name in "abc")
+    assert first == second == third
 
 
 def test_a_tool_for_one_distortion_is_fitted_on_distorted_photos(tmp_path, capsys):

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
+from agenticiqa.eval.tasks.reading import labeled_images
 from agenticiqa.eval.tasks.task import labels_sha256, missing_files, read_task
 from agenticiqa.programs.errors import UserError
 from support import archives
@@ -37,6 +39,11 @@ def test_kadid10k(tmp_path: Path) -> None:
     assert (first.distortion, first.level) == ("01", "1")
     assert not missing_files(labels)
     assert labels == read_task(TASKS["kadid10k"], folder)  # --root may be the archive's folder, too
+
+
+def test_the_scale_is_that_of_the_set_and_not_the_first_usual_one_that_holds_its_scores(tmp_path: Path) -> None:
+    archives.tid(tmp_path, "tid2013")
+    assert labeled_images(Path("tid2013"), tmp_path, None).any_scale() == MosScale(0, 9)
 
 
 def test_live_r2_realigned(tmp_path: Path) -> None:

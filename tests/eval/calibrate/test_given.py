@@ -1,0 +1,39 @@
+"""What the data named to calibrate are: told by name, form and, of JSON lines, by the first one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.eval.calibrate.given import sorted_by_kind
+from agenticiqa.programs.errors import UserError
+
+ROW = {"image": "a.png", "query": "Rate it.", "image_sha256": "0", "quality_score": 3.0}
+LABEL = {"image": "a.png", "mos": 3.0}
+
+
+def written(path: Path, row: dict[str, object]) -> Path:
+    path.write_text("\n" + json.dumps(row) + "\n")
+    return path
+
+
+def test_labels_rows_and_photos_are_told_apart(tmp_path: Path) -> None:
+    rows, labels = written(tmp_path / "results.jsonl", ROW), written(tmp_path / "labels.jsonl", LABEL)
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    assert sorted_by_kind([rows, photos, labels]) == (labels, [rows], [photos])
+    for data in (Path("hub:owner/name@main"), Path("kadid10k"), Path("mine.parquet"), Path("MINE.CSV")):
+        assert sorted_by_kind([data]) == (data, [], [])
+    (photos / "metadata.csv").touch()
+    assert sorted_by_kind([photos, rows]) == (photos, [rows], [])
+
+
+def test_json_lines_that_cannot_be_read_are_left_to_the_reader_of_rows(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text("{")
+    files = [tmp_path / "broken.jsonl", tmp_path / "absent.jsonl"]
+    assert sorted_by_kind(files) == (None, files, [])
+
+
+def test_labels_named_twice_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="one labels file, got 2"):
+        sorted_by_kind([Path("a.csv"), Path("b.tsv")])
