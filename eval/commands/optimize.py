@@ -18,7 +18,7 @@ from agenticiqa.eval.optimize.comparison import FUSED, MODEL, compare
 from agenticiqa.eval.optimize.judging import judge, model_rates, rating
 from agenticiqa.eval.optimize.reached import unreached
 from agenticiqa.eval.optimize.splits import Splits, split_by_content
-from agenticiqa.eval.optimize.tuning import GIVE_UP, MINIBATCH, Search, tune
+from agenticiqa.eval.optimize.tuning import GIVE_UP, MINIBATCH, Search, tunable, tune
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
@@ -68,7 +68,9 @@ def run(args: Namespace) -> int:
     config = config_from(args)
     limits = limits_from(args, config)
     program = AgenticIQA.from_config(config)
-    predictors = [name for name, _ in program.named_predictors() if not name.startswith(OTHER_MODE)]
+    predictors = [name for name in tunable(program) if not name.startswith(OTHER_MODE)]
+    if not predictors and program.questions:
+        raise UserError("there is nothing to tune: the levels scorer asks in the words that its models were trained on")
     if not predictors:
         raise UserError("there is nothing to tune: no stage asks a model; name one with --backend or --config")
     reflection = reflection_model(args.reflection_backend, args.reflection_api_base, args.reflection_key_env)

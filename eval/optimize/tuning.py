@@ -20,6 +20,7 @@ from agenticiqa.eval.optimize.judged import Judged, Question
 from agenticiqa.eval.optimize.judging import judge, model_rates
 from agenticiqa.eval.optimize.reflection import Reflection, Stopped
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.signatures.levels import NameLevel
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +90,11 @@ class GivesUp:
         return self.adapter.in_vain >= GIVE_UP
 
 
+def tunable(program: AgenticIQA) -> dict[str, type[dspy.Signature]]:
+    """The signatures of what may be tuned, by predictor: not the levels scorer's text, which its models learned."""
+    return {name: each.signature for name, each in program.named_predictors() if each.signature is not NameLevel}
+
+
 def tune(
     program: AgenticIQA,
     train: Sequence[Question],
@@ -104,14 +110,12 @@ def tune(
     """A copy of the program with the instructions that ranked the validation images best, and figures of the search.
 
     ``budget`` is the number of judgments; GEPA checks it between steps, so the last step may exceed it. Only
-    ``predictors`` are tuned, all of them by default. The search ends early after 5 reflections in a row without a
-    usable instruction. ``log_dir`` keeps its state, and the same call with it goes on from there. Raises what ended the
-    search: ``dspy.LMError`` for an outage of either model, UserError for an image that cannot be judged.
+    ``predictors`` are tuned, all that are ``tunable`` by default. The search ends early after 5 reflections in a row
+    without a usable instruction. ``log_dir`` keeps its state, and the same call with it goes on from there. Raises what
+    ended the search: ``dspy.LMError`` for an outage of either model, UserError for an image that cannot be judged.
     """
     signatures = {
-        name: predictor.signature
-        for name, predictor in program.named_predictors()
-        if predictors is None or name in predictors
+        name: signature for name, signature in tunable(program).items() if predictors is None or name in predictors
     }
 
     def judge_batch(candidate: AgenticIQA, batch: Sequence[Question], keep_calls: bool) -> list[Judged]:

@@ -91,4 +91,4 @@ def _fitted_on(
                 each = (training_images.fitted_on(tools[name], parts) for name in key[0] & tools.keys())
                 known[key] = frozenset().union(*each)
             counts.update(known[key])
-    return {"model": counts["model"], "curve": counts["curve"]}
+    return {"model": counts["model"], "curve": 0 if predictor.raw else counts["curve"]}

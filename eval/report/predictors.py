@@ -35,7 +35,8 @@ ENOUGH = 0.5  # share of the images that a tool has to have measured to be chose
 class Predictor:
     """A predictor of quality: its values (N,), NaN where it has none.
 
-    ``used`` says by row which tools a value was made by; ``partial`` is a tool that ran only where it was chosen.
+    ``used`` says by row which tools a value was made by, ``raw`` that no curve was applied to it; ``partial`` is a tool
+    that ran only where it was chosen.
     ``about`` says in a few words what the values are, where the name does not.
     """
 
@@ -44,6 +45,7 @@ class Predictor:
     values: Numbers
     used: Callable[[int], frozenset[str]]
     partial: bool = False
+    raw: bool = False
     about: str = ""
     sources: Mapping[str, int] = field(default_factory=dict)
 
@@ -60,7 +62,8 @@ def predictors(columns: Columns) -> list[Predictor]:
     for name, column in values.items():
         kind: Kind = "ours" if name == columns.first else "baseline"
         sources = _sources(columns, name, column)
-        listed.append(Predictor(name, kind, column, _used(columns, name), sources=sources))
+        raw = name == columns.first != OURS
+        listed.append(Predictor(name, kind, column, _used(columns, name), raw=raw, sources=sources))
         if len(sources) > 1:
             listed += [
                 Predictor(

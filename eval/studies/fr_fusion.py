@@ -3,7 +3,7 @@
     python -m agenticiqa.eval.studies.fr_fusion LABELS.csv --mos-range LOW HIGH
 
 Prints each member's two parameters, fitted on all images, and a table of every full-reference metric beside the fusion.
-The fusion is measured by leaving out one content at a time; the intervals resample images, not contents.
+The fusion is measured by leaving out one content at a time; the intervals are a jackknife over contents.
 """
 
 import argparse
@@ -62,17 +62,17 @@ def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], s
     rows = {
         name: [value if TOOLS[name].higher_is_better else -value for value in values] for name, values in raws.items()
     }
-    rows[HELD_OUT] = held_out(raws, quality, [item.content for item in items])
-    images = [item.name for item in items]
+    contents = [item.content for item in items]
+    rows[HELD_OUT] = held_out(raws, quality, contents)
     lines += [
         "",
         "| metric | n | SRCC [95 %] | KRCC [95 %] | PLCC fitted [95 %] | SRCC of the fusion minus its own [95 %] |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, values in rows.items():
-        figures = [f"{interval(measure, values, mos, images):.4f}" for measure in (srcc, krcc)]
-        figures.append(f"{fitted_plcc_interval(values, mos, images):.4f}")
-        figures.append(f"{difference_interval(srcc, rows[HELD_OUT], values, mos, images):+.4f}")
+        figures = [f"{interval(measure, values, mos, contents):.4f}" for measure in (srcc, krcc)]
+        figures.append(f"{fitted_plcc_interval(values, mos, contents):.4f}")
+        figures.append(f"{difference_interval(srcc, rows[HELD_OUT], values, mos, contents):+.4f}")
         lines.append(f"| {name} | {len(mos)} | {' | '.join(figures)} |")
     return lines
 

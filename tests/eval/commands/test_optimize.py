@@ -15,8 +15,8 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.splits import split_by_content
+from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.images.files import sha256_of
 from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
 from support.loopback import Reply
 from support.simulated_tuning import ANALYSIS, PHRASE, PLAN, model_at, simulated_models, simulation
@@ -53,7 +53,7 @@ def test_reflection_finds_the_phrase_and_held_out_images_are_judged_better(
         assert main(command(labels, server, out, 24, "--config", str(config), "--held-out", "0.57")) == 0
     printed = capsys.readouterr().out
     kept = header(out)
-    assert (kept["data"], kept["labels_sha256"]) == (labels.parent.name, sha256_of(labels))
+    assert (kept["data"], kept["labels_sha256"]) == (labels.parent.name, labels_sha256(read_labels(labels)))
     assert kept["images"]["held_out"] == {"images": 20, "contents": 4}
     assert f"summarizer={model_at(server)}" in kept["backend"]
     assert kept["mos_range"]["low"] < kept["mos_range"]["high"]
@@ -174,7 +174,11 @@ def test_a_finished_run_is_not_made_again_and_other_labels_are_refused(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--backend", "offline"], "nothing to tune"),
+        (["--backend", "offline"], "nothing to tune: no stage asks a model"),
+        (
+            ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--profile", "levels"],
+            "nothing to tune: the levels scorer asks in the words that its models were trained on",
+        ),
         (["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--budget", "6"], "--budget is at least"),
         (["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--held-out", "1.5"], "between 0 and 1"),
         (
@@ -184,6 +188,10 @@ def test_a_finished_run_is_not_made_again_and_other_labels_are_refused(
         (
             ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--mos-range", "5", "1"],
             "scale of the labels",
+        ),
+        (
+            ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--mos-column", "dmos"],
+            "there is no column 'dmos'",
         ),
     ],
 )

@@ -201,6 +201,15 @@ def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_p
     assert "curve 2" in console.export_text()
 
 
+def test_a_curve_that_was_not_applied_is_no_mark() -> None:
+    """A scorer's raw value has no curve; a model that was trained on the images is marked all the same."""
+    tools = {name: replace(tool, calibration=load_profile("default").get(name)) for name, tool in TOOLS.items()}
+    for scorer, counts in {"NIQE": {"model": 0, "curve": 0}, "LEARNED-IQA": {"model": 6, "curve": 0}}.items():
+        rows = [row(n, 1 + n / 4, {}, scorer=scorer, training_parts=[("clive", "train")]) for n in range(6)]
+        first = report.summarize(rows, tools)["systems"][0]
+        assert (first["name"], first["fitted_on"]) == (scorer, counts)
+
+
 def test_a_report_on_new_images_has_no_such_mark() -> None:
     assert not any("held out" in sentence for sentence in report.sentences(report.summarize(run_of_eight())))
 
