@@ -10,7 +10,7 @@ from agenticiqa.eval.intervals import FEWEST_CONTENTS, Interval, correlation_int
 from agenticiqa.eval.metrics import Numbers, order_codes, why_undefined
 
 MOST_IMAGES = 10_000  # of more, so many are drawn with a fixed seed
-ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 16  # so that a part of the table of pairs stays in the processor's cache
 
 Sums = NDArray[np.float64]  # (.., 5): concordant minus discordant, not tied in x, in y; counted, right among these
 
@@ -52,28 +52,34 @@ def pair_intervals(
 
 def _sums(x: Numbers, y: Numbers, std: Numbers | None) -> Sums:
     """For each image the sums over its pairs with all images, (N, 5)."""
-    found = np.zeros((len(x), 5))
-    a, b = (order_codes(each).astype(np.int32) for each in (x, y))
-    for start in range(0, len(x), ROWS_AT_ONCE):
+    n = len(x)
+    codes_x, codes_y = order_codes(x), order_codes(y)
+    found = np.zeros((n, 5))
+    found[:, 1] = n - np.bincount(codes_x)[codes_x]
+    found[:, 2] = n - np.bincount(codes_y)[codes_y]
+    a, b = (codes.astype(np.uint16) for codes in (codes_x, codes_y))  # MOST_IMAGES of them at most
+    variance = None if std is None else np.square(std)
+    for start in range(0, n, ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        sign_x, sign_y = _signs(a[rows], a), _signs(b[rows], b)
-        agree = sign_x * sign_y
-        kept = sign_y != 0
-        found[rows, 0] = agree.sum(axis=1, dtype=np.int32)
-        found[rows, 1] = np.count_nonzero(sign_x, axis=1)
-        found[rows, 2] = np.count_nonzero(kept, axis=1)
-        if std is None:
-            found[rows, 3:] = found[rows][:, [2, 0]]
-        else:
-            kept &= np.square(y[rows, None] - y) > np.square(std[rows, None]) + np.square(std)
-            found[rows, 3] = np.count_nonzero(kept, axis=1)
-            found[rows, 4] = np.where(kept, agree, np.int8(0)).sum(axis=1, dtype=np.int32)
+        above_x, below_x = a[rows, None] > a, a[rows, None] < a
+        above_y, below_y = b[rows, None] > b, b[rows, None] < b
+        right, wrong = above_x & above_y | below_x & below_y, above_x & below_y | below_x & above_y
+        found[rows, 0] = _counts(right) - _counts(wrong)
+        if variance is not None:
+            counted = np.square(y[rows, None] - y) > variance[rows, None] + variance
+            found[rows, 3] = _counts(counted)
+            found[rows, 4] = _counts(right & counted) - _counts(wrong & counted)
+    if variance is None:
+        found[:, 3:] = found[:, [2, 0]]
     return found
 
 
-def _signs(rows: NDArray[np.int32], codes: NDArray[np.int32]) -> NDArray[np.int8]:
-    column = rows[:, None]
-    return (column > codes).view(np.int8) - (column < codes).view(np.int8)
+def _counts(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many are true in each row, eight at a time: several times as fast as ``numpy.count_nonzero`` along an axis."""
+    whole = flags.shape[1] // 8 * 8
+    eights = np.ascontiguousarray(flags[:, :whole]).view(np.uint64)
+    counts: NDArray[np.int64] = np.bitwise_count(eights).sum(axis=1, dtype=np.int64)
+    return counts + flags[:, whole:].sum(axis=1)
 
 
 def _tau(sums: Sums | None) -> float | None:
