@@ -1,7 +1,7 @@
 """Measure how a program, a metric or any function agrees with people, in one call."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +72,7 @@ def evaluate(
         if out is not None:
             pinned = {"data": data.pinned} if data.pinned else {}
             pin(Path(out), made_by(judged_by, data.digest, {"split": split, "query": query, **pinned}))
-        rows = judge_set(judged_by, labels, results, query=query, workers=workers, watch=watch)
+        rows = [*judge_set(judged_by, labels, results, query=query, workers=workers, watch=watch)]
     summary = report.summarize(rows, scale=data.scale) | {
         "data": data.name,
         "split": split,
@@ -85,12 +85,24 @@ def evaluate(
 
 @dataclass
 class InMemory:
-    """Rows that are kept only as long as the call takes."""
+    """Rows that are kept only as long as the call takes, by their number."""
 
-    rows: list[Row] = field(default_factory=list)
+    kept: list[Row] = field(default_factory=list)
+    length: int = 0
 
-    def append(self, row: Row) -> None:
-        """Keep a row."""
+    def outlines(self) -> Iterator[tuple[int, Row]]:
+        """The number of each row, and the row."""
+        return enumerate(self.kept)
+
+    def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
+        """The rows of these numbers."""
+        return (self.kept[offset] for offset in offsets)
+
+    def append(self, row: Row) -> int:
+        """Keep a row; returns its number."""
+        self.kept.append(row)
+        self.length += 1
+        return self.length - 1
 
 
 def scoring_question(query: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from agenticiqa.eval.calibrate.calibration_fit import Points
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.images import LoadedImage, load, load_pair
 from agenticiqa.programs.images.files import sha256_of
@@ -135,7 +135,7 @@ def measure(
     Values in ``kept`` of the same files, measured by the same tool, are taken from there; new ones are added to it.
     """
     keys = ("tool", "mark", "image", "reference", "kind", "level")
-    known = {tuple(row.get(key) for key in keys): row["raw"] for row in kept.rows if "raw" in row}
+    known = {tuple(row.get(key) for key in keys): row["raw"] for _, row in kept_rows(kept.path) if "raw" in row}
     by_name = {tool.name: tool for tools in wanted.values() for tool in tools}
     marks = {name: _value_on_test_image(tool) for name, tool in by_name.items()}
     loaded, digest = lru_cache(maxsize=2)(load), lru_cache(maxsize=None)(sha256_of)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ SENTENCE = (
     "a jackknife over contents. Several differences are shown and none is corrected for that."
 )
 
+OF_A_ROW = ("quality_score", "mos", "content", "timings_ms")  # what the figures need
+
 
 def tell_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> None:
     """Print what judging anew would cost without each part, before anything is sent."""
@@ -41,7 +43,7 @@ def ablate(
     options: Mapping[str, Any],
     query: str,
     workers: int,
-    whole: Sequence[Row],
+    whole: Iterable[Row],
     out: Path,
     watch: Watch,
 ) -> None:
@@ -51,17 +53,22 @@ def ablate(
     labels, as in the run of the whole. Writes ``ablations.json`` and ``ablations.md`` into ``out``. Raises what ended a
     run, as ``judge_labels`` does.
     """
-    runs = {WHOLE: whole}
+    runs = {WHOLE: _needed(whole)}
     for part in parts:
         print(f"without {part}:", file=sys.stderr)
         program, folder = program_without(config, part), out / f"without-{part}"
         with ResultsFile(folder / "results.jsonl") as results:
             pin(folder, made_with(program, config, digest, {**options, "query": query, "without": part}))
             with within(limits):
-                runs[f"without {part}"] = judge_set(program, labels, results, query=query, workers=workers, watch=watch)
+                rows = judge_set(program, labels, results, query=query, workers=workers, watch=watch)
+                runs[f"without {part}"] = _needed(rows)
     figures = ablation_figures(runs)
     write_atomically(out / "ablations.json", json.dumps(figures, indent=2) + "\n")
     write_atomically(out / "ablations.md", f"{markdown(figures)}\n{SENTENCE}\n")
     print_table(table(figures))
     print(f"- {SENTENCE}")
     print(f"Kept in {out}: ablations.json, ablations.md")
+
+
+def _needed(rows: Iterable[Row]) -> list[Row]:
+    return [{key: row.get(key) for key in OF_A_ROW} for row in rows]

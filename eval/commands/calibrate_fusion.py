@@ -22,7 +22,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.batch.unfinished import numbers_of_latest
+from agenticiqa.programs.batch.unfinished import offsets_of_latest
 from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
@@ -121,8 +121,7 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
         if summary.not_judged:
             complain(f"stopped; {summary.not_judged} images were not rated; the same command continues {file}")
             return None
-        rows = results.read()
-        return [rows[place] for place in numbers_of_latest(jobs, rows, results, plan.settings)], len(summary.failed)
+        return [*results.rows(offsets_of_latest(jobs, results, plan.settings))], len(summary.failed)
 
 
 def _nothing() -> None:

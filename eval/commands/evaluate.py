@@ -3,6 +3,8 @@
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits, within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.options import (
@@ -192,7 +194,8 @@ def _evaluated(
         except (KeyboardInterrupt, dspy.LMError):
             print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
             raise
-    measured = report.summarize(rows, toolbox(config.calibration), scale=data.scale) | {
+    counts: Counter[str] = Counter()
+    measured = report.summarize(_counted(rows, counts), toolbox(config.calibration), scale=data.scale) | {
         "data": str(task),
         "task": data.name,
         "split": args.split,
@@ -213,11 +216,19 @@ def _evaluated(
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         complain(doubt)
-    if unscored := sum(map(is_unscored, rows)):
-        complain(unscored_text(unscored, len(rows), "the same command"))
-    if any("error" in row for row in rows):
+    if counts["unscored"]:
+        complain(unscored_text(counts["unscored"], len(rows), "the same command"))
+    if counts["failed"]:
         return measured, SOME_FAILED
     return measured, UNSCORED if measured["unscored"] else OK
+
+
+def _counted(rows: Iterable[Row], counts: Counter[str]) -> Iterator[Row]:
+    """The rows as they are; how many are without a score or failed is added to the counts."""
+    for row in rows:
+        counts["unscored"] += is_unscored(row)
+        counts["failed"] += "error" in row
+        yield row
 
 
 def _shown(rows: NewRows, finished: int, total: int) -> NewRows:

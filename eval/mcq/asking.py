@@ -39,8 +39,9 @@ def ask(
     identifies the question: ``name``, ``rotation``, ``groups``, ``content``. It is appended as it comes. ``watch``
     wraps the new rows, for progress. Raises what ended the run as ``benchmark.evaluate`` does.
     """
-    wanted = {asked.key: _identity(asked) for asked in questions} if results.rows else {}
-    rows = resume(results.rows, wanted, _row_identity).finished
+    wanted = {asked.key: _identity(asked) for asked in questions} if results.length else {}
+    finished = resume(results.outlines(), wanted, _row_identity).finished
+    rows = dict(zip(finished, results.rows(finished.values()), strict=True))
     todo = [asked for asked in questions if asked.key not in rows]
     for row in watch(_new_rows(program, todo, results, workers, to_row, marked), len(rows), len(questions)):
         rows[f"{row['name']}#{row['rotation']}"] = row

@@ -11,7 +11,7 @@ import dspy
 from agenticiqa.eval.mcq.item import Item
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.limits import Halted, LimitReached, current, set_current
-from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.batch.results_file import ResultsFile, Row, kept_rows
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import AgenticIQAError, Unforeseen
 from agenticiqa.programs.images.files import digest
@@ -99,7 +99,7 @@ def judge_all(
         for dimension in RULES
         for number in range(1, rounds + 1)
     ]
-    scored = {_key(row): row for row in kept.rows if row.get("score") is not None}
+    scored = {_key(row): row for _, row in kept_rows(kept.path) if row.get("score") is not None}
     todo = [judgment for judgment in wanted if judgment.key not in scored]
     found = dict(scored)
     for row in watch(_new(question, todo, kept, workers), len(wanted) - len(todo), len(wanted)):

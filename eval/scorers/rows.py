@@ -1,7 +1,7 @@
 """Judge a labeled set: every image once, each result kept as it comes, an interrupted run continued."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from agenticiqa.programs.batch.results_file import Identity, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.tools.training_images import parts_of
+from agenticiqa.programs.tools.training_images import Part, parts_of
 
 NewRows = Iterator[tuple[LabeledImage, Row]]
 Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
@@ -25,12 +25,38 @@ LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "conte
 
 
 class Results(Protocol):
-    """Where rows are kept: a ``ResultsFile``, or a list in memory."""
+    """Where rows are kept, each found by a number: a ``ResultsFile``, or a list in memory."""
 
-    rows: list[Row]
+    length: int
 
-    def append(self, row: Row) -> None:
-        """Keep a row."""
+    def outlines(self) -> Iterator[tuple[int, Row]]:
+        """The number of each row, and what ``resume`` needs of it."""
+
+    def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
+        """The whole rows of these numbers."""
+
+    def append(self, row: Row) -> int:
+        """Keep a row; returns its number."""
+
+
+@dataclass(frozen=True)
+class SetRows:
+    """A row for each labeled image, in the order of the labels; they are read anew by each loop, and not in memory.
+
+    Each has ``training_parts``: the parts of sets, with images that shipped tools were fitted on, that hold the image
+    (``tools.training_images.Part``). They are not kept, as they change with the tools.
+    """
+
+    results: Results
+    offsets: Sequence[int]
+    parts: Sequence[Sequence[Part]]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __iter__(self) -> Iterator[Row]:
+        for row, parts in zip(self.results.rows(self.offsets), self.parts, strict=True):
+            yield {**row, "training_parts": list(parts)}
 
 
 def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
@@ -46,23 +72,20 @@ def judge_set(
     query: str,
     workers: int = 1,
     watch: Watch = unwatched,
-) -> list[Row]:
+) -> SetRows:
     """Judge the labeled images that ``results`` does not hold yet; returns a row for each label, in their order.
-
-    A returned row has ``training_parts``: the parts of sets, with images that shipped tools were fitted on, that hold
-    the image (``tools.training_images.Part``). They are not kept, as they change with the tools.
 
     New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
     ``report.summarize`` makes figures of the rows. ``watch`` wraps the new rows, for progress and messages. Raises what
     ended the run as ``judge_labels`` does.
     """
     compared = not isinstance(program, Scorer) or program.compares != "never"
-    wanted = {label: identity(label, query, compared) for label in labels} if results.rows else {}
-    rows = resume(results.rows, wanted, row_identity).finished
-    todo = [label for label in labels if label not in rows]
-    for label, row in watch(_kept(judge_labels(program, todo, query, workers), results), len(rows), len(labels)):
-        rows[label] = row
-    return [{**rows[label], "training_parts": sorted(parts_of(label.image))} for label in labels]
+    wanted = {label: identity(label, query, compared) for label in labels} if results.length else {}
+    kept = resume(results.outlines(), wanted, row_identity).finished
+    todo = [label for label in labels if label not in kept]
+    for _ in watch(_kept(judge_labels(program, todo, query, workers), results, kept), len(kept), len(labels)):
+        pass
+    return SetRows(results, [kept[label] for label in labels], [sorted(parts_of(label.image)) for label in labels])
 
 
 def judge_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
@@ -107,9 +130,9 @@ def row_identity(row: Row) -> Identity:
     )
 
 
-def _kept(rows: NewRows, results: Results) -> NewRows:
+def _kept(rows: NewRows, results: Results, kept: dict[LabeledImage, int]) -> NewRows:
     for label, row in rows:
-        results.append(row)
+        kept[label] = results.append(row)
         yield label, row
 
 

@@ -3,13 +3,14 @@
 A row belongs to what its :class:`Identity` names: this image (path and bytes), this reference (path and bytes), this
 question, these settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps::
 
-    with ResultsFile(path) as results:                        # reads the rows, repairs a last line that was cut short
-        resumed = resume(results.rows, wanted, identify)      # wanted: {job: its Identity}; identify: row -> Identity
-        ...                                                   # judge what is not in resumed.finished
+    with ResultsFile(path) as results:                          # repairs a last line that was cut short
+        resumed = resume(results.outlines(), wanted, identify)  # wanted: {job: its Identity}; identify: row -> Identity
+        ...                                                     # judge what is not in resumed.finished
         results.append(row)
 
-Rows are never deleted. Where a job has several, the last one counts: see :func:`latest_rows`. ``ResultsFile.rewrite``
-replaces all of them at once by what they are after a fit of the fusion.
+Rows stay on disk, and are named by the offset in bytes at which they begin; of a large file even their reading is saved
+(``batch.row_index``). Rows are never deleted. Where a job has several, the last one counts: see :func:`latest_rows`.
+``ResultsFile.rewrite`` replaces all of them at once by what they are after a fit of the fusion.
 """
 
 import json
@@ -25,6 +26,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 import orjson
 
 from agenticiqa.programs.batch.file_lock import locked_by
+from agenticiqa.programs.batch.row_index import FROM_BYTES, RowIndex, outline
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
 from agenticiqa.programs.result import is_unscored
@@ -65,9 +67,9 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class Resumed(Generic[K]):
-    """What a file already holds: by job the row that still holds, and how many jobs are judged again, by reason."""
+    """What a file holds: by job the offset of the row that still holds, and how many are judged again, by reason."""
 
-    finished: dict[K, Row]
+    finished: dict[K, int]
     again: Counter[str]
 
 
@@ -75,8 +77,8 @@ class ResultsFile:
     """An append-only file of JSON lines, made with its folders if need be.
 
     Opening repairs what an interrupted run can leave behind: a last line that was cut short is dropped (that row was
-    not finished), and what is appended starts on a line of its own. ``rows`` are those that were there on opening,
-    ``length`` is the number of rows now, and ``replaced`` how many of them have a later row of the same job.
+    not finished), and what is appended starts on a line of its own. ``found`` is how many rows were there on opening,
+    ``length`` how many there are now. No row is kept in memory.
 
     The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
     that another process has open in this way, and for one that holds anything but JSON objects, which is left as it is.
@@ -96,59 +98,77 @@ class ResultsFile:
             raise UserError(
                 f"{shown}: results cannot be written there ({error.strerror}); name another file"
             ) from error
+        self._index: RowIndex | None = None
         try:
             if holder := locked_by(self._file):
                 raise UserError(f"{shown}: {one_line(holder)} is writing to it; wait for its end, or name another file")
-            self.rows = self._read(shown)
+            self.length = self.found = self._check()
         except BaseException:
-            self._file.close()
+            self._close()
             raise
-        self.length = len(self.rows)
-        self._jobs = {_values(row) for row in self.rows}
 
     @property
     def replaced(self) -> int:
-        """How many rows have a later one of the same image, reference and question."""
-        return self.length - len(self._jobs)
+        """How many rows have a later one of the same image, reference and question; all outlines are read for it."""
+        return self.length - len({hash(_values(row)) for _, row in self.outlines()})
 
-    def append(self, row: Row) -> None:
-        """Write one finished row through to the operating system.
+    def append(self, row: Row) -> int:
+        """Write one finished row through to the operating system; returns the offset at which it begins.
 
         Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves part of a line behind.
         """
-        data = _line(row)
-        end = os.fstat(self._file.fileno()).st_size
+        line = data = _line(row)
+        begin = self._size()
         try:
             while data:
                 data = data[self._file.write(data) :]
         except OSError:
-            self._file.truncate(end)
+            self._file.truncate(begin)
             raise
         self.length += 1
-        self._jobs.add(_values(row))
+        if self._index:
+            self._index.add(line, orjson.loads(line))
+        elif begin + len(line) >= FROM_BYTES:
+            self._check()
+        return begin
 
-    def read(self) -> list[Row]:
-        """The rows that the file holds now, those appended since it was opened among them."""
-        self._file.seek(0)
-        return [json.loads(line) for line in self._file.read().splitlines()]
+    def outlines(self) -> Iterator[tuple[int, Row]]:
+        """Each row that the file holds now, with its offset, and without what is long (``row_index.outline``)."""
+        covered = 0
+        if self._index:
+            covered = self._index.end
+            yield from self._index.outlines()
+        for offset, row in kept_rows(self.path, covered):
+            yield offset, outline(row)
 
-    def rewrite(self, rows: Sequence[Row]) -> None:
+    def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
+        """The whole rows that begin at these offsets."""
+        with self.path.open("rb") as file:
+            for offset in offsets:
+                file.seek(offset)
+                yield orjson.loads(file.readline())
+
+    def read(self) -> dict[int, Row]:
+        """All rows that the file holds now, by offset and in order."""
+        return dict(kept_rows(self.path))
+
+    def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace all rows by these, as a whole: a crash half-way leaves the file as it was. The lock stays.
 
         Raises ValueError for NaN or infinity, OSError when the disk is full, and UserError when another process took
         the file in the moment in which it was replaced.
         """
-        data = b"".join(_line(row) for row in rows)
+        lines = [_line(row) for row in rows]
         if os.name == "nt":  # where no open file can be replaced
             self._file.close()
         try:
-            write_atomically(self.path, data)
+            write_atomically(self.path, b"".join(lines))
         finally:
             replaced, self._file = self._file, self.path.open("a+b", buffering=0)
             replaced.close()
         if holder := locked_by(self._file):
             raise UserError(f"{printable_path(self.path)}: {one_line(holder)} began to write to it; run it again")
-        self.length, self._jobs = len(rows), {_values(row) for row in rows}
+        self.length = self._check()
 
     def __enter__(self) -> Self:
         return self
@@ -156,29 +176,55 @@ class ResultsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close()
+
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _close(self) -> None:
+        self._close_index()
         self._file.close()
 
-    def _read(self, shown: str) -> list[Row]:
-        self._file.seek(0)
-        lines = self._file.read().splitlines(keepends=True)
-        rows: list[Row] = []
-        for number, line in enumerate(lines, 1):
-            row = _row(line)
-            if row is not None:
-                rows.append(row)
-            elif number == len(lines) and not line.endswith(b"\n"):
-                logger.warning("%s: the last line was cut short by an interruption; that row is computed again", shown)
-                self._file.truncate(sum(map(len, lines[:-1])))
-                return rows
-            else:
-                raise UserError(f"{shown}: line {number} is not a JSON object; move the file away")
-        if lines and not lines[-1].endswith(b"\n"):
+    def _close_index(self) -> None:
+        if self._index:
+            self._index.close()
+            self._index = None
+
+    def _check(self) -> int:
+        """Check the rows that no index vouches for, add them to that of a large file, and mend the end.
+
+        Returns the number of all rows.
+        """
+        self._close_index()
+        index = self._index = RowIndex(self.path) if self._size() >= FROM_BYTES else None
+        number, end = (index.rows, index.end) if index else (0, 0)
+        shown, line = printable_path(self.path), b"\n"
+        with self.path.open("rb") as lines:
+            lines.seek(end)
+            for line in lines:
+                row = _row(line)
+                if row is None and line.endswith(b"\n"):
+                    if index:
+                        index.remove()
+                    raise UserError(f"{shown}: line {number + 1} is not a JSON object; move the file away")
+                if row is None:
+                    logger.warning(
+                        "%s: the last line was cut short by an interruption; that row is computed again", shown
+                    )
+                    self._file.truncate(end)
+                    return number
+                number, end = number + 1, end + len(line)
+                if index:
+                    index.add(line.removesuffix(b"\n") + b"\n", row)
+        if not line.endswith(b"\n"):
             self._file.write(b"\n")
-        return rows
+        return number
 
 
-def resume(rows: Iterable[Row], wanted: Mapping[K, Identity], identify: Callable[[Row], Identity]) -> Resumed[K]:
-    """Match the rows of a file to the jobs that are wanted now.
+def resume(
+    rows: Iterable[tuple[int, Row]], wanted: Mapping[K, Identity], identify: Callable[[Row], Identity]
+) -> Resumed[K]:
+    """Match the rows of a file, each with its offset, to the jobs that are wanted now; rows are read once and not kept.
 
     A row whose identity equals a job's is that job's result; of several, the last. A job that only has rows of the same
     image, reference and question, but of other bytes or settings, is to be judged again, and is counted under the
@@ -186,26 +232,33 @@ def resume(rows: Iterable[Row], wanted: Mapping[K, Identity], identify: Callable
     an answer every time, with an incomplete one once, as a model that cannot do better would otherwise be asked for
     ever. Rows with an ``error`` are not results.
     """
-    results: dict[Identity, Row] = {}
+    results: dict[Identity, int | None] = dict.fromkeys(wanted.values())  # the offset of the last row of each
+    lacks: dict[Identity, str] = {}
     incomplete: Counter[Identity] = Counter()
-    last: dict[tuple[str, str | None, str], Identity] = {}
-    for row in rows:
-        if "error" not in row:
-            identity = identify(row)
-            results[identity] = row
-            incomplete[identity] += lacking(row) == INCOMPLETE
-            last[_job(identity)] = identity
-    finished: dict[K, Row] = {}
+    others: dict[tuple[str, str | None, str], Identity] = {}
+    for offset, row in rows:
+        if "error" in row:
+            continue
+        identity = identify(row)
+        if identity not in results:
+            others[_job(identity)] = identity
+            continue
+        results[identity] = offset
+        lacks.pop(identity, None)
+        if lack := lacking(row):
+            lacks[identity] = lack
+            incomplete[identity] += lack == INCOMPLETE
+    finished: dict[K, int] = {}
     again: Counter[str] = Counter()
     for job, identity in wanted.items():
-        if identity in results:
-            lacks = lacking(results[identity])
-            if lacks is None or (lacks == INCOMPLETE and incomplete[identity] > 1):
-                finished[job] = results[identity]
-            else:
-                again[lacks] += 1
-        elif _job(identity) in last:
-            again[_reason(last[_job(identity)], identity)] += 1
+        found = results[identity]
+        if found is None:
+            if _job(identity) in others:
+                again[_reason(others[_job(identity)], identity)] += 1
+        elif identity in lacks and (lacks[identity] == UNSCORED or incomplete[identity] < 2):
+            again[lacks[identity]] += 1
+        else:
+            finished[job] = found
     return Resumed(finished, again)
 
 
@@ -221,17 +274,20 @@ def lacking(row: Row) -> str | None:
     return INCOMPLETE if failed or row.get("probability_source") in FROM_REJECTED else None
 
 
-def kept_rows(file: Path) -> Iterator[tuple[int, Row]]:
-    """Each row of a results file, with the offset in bytes at which it begins; a last line cut short is left out.
+def kept_rows(file: Path, start: int = 0) -> Iterator[tuple[int, Row]]:
+    """Each row of a results file from the byte ``start`` on, with the offset in bytes at which the row begins.
+
+    A last line cut short is left out.
 
     The file is only read: nothing is created, and no run that writes to it is locked out. Raises OSError, and
     ValueError for a line that is no JSON.
     """
-    offset = 0
+    offset = start
     with open(file, "rb") as lines:
+        lines.seek(start)
         for line in lines:
             if line.endswith(b"\n"):
-                yield offset, json.loads(line)
+                yield offset, orjson.loads(line)
             offset += len(line)
 
 

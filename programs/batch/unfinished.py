@@ -26,33 +26,37 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
     to none of the jobs' images, from the file's own folder: so the file and its images can be moved together. A
     file that was moved or renamed otherwise is judged again.
     """
-    if not results.rows:  # which saves hashing every image
+    if not results.length:  # which saves hashing every image
         return Resumed({}, Counter())
     wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
-    return resume(results.rows, wanted, _identifier(wanted.values(), results))
+    return resume(results.outlines(), wanted, row_identifier(wanted.values(), results))
 
 
-def numbers_of_latest(
-    jobs: Sequence[Job], rows: Sequence[Row], results: ResultsFile, settings: Mapping[str, Any]
-) -> list[int]:
-    """The places in ``rows``, of the file ``results``, of the last result of each job, in ascending order.
+def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> list[int]:
+    """Where the last result of each job begins in the file, in ascending order.
 
-    Jobs are told apart, and matched with rows, as by ``find_finished``; a job without a result has no place.
+    Jobs are told apart, and matched with rows, as by ``find_finished``; a job without a result has no offset.
     """
     wanted = {identity_of(job, fingerprint_of(job, settings)) for job in jobs}
-    identify = _identifier(wanted, results)
-    last = {identify(row): number for number, row in enumerate(rows) if "error" not in row}
-    return sorted(number for identity, number in last.items() if identity in wanted)
+    identify = row_identifier(wanted, results)
+    last: dict[Identity, int] = {}
+    for offset, row in results.outlines():
+        if "error" not in row and (identity := identify(row)) in wanted:
+            last[identity] = offset
+    return sorted(last.values())
 
 
-def _identifier(wanted: Collection[Identity], results: ResultsFile) -> Callable[[Row], Identity]:
+def row_identifier(wanted: Collection[Identity], results: ResultsFile) -> Callable[[Row], Identity]:
     """The function that says what a row of a file belongs to, its paths read so that they lead to what is wanted."""
     images = {identity.image for identity in wanted}
-    folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
+    here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))
 
     def identify(row: Row) -> Identity:
-        found = [_identity_of_row(row, folder) for folder in folders]
-        return next((identity for identity in found if identity.image in images), found[0])
+        found = _identity_of_row(row, here)
+        if found.image in images or here == beside:
+            return found
+        moved = _identity_of_row(row, beside)
+        return moved if moved.image in images else found
 
     return identify
 

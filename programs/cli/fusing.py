@@ -1,5 +1,6 @@
 """``--fuse``: which fusion's score the rows of a results file show after a run."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from agenticiqa.programs.assess import AgenticIQA
@@ -8,7 +9,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.batch.unfinished import numbers_of_latest
+from agenticiqa.programs.batch.unfinished import offsets_of_latest
 from agenticiqa.programs.cli.outputs import complain
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.stages.fusion import ScoreFusion
@@ -37,9 +38,9 @@ def show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: S
     if summary.not_judged:
         return f"fusion: not fitted, as {summary.not_judged} images were not judged"
     rows = results.read()
-    places = numbers_of_latest(jobs, rows, results, plan.settings)
-    fused = fuse_auto([rows[place] for place in places], default)
-    _rewrite(results, rows, dict(zip(places, fused.rows, strict=True)))
+    offsets = offsets_of_latest(jobs, results, plan.settings)
+    fused = fuse_auto([rows[offset] for offset in offsets], default)
+    _rewrite(results, rows, dict(zip(offsets, fused.rows, strict=True)))
     if fused.profile is None:
         return f"fusion: {fused.message}"
     path = results.path.with_name(f"{results.path.name}{SUFFIX}")
@@ -53,11 +54,11 @@ def show_default(results: ResultsFile, jobs: list[Job], plan: RunPlan) -> str | 
     Raises OSError when the file cannot be rewritten.
     """
     default = fusion_of_program(plan.program)
-    if default is None or not any(_shows_fitted(row) for row in results.rows):
+    if default is None or not any(_shows_fitted(row) for _, row in results.outlines()):
         return None
     rows = results.read()
-    fitted = [n for n in numbers_of_latest(jobs, rows, results, plan.settings) if _shows_fitted(rows[n])]
-    _rewrite(results, rows, {number: fuse_row(rows[number], None, default) for number in fitted})
+    fitted = [offset for offset in offsets_of_latest(jobs, results, plan.settings) if _shows_fitted(rows[offset])]
+    _rewrite(results, rows, {offset: fuse_row(rows[offset], None, default) for offset in fitted})
     return f"fusion: {len(fitted)} rows show the default's score again; --fuse auto shows the fitted one"
 
 
@@ -65,10 +66,9 @@ def _shows_fitted(row: Row) -> bool:
     return (row.get("fusion") or {}).get("shown") == "fitted"
 
 
-def _rewrite(results: ResultsFile, rows: list[Row], changed: dict[int, Row]) -> None:
-    after = [changed.get(number, row) for number, row in enumerate(rows)]
-    if after != rows:
-        results.rewrite(after)
+def _rewrite(results: ResultsFile, rows: Mapping[int, Row], changed: Mapping[int, Row]) -> None:
+    if any(row != rows[offset] for offset, row in changed.items()):
+        results.rewrite(changed.get(offset, row) for offset, row in rows.items())
 
 
 def _written(path: Path, fused: AutoFused) -> str:

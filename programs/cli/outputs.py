@@ -96,10 +96,10 @@ def resumed_text(summary: Summary) -> str:
 
 def kept_text(results: ResultsFile) -> str:
     """How many rows were appended, and how many rows of the file no longer count."""
-    text = f"{results.length - len(results.rows)} judged, kept in {printable_path(results.path)}"
-    if not results.replaced:
+    text = f"{results.length - results.found} judged, kept in {printable_path(results.path)}"
+    if not (replaced := results.replaced):
         return text
-    return f"{text}, where {results.replaced} of {results.length} rows are replaced by later ones"
+    return f"{text}, where {replaced} of {results.length} rows are replaced by later ones"
 
 
 def unscored_text(unscored: int, images: int, again: str | None) -> str:

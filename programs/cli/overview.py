@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.find_jobs import STDIN
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
-from agenticiqa.programs.batch.unfinished import absolute, numbers_of_latest
+from agenticiqa.programs.batch.unfinished import absolute, offsets_of_latest
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.outputs import Write, complain
@@ -91,12 +91,10 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
 
     A path in a row is taken from the current folder or from the file's own, as with ``--resume``.
     """
-    rows = results.read()
     by_path = {(absolute(job.name, os.getcwd()), job.asked): job for job in jobs}
     folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
     entries: Entries = {}
-    for number in numbers_of_latest(jobs, rows, results, plan.settings):
-        row = rows[number]
+    for row in results.rows(offsets_of_latest(jobs, results, plan.settings)):
         keys = [(absolute(row["image"], folder), question_of(row)) for folder in folders]
         job = next(by_path[key] for key in keys if key in by_path)
         entries[job] = replace(entry_of(row), image=job.name)

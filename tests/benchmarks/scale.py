@@ -1,31 +1,43 @@
-"""Time and memory of what is done with many kept rows: open and match them, report on them, leave out contents.
+"""Time and memory of what is done with many kept rows: open and match them, judge, report, leave out contents.
 
-    python tests/benchmarks/scale.py [--rows 100000]
+    python tests/benchmarks/scale.py [--rows 100000] [--step resume]
 
-Each step runs in a process of its own, so that its peak memory is its own. Rows are those of a rating, of about 5,000
-bytes, with other numbers in each.
+Each step runs in a process of its own, so that its peak memory is its own; "more" is what it adds to what is there
+before: libraries, labels, and what is wanted of each image. Rows are those of a rating, of about 4,500 bytes, each with
+other numbers. "loop" and "evaluate" judge the same images, 10,000 at most.
 """
 
 import argparse
+import io
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
+from numpy.typing import NDArray
+from PIL import Image
 
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.intervals import interval
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.report import summarize
 from agenticiqa.eval.report.columns import columns_of
-from agenticiqa.eval.scorers.rows import row_identity
-from agenticiqa.programs.batch.results_file import ResultsFile, resume
+from agenticiqa.eval.scorers.named import scorer_of
+from agenticiqa.eval.scorers.rows import judge_set, row_identity
+from agenticiqa.eval.scorers.scorer import Scorer
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, kept_rows, resume
+from agenticiqa.programs.batch.unfinished import row_identifier
+from agenticiqa.programs.images import load
 
+Step = Callable[[], None]
 TOOLS = ("HaarPSI", "VIF", "SSIMULACRA2", "PSNR")
 
 
@@ -74,42 +86,160 @@ def synthetic_row(number: int, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def step_open(file: Path) -> None:
-    """Open the file, as every run does."""
-    with ResultsFile(file) as results:
-        assert results.length
+def labels_of(file: Path, rows: int) -> list[LabeledImage]:
+    """The labels that the rows are of; their images are not there, and nothing here opens them."""
+    folder = file.parent
+    return [
+        LabeledImage(f"{n:06d}.png", folder / f"{n:06d}.png", None, 3.0, None, None, None, None, None, f"{n // 5}")
+        for n in range(rows)
+    ]
 
 
-def step_resume(file: Path) -> None:
-    """Open it, and match all of its rows."""
-    with ResultsFile(file) as results:
-        wanted = {number: row_identity(row) for number, row in enumerate(results.rows)}
-        assert len(resume(results.rows, wanted, row_identity).finished) == len(wanted)
+def wanted_of(labels: Sequence[LabeledImage]) -> dict[LabeledImage, Identity]:
+    """What the images' results belong to, as if their hashes were known; hashing depends on the images alone."""
+    query = "Rate the perceptual quality of this image."
+    return {
+        label: Identity(label.name, f"{number:064x}", label.content, None, query, None)
+        for number, label in enumerate(labels)
+    }
 
 
-def step_columns(file: Path) -> None:
+def step_open(file: Path, rows: int) -> Step:
+    """Open the file, as every run does: the first time, when its index is made, or later."""
+
+    def step() -> None:
+        with ResultsFile(file) as results:
+            assert results.length == rows
+
+    return step
+
+
+def step_resume(file: Path, rows: int) -> Step:
+    """Open it, and match all of its rows to the images of ``evaluate``."""
+    wanted = wanted_of(labels_of(file, rows))
+
+    def step() -> None:
+        with ResultsFile(file) as results:
+            assert len(resume(results.outlines(), wanted, row_identity).finished) == rows
+
+    return step
+
+
+def step_assess(file: Path, rows: int) -> Step:
+    """The same with the paths of ``assess --resume``, which may be relative to two folders."""
+    os.chdir(file.parent)
+    wanted = {
+        identity: identity._replace(image=os.path.abspath(f"images/{identity.image}"), reference=None)
+        for identity in wanted_of(labels_of(file, rows)).values()
+    }
+
+    def step() -> None:
+        with ResultsFile(file) as results:
+            identify = row_identifier(wanted.values(), results)
+            assert len(resume(results.outlines(), wanted, identify).finished) == rows
+
+    return step
+
+
+def step_run(file: Path, rows: int) -> Step:
+    """Judge so many images by what costs nothing: the runner alone, with rows of the same size; then no figures."""
+    labels, row = labels_of(file, rows), synthetic_row(0, np.random.default_rng(0))
+    scorer = Given("given", lambda: 0.0, made_of=row)
+
+    def step() -> None:
+        with ResultsFile(file.with_name("run.jsonl")) as results:
+            assert len(judge_set(scorer, labels, results, query="")) == rows
+
+    return step
+
+
+class Given(Scorer):
+    """A scorer whose row is given, and no image opened."""
+
+    def __call__(self, job: Job) -> dict[str, Any]:
+        """The row."""
+        return dict(self.made_of)
+
+
+def step_columns(file: Path, rows: int) -> Step:
     """Read what a report needs, row by row."""
-    with file.open("rb") as lines:
-        assert len(columns_of(map(orjson.loads, lines)))
+
+    def step() -> None:
+        assert len(columns_of(row for _, row in kept_rows(file))) == rows
+
+    return step
 
 
-def step_report(file: Path) -> None:
+def step_report(file: Path, rows: int) -> Step:
     """Every figure of a report."""
-    with file.open("rb") as lines:
-        assert summarize(map(orjson.loads, lines))["systems"]
+
+    def step() -> None:
+        assert summarize(row for _, row in kept_rows(file))["systems"]
+
+    return step
 
 
-def step_jackknife(file: Path) -> None:
+def step_jackknife(file: Path, rows: int) -> Step:
     """SRCC of 10,000 images, as often as the jackknife of 1,000 contents in 200 blocks five times over."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=10_000)
     y, contents = x + rng.normal(size=10_000), [str(number % 1000) for number in range(10_000)]
-    for _ in range(5):
-        interval(srcc, x, y, contents)
+
+    def step() -> None:
+        for _ in range(5):
+            interval(srcc, x, y, contents)
+
+    return step
 
 
-STEPS = {"open": step_open, "resume": step_resume, "columns": step_columns, "report": step_report}
-STEPS |= {"jackknife": step_jackknife}
+def step_loop(file: Path, rows: int) -> Step:
+    """The bare loop over real images: decode each, and measure nothing."""
+    labels = pictures(file.parent, min(rows, MOST_PICTURES))
+
+    def step() -> None:
+        for label in labels:
+            nothing(load(label.image).pixels)
+
+    return step
+
+
+def step_evaluate(file: Path, rows: int) -> Step:
+    """The same judged by the runner, with that scorer, each row kept: what it takes longer is its overhead."""
+    labels = pictures(file.parent, min(rows, MOST_PICTURES))
+
+    def step() -> None:
+        with ResultsFile(file.with_name("evaluated.jsonl")) as results:
+            judge_set(scorer_of(nothing), labels, results, query="")
+
+    return step
+
+
+def nothing(image: NDArray[np.uint8]) -> float:
+    """A score that costs nothing."""
+    return float(image[0, 0, 0])
+
+
+def pictures(folder: Path, count: int) -> list[LabeledImage]:
+    """So many JPEG images of 512 x 384, made once; each has other bytes, and they are drawn from 50 pictures."""
+    made, rng = folder / "pictures", np.random.default_rng(0)
+    made.mkdir(exist_ok=True)
+    if not (made / f"{count - 1:06d}.jpg").exists():
+        coarse = [Image.fromarray(rng.integers(0, 256, (24, 32, 3), dtype=np.uint8)) for _ in range(50)]
+        drawn = []
+        for each in coarse:
+            buffer = io.BytesIO()
+            each.resize((512, 384), Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90)
+            drawn.append(buffer.getvalue())
+        for number in range(count):
+            (made / f"{number:06d}.jpg").write_bytes(drawn[number % 50] + f"{number}".encode())
+    return [LabeledImage.of(made / f"{number:06d}.jpg", 3.0, content=str(number // 5)) for number in range(count)]
+
+
+Make = Callable[[Path, int], Step]
+STEPS: dict[str, Make] = {"first open": step_open, "open": step_open, "resume": step_resume, "assess": step_assess}
+STEPS |= {"run": step_run, "columns": step_columns, "report": step_report, "jackknife": step_jackknife}
+STEPS |= {"loop": step_loop, "evaluate": step_evaluate}
+MOST_PICTURES = 10_000
 
 
 def main() -> int:
@@ -120,11 +250,13 @@ def main() -> int:
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)  # in the process of a step
     args = parser.parse_args()
     if args.file:
-        before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-        STEPS[args.step[0]](args.file)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        step = STEPS[args.step[0]](args.file, args.rows)
+        before, started, wall = megabytes(), time.process_time(), time.perf_counter()
+        step()
+        seconds, wall = time.process_time() - started, time.perf_counter() - wall
         print(
-            f"{args.step[0]:10s} {time.process_time() - started:6.1f} s of CPU, {(peak - before) / 1024:6.0f} MB more"
+            f"{args.step[0]:10s} {seconds:6.2f} s of CPU, {wall:6.2f} s in all, "
+            f"{megabytes() - before:5.0f} MB more, {megabytes():5.0f} MB at most"
         )
         return 0
     with tempfile.TemporaryDirectory() as folder:
@@ -134,8 +266,14 @@ def main() -> int:
                 out.write(json.dumps(synthetic_row(number, rng)) + "\n")
         print(f"{args.rows:,} rows, {file.stat().st_size / args.rows:,.0f} bytes each", flush=True)
         for step in args.step or STEPS:
-            subprocess.run([sys.executable, __file__, "--step", step, "--file", file], check=True)
+            own = [sys.executable, __file__, "--step", step, "--rows", str(args.rows), "--file", file]
+            subprocess.run(own, check=True)
     return 0
+
+
+def megabytes() -> float:
+    """The most memory that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

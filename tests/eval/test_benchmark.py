@@ -37,7 +37,7 @@ def test_a_labeled_set_is_judged_and_continued_without_a_command(
     with ResultsFile(tmp_path / "results.jsonl") as results:
         rows = judge_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
     assert [row["name"] for row in rows] == [label.name for label in labels]
-    assert rows[1] == first
+    assert [*rows][1] == first
     assert watched == [(0, 1, ["scene0_2.png"]), (1, 3, ["scene0_0.png", "scene0_4.png"])]
     assert capsys.readouterr() == ("", "")
 

@@ -39,7 +39,8 @@ def test_what_a_probe_finds_belongs_to_the_settings(
     probed = {"asked": "unknown"}
     monkeypatch.setattr(planning, "run_settings", lambda program, config: dict(probed))
     with ResultsFile(tmp_path / "scores.jsonl") as results:
-        results.rows = [row(jobs[0], {"asked": "as JSON"}), row(jobs[1], {"asked": "as text"})]
+        results.append(row(jobs[0], {"asked": "as JSON"}))
+        results.append(row(jobs[1], {"asked": "as text"}))
         plan = plan_run(Config(), jobs, results, lambda: probed.update(asked="as JSON"))
     assert plan.todo == [jobs[1]]
     assert plan.settings == {"asked": "as JSON"}

@@ -26,14 +26,14 @@ from agenticiqa.signatures.types import PARSING_FAILED
 
 def rows_of(path: Path) -> list[dict[str, object]]:
     with ResultsFile(path) as journal:
-        return journal.rows
+        return [*journal.read().values()]
 
 
 def test_what_is_appended_is_there_on_opening_again_in_order(tmp_path: Path) -> None:
     path = tmp_path / "new" / "run.jsonl"
     rows: list[dict[str, object]] = [{"image": "été.png", "score": 3.25}, {"image": "b\nc", "score": None}]
     with ResultsFile(path) as journal:
-        assert journal.rows == []
+        assert journal.length == 0
         for row in rows:
             journal.append(row)
     assert rows_of(path) == rows
@@ -65,7 +65,7 @@ def test_a_last_line_cut_short_is_dropped_and_said(
     path = tmp_path / "run.jsonl"
     path.write_bytes(WHOLE + cut)
     with caplog.at_level(logging.WARNING), ResultsFile(path) as journal:
-        assert journal.rows == [{"n": 0}, {"n": 1}]
+        assert [*journal.read().values()] == [{"n": 0}, {"n": 1}]
         journal.append({"n": 3})
     assert path.read_bytes() == WHOLE + b'{"n": 3}\n'
     assert "cut short" in caplog.text
@@ -75,7 +75,7 @@ def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(WHOLE + b'{"n": 2}')
     with ResultsFile(path) as journal:
-        assert journal.rows[-1] == {"n": 2}
+        assert [*journal.read().values()][-1] == {"n": 2}
         journal.append({"n": 3})
     assert path.read_bytes() == WHOLE + b'{"n": 2}\n{"n": 3}\n'
 
@@ -162,8 +162,8 @@ def identify(row: Row) -> Identity:
 
 
 def test_a_row_of_the_same_job_is_not_computed_again() -> None:
-    resumed = resume([row_of(A, score=3)], {"job": A}, identify)
-    assert resumed.finished == {"job": row_of(A, score=3)}
+    resumed = resume([(7, row_of(A, score=3))], {"job": A}, identify)
+    assert resumed.finished == {"job": 7}
     assert not resumed.again
 
 
@@ -181,31 +181,31 @@ def test_a_row_of_the_same_job_is_not_computed_again() -> None:
     ids=["image", "question", "reference", "bytes", "settings", "older version", "older version, bytes"],
 )
 def test_a_row_of_anything_else_is_no_result_of_this_job(other: Identity, reason: str | None) -> None:
-    resumed = resume([row_of(other)], {"job": A}, identify)
+    resumed = resume([(0, row_of(other))], {"job": A}, identify)
     assert resumed.finished == {}
     assert resumed.again == ({reason: 1} if reason else {})
 
 
 def test_other_bytes_of_the_reference_are_another_result() -> None:
     compared = A._replace(reference="/r.png", reference_sha256="r1")
-    resumed = resume([row_of(compared)], {"job": compared._replace(reference_sha256="r2")}, identify)
+    resumed = resume([(0, row_of(compared))], {"job": compared._replace(reference_sha256="r2")}, identify)
     assert (resumed.finished, resumed.again) == ({}, {OTHER_BYTES: 1})
 
 
 def test_two_images_of_the_same_bytes_are_two_jobs() -> None:
     copy = A._replace(image="/album/copy.png")
-    resumed = resume([row_of(A)], {"first": A, "second": copy}, identify)
+    resumed = resume([(0, row_of(A))], {"first": A, "second": copy}, identify)
     assert set(resumed.finished) == {"first"}
 
 
 def test_of_several_rows_of_a_job_the_last_one_counts() -> None:
     rows = [row_of(A, score=1), row_of(A, score=2), row_of(A, error="broken")]
-    assert resume(rows, {"job": A}, identify).finished["job"]["score"] == 2
+    assert resume(enumerate(rows), {"job": A}, identify).finished["job"] == 1
 
 
 def test_a_configuration_that_was_used_before_finds_its_rows_again() -> None:
     rows = [row_of(A, score=1), row_of(A._replace(run_fingerprint="other"), score=2)]
-    assert resume(rows, {"job": A}, identify).finished["job"]["score"] == 1
+    assert resume(enumerate(rows), {"job": A}, identify).finished["job"] == 0
 
 
 NO_SCORE: Row = {"query_type": "scoring", "quality_score": None}
@@ -233,9 +233,9 @@ BROKEN_TOOL: Row = {**SCORE, "executor_evidence": {"failures": {}, "tool_log": [
 def test_a_row_that_lacks_something_for_want_of_a_usable_answer_is_judged_again(
     results: list[Row], reason: str | None
 ) -> None:
-    resumed = resume([row_of(A, **result) for result in results], {"job": A}, identify)
+    resumed = resume(enumerate(row_of(A, **result) for result in results), {"job": A}, identify)
     assert resumed.again == ({reason: 1} if reason else {})
-    assert resumed.finished == ({} if reason else {"job": row_of(A, **results[-1])})
+    assert resumed.finished == ({} if reason else {"job": len(results) - 1})
 
 
 def test_readers_get_the_last_row_of_each_job_and_are_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -261,7 +261,7 @@ def test_rewritten_rows_replace_the_file_as_a_whole_and_the_lock_stays(tmp_path:
     with ResultsFile(link) as journal:
         journal.append({"image": "a", "score": 1})
         journal.append({"image": "b", "score": 2})
-        assert journal.read() == [{"image": "a", "score": 1}, {"image": "b", "score": 2}]
+        assert [*journal.read().values()] == [{"image": "a", "score": 1}, {"image": "b", "score": 2}]
         with pytest.raises(ValueError, match="JSON"):
             journal.rewrite([{"image": "a", "score": float("nan")}])
         assert len(path.read_bytes().splitlines()) == 2, "what cannot be written changes nothing"

@@ -33,8 +33,10 @@ def row(job: Job, settings: dict[str, Any] = SETTINGS, **changes: Any) -> dict[s
 
 
 def finished(job: Job, *rows: dict[str, Any], file: str = "scores.jsonl") -> tuple[bool, dict[str, int]]:
+    Path(file).unlink(missing_ok=True)
     with ResultsFile(file) as results:
-        results.rows = list(rows)
+        for each in rows:
+            results.append(each)
         resumed = find_finished([job], results, SETTINGS)
     return job in resumed.finished, dict(resumed.again)
 
@@ -99,7 +101,7 @@ def test_a_path_that_leads_to_both_is_read_from_the_current_folder(
     other.parent.mkdir(parents=True)
     other.write_bytes(image.read_bytes())
     with ResultsFile("sub/scores.jsonl") as results:
-        results.rows = [row(Job(image, "?"))]
+        results.append(row(Job(image, "?")))
         resumed = find_finished([Job(image, "?"), Job(other, "?")], results, SETTINGS)
     assert list(resumed.finished) == [Job(image, "?")]
 
