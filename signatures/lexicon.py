@@ -258,7 +258,7 @@ LEXICON: tuple[Words, ...] = (
         jpeg2000 compression, jpeg 2000 compression, jpeg 2000, ringing artifact*, ringing artefact*"""),
     Words(None, Meaning("any", "fault"), """
         fault, faults, distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged,
-        quality issue, quality issues, quality problem, messed up, quality problems"""),
+        spoil*, quality issue, quality issues, quality problem, messed up, quality problems"""),
     Words(None, Meaning("any", "virtue"), "undamaged, undegraded, undistorted, flawless, pristine, distortion free"),
     Words(None, Meaning("quality", "neutral"), "quality"),
 )  # fmt: skip

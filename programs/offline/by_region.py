@@ -8,7 +8,7 @@ from dataclasses import replace
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
-from agenticiqa.programs.offline.findings import GRAY, TONED, Finding
+from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_of_whole
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.offline.language.places import NINTHS
@@ -19,7 +19,7 @@ from agenticiqa.programs.tools.saliency import background_box, saliency, subject
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
-from agenticiqa.signatures.types import GLOBAL, Boxes, ExecutorOutput
+from agenticiqa.signatures.types import GLOBAL, Box, Boxes, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 Findings = Mapping[DetectableDistortion, Finding]
@@ -28,6 +28,7 @@ Findings = Mapping[DetectableDistortion, Finding]
 NEUTRAL_TINT = 10.0  # CIELAB units between what should be neutral and gray
 USUAL_COLORFULNESS = 45.0  # Hasler and Süsstrunk's
 FADED = 0.25  # severity of desaturation
+LEAST_SHARE = 0.25  # of a part that local damage must cover to count for it
 
 _WHICH = r"(?:the )?(?:(?:whole|entire|main|primary|central|principal) )*"
 SUBJECT = re.compile(rf"{_WHICH}(?:subject|object|motif|figure|foreground)", re.I)
@@ -126,7 +127,36 @@ class PartsMeasured:
             box = in_pixels((column, row, column + 1, row + 1), self.image.size, 3)
         if box is None or PERSON.fullmatch(name):
             return None
-        return measured_image(crop(self.image, box), crop(self.reference, box) if self.reference else None)
+        part = measured_image(crop(self.image, box), crop(self.reference, box) if self.reference else None)
+        whole = self(IMAGE)
+        return with_local_damage(part, whole.findings, box) if whole else part
+
+
+def with_local_damage(part: MeasuredImage, whole: Findings, box: Box) -> MeasuredImage:
+    """What was measured of a part, with the damage that was found in a part of the image, as far as it is in ``box``.
+
+    What is measured of a crop is robust, so that damage in less than half of it hardly counts.
+    """
+    findings = dict(part.findings)
+    for name, finding in whole.items():
+        if finding.local is None:
+            continue
+        share = overlap(finding.local.box, box) / area(box)
+        severity = severity_of_whole(finding.local.severity, share) if share >= LEAST_SHARE else 0.0
+        if severity > findings[name].severity:
+            findings[name] = replace(finding, severity=severity)
+    return replace(part, findings=findings)
+
+
+def area(box: Box) -> int:
+    """The pixels of a box."""
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def overlap(one: Box, other: Box) -> int:
+    """The pixels that two boxes share."""
+    width, height = (min(one[axis + 2], other[axis + 2]) - max(one[axis], other[axis]) for axis in (0, 1))
+    return max(width, 0) * max(height, 0)
 
 
 def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: bool = False) -> MeasuredImage:

@@ -27,7 +27,7 @@ _EXPLAIN = re.compile(r"\b(?:why|explain|describe|whats?)\b", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|do|does|did|has|have|can|could|how|which|who|where|when)\b"
     r"|\b(?:whether|which|where|whereabouts|tell|check|list|name|find|identify|locate|location|position|compare|discuss"
-    r"|comment|point out"
+    r"|comment|point out|left|right|top|bottom|half"
     r"|diagnose|need to know|want to know)\b|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
     re.I,
 )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.choices import choose, is_yes_no, yes_no_letter
+from agenticiqa.programs.offline.language.claims import Clause
 from agenticiqa.programs.offline.language.comparisons import (
     compare,
     compare_regions,
@@ -14,7 +15,7 @@ from agenticiqa.programs.offline.language.comparisons import (
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
 from agenticiqa.programs.offline.language.question import Question
-from agenticiqa.programs.offline.language.reader import ONE, read_question
+from agenticiqa.programs.offline.language.reader import ONE, claim_of, read_question
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import (
@@ -27,7 +28,7 @@ from agenticiqa.programs.offline.language.verdicts import (
     not_measured,
     not_understood,
 )
-from agenticiqa.programs.offline.language.yes_no import answer_yes_no, clauses_of, offers_opposites
+from agenticiqa.programs.offline.language.yes_no import answer_yes_no, clauses_of, offers_opposites, verify
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.question import Scale
@@ -118,24 +119,25 @@ def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdi
     return Verdict(None if options else each, f"The regions differ. {reasons}"), measured
 
 
-def _claims_by_region(question: Question) -> list[Question]:
-    """The clauses of "Is the left half blurry and the right half noisy?" if each is about another part."""
+def _claims_by_region(question: Question) -> dict[str, Clause]:
+    """The claims of "Is the left half blurry and the right half noisy?" by region, if each is about another one."""
+    claims: dict[str, Clause] = {}
     if question.asked != "presence" or len(question.regions) < 2:
-        return []
-    claims = [read_question(clause, {}) for clause in clauses_of(question.text)]
-    claims = [claim for claim in claims if claim.regions or not claim.claim.is_empty]
-    named = [claim.regions for claim in claims]
-    alone = all(len(regions) == 1 for regions in named) and {name for (name, *_) in named} == set(question.regions)
-    alone = alone and len(named) == len(question.regions)
-    return claims if alone and all(claim.claim.terms for claim in claims) else []
+        return claims
+    for part in clauses_of(question.text):
+        regions, _, claim = claim_of(part)
+        if len(regions) == 1 and claim.terms and regions[0] not in claims:
+            claims[regions[0]] = claim
+        elif regions or not claim.is_empty:
+            return {}
+    return claims if set(claims) == set(question.regions) else {}
 
 
 def _of_each(
-    claims: Sequence[Question], found: Mapping[str, MeasuredImage], options: Mapping[str, str], either: bool
+    claims: Mapping[str, Clause], parts: Mapping[str, MeasuredImage], options: Mapping[str, str], either: bool
 ) -> Verdict:
     """Yes or no to several claims, each of its own part: all of them must hold, or ``either``."""
-    parts = {claim.regions[0]: found[claim.regions[0]] for claim in claims}
-    verdicts = {claim.regions[0]: answer_yes_no(claim.bare, parts[claim.regions[0]]) for claim in claims}
+    verdicts = {region: verify(claim, parts[region]) for region, claim in claims.items()}
     answers, decisive = [verdict.answer for verdict in verdicts.values()], YES if either else NO
     reason = " ".join(f"{region}: {verdict.reason}" for region, verdict in verdicts.items())
     if decisive not in answers and None in answers:

@@ -15,7 +15,7 @@ _REFERENCE = (
     r"|the (?:pristine|source|undistorted)(?= one|\b(?=\W*$)))"
 )
 _AGAINST = re.compile(
-    r"\b(?:than|compar\w+(?: to| with| against)?|relative to|with respect to|versus|vs\.?|against|over|beyond"
+    r"\b(?:than|compar\w+(?: to| with| against)?|relative to|next to|with respect to|versus|vs\.?|against|over|beyond"
     r"|(?<=added) to|as)(?: (?:in|is|of|for))* "
     rf"{_REFERENCE}\b"
     r"(?: (?:is|has|does))?",
@@ -23,9 +23,7 @@ _AGAINST = re.compile(
 )
 _NAMED = re.compile(rf"\b{_REFERENCE}\b", re.I)
 _AIDED = re.compile(rf"\b(?:given|with|using|considering|based on|knowing|taking)\s+{_REFERENCE}\b", re.I)
-_OTHERS = re.compile(
-    rf"\b(?:first|second|third|other|another|these|both|two) {_NOUN}s?\b|\bthe first or the second\b", re.I
-)
+_OTHERS = re.compile(rf"\b(?:first|second|third|other|another|these) {_NOUN}s?\b|\bthe first or the second\b", re.I)
 _REFERENCE_FIRST = re.compile(rf"^\W*(?:(?:is|are|does|do|has|was|were)\s+)?(?:there\s+)?{_REFERENCE}\b", re.I)
 _THIS_IMAGE = re.compile(
     rf"^\W*(?:the |this )?(?:(?:distorted|test|given|degraded|second|first) )?{_NOUN}\W*$|^\W*this one\W*$", re.I
@@ -65,11 +63,18 @@ def names_reference_alone(text: str) -> bool:
 
 def is_comparison(text: str, options: Mapping[str, str]) -> bool:
     """Whether the question or one of its options compares the image, or a part of it, with something."""
-    compared = _COMPARES.search(text) or _AGAINST.search(text) or _images_in(options)
+    compared = _COMPARES.search(text) or _AGAINST.search(text) or _images_in(options) or _is_of_two(text)
     if compared or any(_compares(parse_clause(each)) for each in options.values()):
         return True
     named = _NAMED.search(text) and _compares(parse_clause(text))
     return bool(named or re.search(r"\b(?:better|worse)\b", text, re.I))
+
+
+def _is_of_two(text: str) -> bool:
+    """Whether it asks which picture has more of one thing: "Which of the two is noisier?"."""
+    clause = parse_clause(text)
+    subjects = {meaning.scale for meaning in clause.meanings} - {"any"}
+    return bool(_WHICH_IMAGE.search(text)) and _compares(clause) and len(subjects) == 1
 
 
 def compare(

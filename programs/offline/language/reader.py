@@ -64,6 +64,9 @@ _ANYTHING_BUT = re.compile(r"\banything but\b", re.I)
 _WHERE_IS = re.compile(r"^\W*were (?=(?:is|are)\b)", re.I)
 _COLOR_WASHED_OUT = re.compile(r"\b(colou?rs?)\b([^?.,;]*?)\bwashed[- ]out\b", re.I)
 _BRIEF = re.compile(r"\W*(?:where|which|how|what|whereabouts)\b(?:\s+\w+){0,2}\W*$", re.I)
+_OR_NOT = re.compile(r",?\s+or (?:not|no|nah)\b(?: \w+)?(?=\s*[?.!]|\s*$)", re.I)  # "is it sharp or not?"
+_LOST_TO = re.compile(r"\b(?:lost|lose|loses|losing)(?= (?:to|in|because of|due to)\b)", re.I)  # "lost to blur"
+_UNWANTED = re.compile(r"\s+(?:that|which) (?:it|they|there) (?:should not|shouldn't|ought not to)\b[^,.;?!]*", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|does|do|did|has|have|can|could|how|what|which|where|why|any|rate|score|grade|describe|list"
     r"|name|tell|say|check|find|identify|explain|give|assess|evaluate|judge|compare|true or false)\b",
@@ -103,6 +106,7 @@ _FLAW = r"art[ei]fact|distort|damage|degrad|noise|blur|defect|problem|issue|flaw
 # Words for what no measurement tells: a question with one is not answered.
 _NOT_MEASURABLE = re.compile(
     rf"\b(?:(?!what (?:kind|type) of (?:{_FLAW})|how many (?:stars|points|marks))(?:{word_lists.AESTHETIC})"
+    r"|^\W*(?:in )?(?:where|when|(?:what|which) \w+)\b[^?.]*\btaken"
     r"|(?:what|which) colou?rs?|whose|^\W*when|intention\w*|intended|deliberate\w*|on purpose"
     r"|camera\w*|lens|aperture|shutter|print\w*"
     r"|taken (?:with|by|using|at|on)|edited|photoshopped|filter\w*|software|app|fix(?:ed)?|remov\w+|repair\w*"
@@ -112,6 +116,7 @@ _NOT_MEASURABLE = re.compile(
 )
 _PART = r"(?:half|side|parts?|bit|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|patch|place|end)"
 _END = r"(?:left|right|top|bottom|upper|lower|cent(?:er|re)|middle|edges|borders|corners)"
+_PLACED = re.compile(rf"\b{_END}[- ](?:hand[- ])?{_PART}\b", re.I)
 _WHERE = re.compile(
     rf"\bwhere(?:abouts)?\b|\b(?:locate|point (?:out|to|at|me to)|(?:location|position) of)\b"
     rf"|\b(?:which|what)\s+(?:\w+\s+){{0,4}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
@@ -168,16 +173,10 @@ def read_question(
     ``regions`` the parts of the image that the plan names; without any they are read from the words.
     """
     plain = prepared(query, options)
-    offered = definite(options)
+    offered = {letter: corrected(text) for letter, text in definite(options).items()}
     placed = name_places(offered)
     text = asking_part(_NOT_ALL.sub(" ", plain) if placed else plain)
-    places = tuple(
-        dict.fromkeys(_ADJECTIVE.sub("", region) for region in (regions or read_scope(text, {}).regions) if region)
-    )
-    bare = _EXCLUDED.sub(" ", text)
-    for region in sorted(places, key=len, reverse=True):
-        bare = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", bare, flags=re.I)
-    claim = parse_clause(_TAG.sub("", bare), word_lists.OPEN_QUESTION_FILLERS)
+    places, bare, claim = claim_of(text, regions)
     yes_no = is_yes_no(offered)
     asked = _asked(text, query, claim, {} if yes_no else offered, tools)
     confidence, doubt = _confidence(text, claim, asked)
@@ -200,6 +199,16 @@ def read_question(
     )
 
 
+def claim_of(text: str, regions: Sequence[str] = ()) -> tuple[tuple[str, ...], str, Clause]:
+    """The parts of the image that a text names, or those given, the text without their names, and what it claims."""
+    named = regions or read_scope(text, {}).regions
+    places = tuple(dict.fromkeys(_ADJECTIVE.sub("", region) for region in named if region))
+    bare = _EXCLUDED.sub(" ", text)
+    for region in sorted(places, key=len, reverse=True):
+        bare = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", bare, flags=re.I)
+    return places, bare, parse_clause(_TAG.sub("", bare), word_lists.OPEN_QUESTION_FILLERS)
+
+
 def prepared(query: str, options: Mapping[str, str]) -> str:
     """The question without its options, instructions, quoted results and idioms, with its spelling corrected."""
     question = without_instructions(query)
@@ -211,7 +220,7 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
     plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
     plain = _THAN_USUAL.sub(r"too \1", _WHERE_IS.sub("where ", plain))
     plain = _COLOR_WASHED_OUT.sub(r"\1\2faded", _QUALITY.sub(r"\1 quality", plain))
-    plain = _ANYTHING_BUT.sub("not", plain)
+    plain = _ANYTHING_BUT.sub("not", _UNWANTED.sub("", _OR_NOT.sub("", _LOST_TO.sub(" ", plain))))
     plain = _NEITHER.sub(r"not \1 and not ", _NOT.sub(r"\1 not", plain))
     plain = _ABSENCE.sub("no ", plain)
     plain = _WITHOUT.sub("free of", _TRACES.sub("any", _CITED.sub(" ", plain)))
@@ -230,14 +239,16 @@ def asking_part(text: str) -> str:
     chosen = (naming or [each for each in sentences if terms_in(each)] or asking or sentences or [""])[-1]
     if len({term.meaning.scale for sentence in naming for term in terms_in(sentence)}) > 1 and len(naming) > 1:
         return text
-    if asking and asking[-1] is not chosen and _BRIEF.match(asking[-1]):  # "A part is damaged. Where?"
-        return f"{chosen} {asking[-1]}"
+    last = asking[-1] if asking else chosen
+    if last is not chosen and (_BRIEF.match(last) or (_WHERE.search(last) and not parse_clause(last).unknown_words)):
+        return f"{chosen} {last}"  # "A part is damaged. Where?"
     shorter = [_WHETHER.sub("", chosen), *(chosen[mark.end() :] for mark in _PAUSE.finditer(chosen))]
     for part in shorter:
         dropped = chosen[: len(chosen) - len(part)]
         begins = _ASKS_AT_ONCE.match(part) or _ASKS_AT_ONCE.match(_ADDRESS.sub("", part))
         asks = part is shorter[0] or begins
-        if asks and len(terms_in(part)) == len(terms_in(chosen)) and not names_reference(dropped):
+        located = names_reference(dropped) or _PLACED.search(dropped)
+        if asks and len(terms_in(part)) == len(terms_in(chosen)) and not located:
             chosen = part
     return _ADDRESS.sub("", chosen).strip() or chosen
 
@@ -278,7 +289,8 @@ def _is_about_reference(text: str, claim: Clause) -> bool:
 def _options_say_it(plain: str, claim: Clause, options: Mapping[str, str]) -> bool:
     """Whether the options alone, all distortions, say what a question asks of the image, in whatever words."""
     named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
-    if named or not _PICTURE.search(without_reference(plain)) or _TURNED.search(plain) or _not_measurable(plain):
+    pictured = claim.terms or _PICTURE.search(without_reference(plain))
+    if named or not pictured or _TURNED.search(plain) or _not_measurable(plain):
         return False
     return names_distortions(options, word_lists.OPTION_FILLERS)
 

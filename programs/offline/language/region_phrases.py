@@ -19,6 +19,12 @@ _SUBORDINATE = re.compile(
 _ADEQUATE = frozenset(
     {"enough", "suitable", "usable", "good", "fit", "ready", "used", "appropriate", "acceptable", "use"}
 )
+# Nouns for distortions, unlike adjectives: "the color balance" is no thing in the picture, "the noisy sky" is.
+_NOUN = re.compile(
+    r"(?:\w+[ -])?(?:noise|grain|blur|shake|art[ei]facts?|compression|banding|blocking|blocks|cast|tint|contrast"
+    r"|exposure|saturation|colou?rs?|haze|halos?|sharpening|distortions?|brightness|sharpness)",
+    re.I,
+)
 _OWN = frozenset({"a", "an", "my", "our", "his", "her", "their", "your"})
 
 
@@ -103,12 +109,20 @@ def _phrase(tokens: Sequence[Token], start: int) -> Phrase:
                 break
             name.append(token)
         end += 1
-    region = _region(name, bool(within))
+    region = None if _is_of_distortion(tokens, name, within, end) else _region(name, bool(within))
     if region and not determined and not _stands_alone(name, after=tokens[start - 1].lower if start else ""):
         region = None
     if region is None:
         return Phrase(start, end if determined else start, None)
     return Phrase(start, end, region, tuple(within))
+
+
+def _is_of_distortion(tokens: Sequence[Token], name: Sequence[Token], within: Sequence[Token], end: int) -> bool:
+    """Whether the words say more of a distortion and name no thing: "compression damage", "film-like grain"."""
+    things = word_lists.THINGS | word_lists.PLACES | word_lists.GENERIC | word_lists.WHOLE
+    if not name or name[-1].lower in things or any(token.is_possessive for token in name):
+        return False
+    return any(token.distortion and _NOUN.fullmatch(token.text) for token in (*within[-1:], *tokens[end : end + 1]))
 
 
 def _is_place(tokens: Sequence[Token], start: int, end: int) -> bool:

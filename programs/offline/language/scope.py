@@ -12,7 +12,7 @@ from agenticiqa.signatures.vocabulary import Distortion
 
 # Phrases in which a distortion word does not name one, but describes the answer, the subject or an attribute.
 _IDIOMS = re.compile(
-    r"\bin (?:more |great |full |further )?details?\b"
+    r"\bend(?:s|ed)? up\b|\bin (?:more |great |full |further )?details?\b"
     r"|\bdetailed(?= (?:description|explanation|analysis|assessment|answer|report|feedback|review|evaluation))"
     r"|\bwhat colou?rs?\b|\b(?:main|primary|central) focus\b|\bfocus of attention\b"
     r"|(?:^|(?<=[.;,!?])|(?<=please)|(?<=and))\s*\bfocus on\b"

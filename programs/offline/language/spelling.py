@@ -106,6 +106,4 @@ def _known() -> frozenset[str]:
 
 def _inflected(word: str) -> bool:
     """Whether a known word is in it, with an ending."""
-    return any(
-        word.removesuffix(ending) in _known() for ending in ("s", "es", "ed", "d", "ing", "ly", "er", "est", "r")
-    )
+    return any(word.removesuffix(ending) in _known() for ending in ("s", "es", "ed", "d", "ing", "ly", "er", "est"))

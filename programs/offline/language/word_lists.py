@@ -51,6 +51,7 @@ ABSTRACT = word_set(
     vignette vignetting flare watermark
     fringing aberration none neither unknown hand-held light lights shadow wind rain client customer encoder
     codec software app sensor scanner printer letter gradient gradients whites blacks highlights midtones
+    strength idea tad movement
     """
 )
 # Nouns that name a region only with a modifier: "dark area", "left side".
@@ -104,7 +105,7 @@ PREDICATES = word_set(
     unusual typical normal abnormal standard average mediocre superb stunning gorgeous lovely pleasant
     unpleasant pleasing annoying distracting disturbing relevant irrelevant important critical essential
     necessary
-    pinpoint
+    pinpoint intense
     """
 )
 PREPOSITIONS = word_set(
@@ -270,7 +271,7 @@ FILLERS = word_set(
     photos photograph photographs picture pictures pic shot frame snapshot screenshot whole entire overall
     general generally visual visually perceptual technical level levels amount degree extent strength severity
     severely effect effects kind kinds type types sort any some both either visible only mainly one ones edge
-    edges condition terms term following given distorted opinion still also clearly visibly reference original
+    edges condition terms term following given distorted test opinion still also clearly visibly reference original
     answer option options best word choose select statement and or visibility presence preserved retained
     rendered reproduced anything something sensor digital film give score scores number scale point points between
     value values where kinda sorta super way hella lol nah af tbh rly alot lot like whats far totally honestly basically

@@ -7,8 +7,12 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.offline.by_region import with_local_damage
+from agenticiqa.programs.offline.findings import Finding, LocalDamage
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import UNABLE
+from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -89,3 +93,12 @@ def test_a_quality_rating_is_given_on_the_scale_that_the_question_states(
     assert result.quality_score is not None
     assert str(result.final_answer).startswith(f"{(result.quality_score - 1) * 25:.0f} of 100")
     assert isinstance(program(noisy, "Rate the quality from 1 to 5.").final_answer, float)
+
+
+def test_damage_in_less_than_half_of_a_part_counts_for_that_part() -> None:
+    found: dict[DetectableDistortion, Finding] = {name: Finding(0.0, "", "") for name in DETECTABLE}
+    damage = LocalDamage(4.0, (200, 200, 400, 400), "center", 0.11)
+    whole = found | {"Noise": Finding(2.0, "Gaussian noise", "", local=damage)}
+    part = MeasuredImage(found, 4.0)
+    assert with_local_damage(part, whole, (150, 150, 450, 450)).findings["Noise"].severity > 3
+    assert with_local_damage(part, whole, (0, 0, 600, 300)).findings["Noise"].severity == 0
