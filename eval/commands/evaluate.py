@@ -4,7 +4,7 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from agenticiqa.eval.commands import combined, evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
-from agenticiqa.eval.datasets import contents_doubt
+from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report.columns import GROUPS
 from agenticiqa.eval.runs import default_folder, made_by, made_with, pin
+from agenticiqa.eval.scorers.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.scorers.named import FORMS, scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -50,7 +51,7 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
-from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools import Tool, toolbox
 
 OF_THE_PROGRAM = (
     "backend",
@@ -90,6 +91,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--ablate",
         metavar="PARTS",
         help=f"judge the images anew without each of these parts of the program: {','.join(PARTS)}",
+    )
+    parser.add_argument(
+        "--baselines",
+        action="store_true",
+        help="also measure every embedded metric of overall quality on all images, kept in RUN/baseline-NAME",
     )
     add_backend_arguments(parser)
     parser.add_argument("--prompts", metavar="FILE", type=Path, help="tuned prompts, as written by optimize --out")
@@ -132,6 +138,9 @@ def run(args: Namespace) -> int:
         tables.print_estimate(estimate(config, jobs))
     if args.dry_run or not config.is_offline:
         tell_price(config, parts, jobs)
+    if args.baselines:
+        labels = [label for each in sets for label in each.labels[: args.limit]]
+        print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
     program = _scorer(args) if args.scorer else _program(args, config, limits)
@@ -146,6 +155,10 @@ def run(args: Namespace) -> int:
             together = json.dumps(combined.summary([measured for measured, _ in outcomes]), indent=2)
             write_atomically(args.out / "combined.json", together + "\n")
     return max((status for _, status in outcomes), key=(OK, UNSCORED, SOME_FAILED).index)
+
+
+def _baselines(args: Namespace, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:
+    return baseline_tools(labels, toolbox(config.calibration), args.scorer)
 
 
 def _scorer(args: Namespace) -> Scorer:
@@ -194,12 +207,18 @@ def _evaluated(
         except (KeyboardInterrupt, dspy.LMError):
             print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
             raise
+    beside = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
+    scores = baseline_scores(
+        labels, beside, out=out, digest=data.digest, options=options, workers=available_cores(), watch=_shown
+    )
     counts: Counter[str] = Counter()
-    measured = report.summarize(_counted(rows, counts), toolbox(config.calibration), scale=data.scale) | {
+    each_row = _counted(with_baselines(rows, scores), counts)
+    measured = report.summarize(each_row, toolbox(config.calibration), scale=data.scale) | {
         "data": str(task),
         "task": data.name,
         "split": args.split,
         "backend": backend,
+        "baselines": [tool.name for tool in beside],
     }
     report.write(measured, out)
     print_table(report.terminal(report.headline(measured)))

@@ -35,9 +35,10 @@ NO_OPINION = "uniform"  # probabilities that stand for an answer that never came
 class Columns:
     """A run, one value for each row: numbers are (N,), NaN where a row has none.
 
-    ``predictions`` are by predictor, ``tools`` the calibrated scores by tool (the mean over regions), each in 1..5 and
-    in order of first appearance; ``called`` are the tools that gave a row a score, ``opinion`` the source of its level
-    probabilities. ``first`` is what gave the score of the rows: a scorer that they name, else our program.
+    ``predictions`` are by predictor, ``tools`` the calibrated scores by tool (the mean over regions, or a baseline's),
+    each in 1..5 and in order of first appearance; ``called`` are the tools that gave a row a score, ``opinion`` the
+    source of its level probabilities. ``first`` is what gave the score of the rows: a scorer that they name, else our
+    program.
     """
 
     first: str = OURS
@@ -90,7 +91,7 @@ class Columns:
             self._put(f"{share} low", ends[0])
             self._put(f"{share} high", ends[1])
         evidence = row.get("executor_evidence") or {}
-        self.called.append(self._same(self._add_tools(evidence.get("tool_log") or ())))
+        self.called.append(self._same(self._add_tools(evidence.get("tool_log") or (), row.get("baselines") or {})))
         self.opinion.append(self._add_opinion(row, evidence))
         self._predict(WITHOUT_MODEL, row.get("score_without_model"))
         self.reasons.append(None if score is not None else self._same(_reason(row)))
@@ -101,14 +102,16 @@ class Columns:
         self.conduct.add(row)
         self.names.append(row["name"])
 
-    def _add_tools(self, log: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    def _add_tools(self, log: Iterable[Mapping[str, Any]], baselines: Mapping[str, float]) -> frozenset[str]:
+        """Add the scores of the tools, and give those that were called; a baseline's is of the whole image."""
         by_tool: dict[str, list[float]] = {}
         for call in log:
             if call["calibrated"] is not None:
                 by_tool.setdefault(call["tool"], []).append(call["calibrated"])
-        for tool, values in by_tool.items():
+        means = {tool: statistics.fmean(values) for tool, values in by_tool.items()}
+        for tool, score in {**means, **baselines}.items():
             self._tools.setdefault(tool)
-            self._put(f"tool {tool}", statistics.fmean(values))
+            self._put(f"tool {tool}", score)
         return frozenset(by_tool)
 
     def _add_opinion(self, row: Row, evidence: Mapping[str, Any]) -> str | None:

@@ -69,6 +69,8 @@ def _about_tools(report: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"{report['best_tool']} is the best single tool on these very images, so its figures are biased upward"
         )
+    if report.get("baselines"):
+        lines.append(f"Measured beside, on the whole of every image: {', '.join(report['baselines'])}")
     if any(system["partial"] for system in report["systems"]):
         lines.append(
             "A tool marked 'only where chosen' measured a part of the images, chosen by their damage, so its figures "

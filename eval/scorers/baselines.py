@@ -1,0 +1,90 @@
+"""Embedded metrics of overall quality, measured on every image beside what is evaluated: the baselines of its table."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, UnidentifiedImageError
+
+from agenticiqa.eval.calibrate.selection import is_single
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.runs import made_by, pin
+from agenticiqa.eval.scorers.named import scorer_of
+from agenticiqa.eval.scorers.rows import Watch, judge_set
+from agenticiqa.eval.scorers.scorer import NO_QUERY
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.tools import TOOLS, Tool, find_tool
+
+COST_PIXELS = 512 * 384  # that ``Tool.cost_ms`` is for
+STARTING_S = 3.0  # seconds until the processes of a metric have started
+
+
+def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], besides: str | None) -> list[Tool]:
+    """The embedded metrics of overall quality, those that compare only where references are given.
+
+    ``besides`` is the scorer that they stand beside, which is left out, if it is one of them.
+    """
+    kinds = {"NR", "FR"} if any(label.reference for label in labels) else {"NR"}
+    left_out = find_tool(besides, TOOLS) if besides else None
+    embedded = [tool for name, tool in tools.items() if name in TOOLS and name != left_out and tool.calibration]
+    return [tool for tool in embedded if tool.kind in kinds and not is_single(tool)]
+
+
+def not_measured(tools: Sequence[Tool], rows: Iterable[Row]) -> list[Tool]:
+    """The metrics without a score of some whole image in the rows, as the program did not choose them everywhere."""
+    left = {tool.name: tool for tool in tools}
+    everywhere = set(left)
+    for row in rows:
+        log = (row.get("executor_evidence") or {}).get("tool_log") or ()
+        everywhere &= {call["tool"] for call in log if call["calibrated"] is not None and not call.get("box")}
+    return [tool for name, tool in left.items() if name not in everywhere]
+
+
+def price_text(tools: Sequence[Tool], labels: Sequence[LabeledImage], workers: int) -> str:
+    """How many metrics are measured, and about how long that takes where none of it is kept yet."""
+    pixels = sum(_pixels(label.image) for label in labels)
+    seconds = sum(tool.cost_ms or 0 for tool in tools) / 1000 * pixels / COST_PIXELS / workers
+    minutes = math.ceil((seconds + STARTING_S * len(tools)) / 60)
+    return f"baselines: up to {len(tools)} metrics on {len(labels)} images, about {minutes} min ({workers} at a time)"
+
+
+def baseline_scores(
+    labels: Sequence[LabeledImage],
+    tools: Sequence[Tool],
+    *,
+    out: Path,
+    digest: str,
+    options: Mapping[str, Any],
+    workers: int,
+    watch: Watch,
+) -> list[dict[str, float]]:
+    """For each label by metric its score of the whole image, by its curve on 1..5; none where the metric fails.
+
+    Every metric is a run of its own, in ``out``/baseline-NAME, and continued there. ``digest`` and ``options`` describe
+    the data. Raises what ended a run, as ``judge_labels`` does.
+    """
+    scores: list[dict[str, float]] = [{} for _ in labels]
+    for tool in tools:
+        scorer, folder = scorer_of(tool.name), out / f"baseline-{tool.name}"
+        with ResultsFile(folder / "results.jsonl") as results:
+            pin(folder, made_by(scorer, digest, options))
+            measured = judge_set(scorer, labels, results, query=NO_QUERY, workers=workers, watch=watch)
+            for found, row in zip(scores, measured, strict=True):
+                if "error" not in row and tool.calibration:
+                    found[tool.name] = tool.calibration(row["raw_score"])
+    return scores
+
+
+def with_baselines(rows: Iterable[Row], scores: Sequence[Mapping[str, float]]) -> Iterator[Row]:
+    """The rows, each with its ``baseline_scores`` as ``baselines``."""
+    for row, found in zip(rows, scores, strict=True):
+        yield {**row, "baselines": found}
+
+
+def _pixels(path: Path) -> int:
+    try:
+        with Image.open(path) as image:
+            return image.width * image.height
+    except (OSError, UnidentifiedImageError, ValueError):
+        return 0  # it is told when the image is judged
