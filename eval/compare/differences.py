@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import binomtest, norm
 from scipy.stats import t as student
 
-from agenticiqa.eval.compare.run_scores import RunScores
+from agenticiqa.eval.compare.run_scores import RunScores, count_alike
 from agenticiqa.eval.intervals import CONFIDENCE, Interval, Measure, blocks_of, difference_interval
 from agenticiqa.eval.metrics import Numbers, plcc, srcc
 from agenticiqa.programs.errors import UserError
@@ -51,9 +51,11 @@ class Difference:
 def differences(runs: Sequence[RunScores]) -> list[Difference]:
     """Of every two runs the differences of their figures; Holm's correction is over the pairs, figure by figure.
 
+    Questions are counted by ``count_alike``, and so are its pairs: McNemar's test is of questions, not of rotations.
     Raises UserError for runs of different kinds, without a common item, or with different labels of one.
     """
-    measures: dict[str, Measure] = {"SRCC": srcc, "PLCC": plcc} if runs[0].kind == "rating" else {"accuracy": _mean}
+    count_alike(runs)
+    measures: dict[str, Measure] = {"SRCC": srcc, "PLCC": plcc} if runs[0].kind == "rating" else {runs[0].figure: _mean}
     found: list[Difference] = []
     for name, measure in measures.items():
         pairs = [_difference(name, measure, first, second) for first, second in combinations(runs, 2)]
@@ -86,7 +88,7 @@ def _difference(figure: str, measure: Measure, first: RunScores, second: RunScor
     contents = [first.contents[item] for item in both]
     found = difference_interval(measure, a, b, mos, contents)
     error = _standard_error(found, contents)
-    if first.kind == "choice":
+    if first.kind != "rating":
         p: float | None = mcnemar(a, b)
     elif error is None or found.value is None:
         p = None

@@ -1,5 +1,6 @@
-"""What a run gave each image, or each question with options, read from its folder row by row."""
+"""What a run gave each image, or each question of a benchmark, read from its folder row by row."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ RESULTS = "results.jsonl"
 
 @dataclass
 class RunScores:
-    """A run: by item what it gave it. ``kind`` is "rating" or "choice".
+    """A run: by item what it gave it. ``kind`` is "rating", "choice" (questions with options) or "plan".
 
-    The value of a rating is the score, that of a choice 1 if it is right, else 0 (an answer that cannot be read is
-    wrong). ``mos`` is empty for choices. ``unscored`` are the items without a value, which are in no difference.
+    The value of a rating is the score, that of a question 1 if it is right, else 0 (an answer that cannot be read is
+    wrong); with options in ``rotations`` it is right if it is in all of them. ``mos`` is empty for questions.
+    ``unscored`` are the items without a value, which are in no difference. ``rotated`` has by question, and by how far
+    its options were rotated, whether it was right, ``options`` how many it has.
     """
 
     name: str
@@ -26,11 +29,33 @@ class RunScores:
     values: dict[str, float] = field(default_factory=dict)
     mos: dict[str, float] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
+    rotated: dict[str, dict[int, bool]] = field(default_factory=dict)
+    options: dict[str, int] = field(default_factory=dict)
+    figure: str = "accuracy"  # what the share of questions that are right is called
+
+    @property
+    def circular(self) -> bool:
+        """Whether every question was asked with its options in all rotations."""
+        return bool(self.options) and all(len(self.rotated[item]) == count for item, count in self.options.items())
 
     @property
     def unscored(self) -> int:
         """How many items have no value."""
         return len(self.contents) - len(self.values)
+
+
+def count_alike(runs: Sequence[RunScores]) -> None:
+    """Give the questions of all runs their values by one rule: right with the options in all rotations.
+
+    Where a run was not asked so, the order of the set counts in all runs.
+    """
+    circular = all(run.circular for run in runs)
+    for run in runs:
+        if run.kind == "choice":
+            run.figure = "circular accuracy" if circular else "accuracy"
+        for item, right in run.rotated.items():
+            run.values[item] = float(all(right.values()) if circular else right.get(0, False))
+    return circular
 
 
 def is_run(path: Path) -> bool:
@@ -41,8 +66,8 @@ def is_run(path: Path) -> bool:
 def read_scores(folder: Path) -> RunScores:
     """Read a run; of several rows of an item the last counts, and one with an error replaces no result.
 
-    Raises UserError for a folder without results, and for results that are neither ratings with opinion scores nor
-    marked answers.
+    Questions get their values by ``count_alike``. Raises UserError for a folder without results, and for results that
+    are neither ratings with opinion scores nor marked answers or plans.
     """
     if not is_run(folder):
         raise UserError(f"{folder}: there is no {RESULTS}; name folders that `agenticiqa evaluate` wrote (--out)")
@@ -51,7 +76,7 @@ def read_scores(folder: Path) -> RunScores:
         for number, line in enumerate(file, 1):
             try:
                 row = orjson.loads(line)
-                found = found or RunScores(_name(folder), "choice" if "truth" in row else "rating")
+                found = found or RunScores(_name(folder), _kind(row))
                 _add(found, row)
             except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
                 if not line.endswith(b"\n"):
@@ -60,16 +85,19 @@ def read_scores(folder: Path) -> RunScores:
                 raise UserError(f"{folder / RESULTS}: line {number} cannot be compared: {why}") from error
     if found is None:
         raise UserError(f"{folder / RESULTS}: there are no results in it; let the run finish first")
+    count_alike([found])
     return found
 
 
 def _add(run: RunScores, row: dict[str, Any]) -> None:
-    item = f"{row['name']}#{row['rotation']}" if row.get("rotation") else str(row["name"])
+    item = str(row["name"])
     run.contents[item] = str(row["content"])
     run.judged_by = str(row.get("scorer") or row.get("backend") or run.judged_by)
-    if run.kind == "choice":
-        if "error" not in row or item not in run.values:
-            run.values[item] = float(bool(row["correct"]))
+    if run.kind != "rating":
+        rotation, right = int(row.get("rotation") or 0), run.rotated.setdefault(item, {})
+        if "error" not in row or rotation not in right:
+            right[rotation] = bool(row["correct"])
+        run.options[item] = len(row.get("options") or ()) or 1
         return
     run.mos[item] = float(row["mos"])
     score = row.get("quality_score")
@@ -77,6 +105,10 @@ def _add(run: RunScores, row: dict[str, Any]) -> None:
         run.values[item] = float(score)
     elif "error" not in row:
         run.values.pop(item, None)
+
+
+def _kind(row: dict[str, Any]) -> str:
+    return "choice" if "truth" in row else "plan" if "true_plan" in row else "rating"
 
 
 def _name(folder: Path) -> str:

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from agenticiqa.eval.compare.differences import SMALLEST_TOLD, Difference
 from agenticiqa.eval.compare.run_scores import RunScores
-from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval, wilson
+from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
+from agenticiqa.eval.mcq.accuracy import accuracy
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.report.table import Cells
 
@@ -54,9 +53,8 @@ def _ratings(run: RunScores) -> Mapping[str, Interval]:
 
 
 def _accuracy(run: RunScores) -> Mapping[str, Interval]:
-    right = np.array([*run.values.values()])
-    low, high = wilson(int(right.sum()), len(right))
-    return {"accuracy": Interval(float(right.mean()) if len(right) else None, low, high, len(right))}
+    right = [bool(value) for value in run.values.values()]
+    return {run.figure: accuracy(right, [run.contents[item] for item in run.values])}
 
 
 def _shown(p: float | None) -> str:

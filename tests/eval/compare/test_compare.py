@@ -106,6 +106,66 @@ def test_answers_are_compared_by_accuracy() -> None:
     assert found.p == pytest.approx(mcnemar(np.repeat([1.0, 1.0, 0.0], [18, 12, 10]), np.repeat([1.0, 0.0], [18, 22])))
 
 
+def rotated(name: str, right: list[bool], **changes: Any) -> list[dict[str, Any]]:
+    """The rows of a question with two options, one for each rotation that it was asked in."""
+    options = {"A": "Blur", "B": "Noise"}
+    return [
+        {"name": name, "rotation": n, "content": name, "options": options, "truth": "A", "correct": each} | changes
+        for n, each in enumerate(right)
+    ]
+
+
+def asked(**questions: list[bool]) -> list[dict[str, Any]]:
+    return [row for name, right in questions.items() for row in rotated(name, right)]
+
+
+def test_a_question_counts_once_and_is_right_if_all_its_rotations_are(tmp_path: Path) -> None:
+    both, half, none = [True, True], [True, False], [False, False]
+    first = read_scores(write_run(tmp_path / "a", asked(q=both, r=half, s=both, t=both, u=none)))
+    assert (first.values, first.figure) == ({"q": 1, "r": 0, "s": 1, "t": 1, "u": 0}, "circular accuracy")
+    second = read_scores(write_run(tmp_path / "b", asked(q=half, r=half, s=half, t=half, u=none)))
+    (found,) = differences([first, second])
+    assert (found.figure, found.interval.n, found.interval.value) == ("circular accuracy", 5, pytest.approx(3 / 5))
+    assert found.p == pytest.approx(2 * binom.pmf(0, 3, 0.5))  # three questions, whatever the number of rotations
+
+
+def test_beside_a_run_without_rotations_only_the_order_of_the_set_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = {name: [True, number > 2] for number, name in enumerate("qrstu")}
+    circular = write_run(tmp_path / "circular", asked(**questions))
+    vanilla = write_run(tmp_path / "vanilla", asked(**{name: [name != "q"] for name in questions}))
+    assert main(["compare", str(circular), str(vanilla)]) == 0
+    out = capsys.readouterr().out
+    assert "Only circular asked all rotations, so in every run only the order of the set counts." in out
+    assert "│ circular - vanilla │ 5 │ +0.200" in out
+    assert main(["compare", str(circular), str(circular)]) == 0
+    assert "Circular: a question is right if it is with its options in all rotations" in capsys.readouterr().out
+
+
+def test_whole_plans_are_compared(tmp_path: Path) -> None:
+    plans = [{"name": str(n), "content": str(n), "true_plan": {}, "fields": {}, "correct": n > 2} for n in range(6)]
+    run = read_scores(write_run(tmp_path / "a", plans))
+    assert (run.kind, sum(run.values.values()), run.figure) == ("plan", 3, "accuracy")
+    assert differences([run, run])[0].p == 1.0
+
+
+@pytest.mark.parametrize(
+    ("named", "options", "message"),
+    [
+        (["a", "a"], ["--reference", "r.png"], "--reference is about images, and these are runs"),
+        (["a", "a"], ["--save-maps", "maps"], "--save-maps is about images, and these are runs"),
+        (["a.png"], ["--latex", "-"], "--latex is about a table of runs, and these are no folders of runs"),
+    ],
+)
+def test_options_of_the_other_comparison_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], named: list[str], options: list[str], message: str
+) -> None:
+    write_run(tmp_path / "a", rows([1.0, 2.0]))
+    assert main(["compare", *(str(tmp_path / name) for name in named), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_three_runs_are_corrected_for_three_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     for name, noise in (("good", 1), ("fair", 4), ("poor", 20)):
