@@ -80,7 +80,7 @@ def test_they_are_kept_and_resumed_and_need_the_flag(
     (run / "baseline-PIQE" / "results.jsonl").unlink()  # as if it had been interrupted before this metric
     appended: list[str] = []
     append = ResultsFile.append
-    monkeypatch.setattr(ResultsFile, "append", lambda self, row: (appended.append(row["scorer"]), append(self, row)))
+    monkeypatch.setattr(ResultsFile, "append", lambda self, row: appended.append(row["scorer"]) or append(self, row))
     assert main([*command, "--baselines"]) == 0
     assert [name for name in appended if name != "NIQE"] == ["PIQE"] * 6
     assert json.loads((run / "report.json").read_text())["systems"] == found["systems"]
