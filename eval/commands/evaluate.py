@@ -16,13 +16,13 @@ from agenticiqa.eval.ablations.left_out import PARTS, parts_named
 from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import combined, evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
+from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report.columns import GROUPS
 from agenticiqa.eval.runs import default_folder, made_by, made_with, pin
-from agenticiqa.eval.scorers.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.scorers.named import FORMS, scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer

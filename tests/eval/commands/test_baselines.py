@@ -8,8 +8,8 @@ import pytest
 
 from agenticiqa.eval import report
 from agenticiqa.eval.cli import main
+from agenticiqa.eval.commands.baselines import baseline_tools, not_measured, price_text
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.scorers.baselines import baseline_tools, not_measured, price_text
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.tools import toolbox
 
