@@ -55,7 +55,6 @@ def count_alike(runs: Sequence[RunScores]) -> None:
             run.figure = "circular accuracy" if circular else "accuracy"
         for item, right in run.rotated.items():
             run.values[item] = float(all(right.values()) if circular else right.get(0, False))
-    return circular
 
 
 def is_run(path: Path) -> bool:
