@@ -38,22 +38,34 @@ class Point:
 
 
 @dataclass
-class Run:
+class AnyRun:
     """A run's folder, read: ``figures`` is its ``report.json``, ``made_with`` its ``run.json``.
 
-    ``points`` has each image once, by its last row; ``spent`` the usage of models by stage.
+    ``spent`` is the usage of models by stage, ``timings`` the milliseconds of each stage, by image or question.
     """
 
     folder: Path
     figures: dict[str, Any]
     made_with: dict[str, Any]
-    points: list[Point] = field(default_factory=list)
     spent: dict[str, Spent] = field(default_factory=dict)
+    timings: list[Mapping[str, float]] = field(default_factory=list)
 
     @property
     def title(self) -> str:
         """The data and the backend."""
         return title_of(self.figures)
+
+    def add_spent(self, row: Mapping[str, Any]) -> None:
+        """Add what a row says of the usage of models; every row counts, also one that was replaced later."""
+        for stage, spent in (row.get("usage_by_stage") or {}).items():
+            self.spent.setdefault(stage, Spent()).add(Spent(**spent))
+
+
+@dataclass
+class Run(AnyRun):
+    """A run of images with opinion scores; ``points`` has each image once, by its last row."""
+
+    points: list[Point] = field(default_factory=list)
 
     @property
     def scored(self) -> list[Point]:
@@ -75,11 +87,7 @@ def read_run(folder: Path) -> Run:
     cannot be read.
     """
     shown = printable_path(folder)
-    if not (folder / "results.jsonl").is_file():
-        raise UserError(f"{shown}: expected the folder of a run of `agenticiqa evaluate`, found no results.jsonl in it")
-    if not (folder / "report.json").is_file():
-        raise UserError(f"{shown}: the run has no report.json yet; {UNFINISHED}")
-    run = Run(folder, _json(folder / "report.json"), _json(folder / "run.json"))
+    run = Run(*opened(folder))
     if not {"systems", "breakdowns", "scale"} <= run.figures.keys():
         raise UserError(f"{shown}/report.json: the figures are of another version; {UNFINISHED}")
     latest: dict[str, Point] = {}
@@ -88,19 +96,29 @@ def read_run(folder: Path) -> Run:
             name = row["name"]
             if "error" not in row or name not in latest:
                 latest[name] = _point(row, offset)
-            for stage, spent in (row.get("usage_by_stage") or {}).items():
-                run.spent.setdefault(stage, Spent()).add(Spent(**spent))
+            run.add_spent(row)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{shown}/results.jsonl: a row is none of a rating run ({type(error).__name__})") from error
     run.points = [*latest.values()]
+    run.timings = [point.ms for point in run.points]
     return run
 
 
-def times(run: Run) -> list[tuple[str, tuple[float, float, float]]]:
+def opened(folder: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """A run's folder, its figures and what it was made with. Raises UserError for a folder without a finished run."""
+    shown = printable_path(folder)
+    if not (folder / "results.jsonl").is_file():
+        raise UserError(f"{shown}: expected the folder of a run of `agenticiqa evaluate`, found no results.jsonl in it")
+    if not (folder / "report.json").is_file():
+        raise UserError(f"{shown}: the run has no report.json yet; {UNFINISHED}")
+    return folder, _json(folder / "report.json"), _json(folder / "run.json")
+
+
+def times(run: AnyRun) -> list[tuple[str, tuple[float, float, float]]]:
     """Median, mean and 95th percentile of the seconds of each stage, and of all together."""
-    judged = [point for point in run.points if point.ms]
-    stages = dict.fromkeys(stage for point in judged for stage in point.ms)
-    found = {stage: np.array([point.ms.get(stage, 0.0) for point in judged]) / 1000 for stage in stages}
+    judged = [ms for ms in run.timings if ms]
+    stages = dict.fromkeys(stage for ms in judged for stage in ms)
+    found = {stage: np.array([ms.get(stage, 0.0) for ms in judged]) / 1000 for stage in stages}
     if found:
         found["all"] = np.sum([*found.values()], axis=0)
     return [(stage, (float(np.median(s)), float(s.mean()), float(np.quantile(s, 0.95)))) for stage, s in found.items()]

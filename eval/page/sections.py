@@ -9,10 +9,12 @@ import numpy as np
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import difference_interval
 from agenticiqa.eval.logistic import fit_logistic
+from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.page.reliability import calibration_error_interval, reliability, top_level
-from agenticiqa.eval.page.run import Point, Run, times
+from agenticiqa.eval.page.run import AnyRun, Point, Run, times
 from agenticiqa.eval.report.table import Cells
+from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.programs.backends.ledger import COUNTS, total
 from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
@@ -92,13 +94,13 @@ def compared(runs: Sequence[Run]) -> Cells | None:
     return Cells(caption, ["run", "images", "difference"], lines)
 
 
-def seconds(run: Run) -> Cells:
+def seconds(run: AnyRun) -> Cells:
     """Median, mean and 95th percentile of the seconds of each stage, and of all together."""
     lines = [[stage, *(f"{value:.3f}" for value in found)] for stage, found in times(run)]
     return Cells("Seconds per image", ["stage", "median", "mean", "95 % take at most"], lines)
 
 
-def spent(run: Run) -> Cells | None:
+def spent(run: AnyRun) -> Cells | None:
     """Calls, tokens and USD of each stage that asked a model, and of all together; ``None`` where none did."""
     stages = {stage: use.to_json() for stage, use in run.spent.items()}
     if not stages:
@@ -112,13 +114,17 @@ def spent(run: Run) -> Cells | None:
     return Cells("What models were asked, all attempts together", headings, lines)
 
 
-def command(run: Run) -> str:
+def command(run: AnyRun) -> str:
     """The command that repeats a run in another folder; what a shell cannot know of it follows as a comment."""
     made, figures = run.made_with, run.figures
     words = ["agenticiqa", "evaluate", str(figures.get("data", "LABELS.csv"))]
-    for option, value in (("--split", made.get("split")), ("--query", made.get("query"))):
+    if words[2] in TASKS or words[2] in QUESTION_TASKS:
+        words += ["--root", "DIR"]
+    wanted = {"split": made.get("split"), "query": made.get("query"), "scorer": made.get("scorer")}
+    for option, value in {**wanted, "judge": figures.get("judge")}.items():
         if value and value != DEFAULT_QUERY:
-            words += [option, str(value)]
+            words += [f"--{option}", str(value)]
+    words += [f"--{option}" for option in ("circular", "baselines") if figures.get(option)]
     asked = backends(made)
     if len(asked) == 1 and asked[0] != "offline":
         words += ["--backend", asked[0]]

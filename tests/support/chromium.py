@@ -43,7 +43,7 @@ def visit(
 ) -> Seen:
     """Load a page, wait ``settle`` seconds, evaluate JavaScript in it, and take a picture of its first screen."""
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # its processes end a moment later
         subprocess.Popen(
             [str(COMMAND), *FLAGS, f"--user-data-dir={folder}", "about:blank"],
             stdout=subprocess.DEVNULL,
