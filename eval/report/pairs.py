@@ -11,6 +11,7 @@ from agenticiqa.eval.metrics import Numbers, order_codes, why_undefined
 
 MOST_IMAGES = 10_000  # of more, so many are drawn with a fixed seed
 ROWS_AT_ONCE = 16  # so that a part of the table of pairs stays in the processor's cache
+FEW = 300  # images, of which a table of all pairs is faster
 
 Sums = NDArray[np.float64]  # (.., 5): concordant minus discordant, not tied in x, in y; counted, right among these
 
@@ -52,34 +53,83 @@ def pair_intervals(
 
 def _sums(x: Numbers, y: Numbers, std: Numbers | None) -> Sums:
     """For each image the sums over its pairs with all images, (N, 5)."""
-    n = len(x)
-    codes_x, codes_y = order_codes(x), order_codes(y)
-    found = np.zeros((n, 5))
-    found[:, 1] = n - np.bincount(codes_x)[codes_x]
-    found[:, 2] = n - np.bincount(codes_y)[codes_y]
-    a, b = (codes.astype(np.uint16) for codes in (codes_x, codes_y))  # MOST_IMAGES of them at most
     variance = None if std is None else np.square(std)
-    for start in range(0, n, ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        above_x, below_x = a[rows, None] > a, a[rows, None] < a
-        above_y, below_y = b[rows, None] > b, b[rows, None] < b
-        right, wrong = above_x & above_y | below_x & below_y, above_x & below_y | below_x & above_y
-        found[rows, 0] = _counts(right) - _counts(wrong)
-        if variance is not None:
-            counted = np.square(y[rows, None] - y) > variance[rows, None] + variance
-            found[rows, 3] = _counts(counted)
-            found[rows, 4] = _counts(right & counted) - _counts(wrong & counted)
-    if variance is None:
-        found[:, 3:] = found[:, [2, 0]]
+    codes = order_codes(x)
+    if len(x) <= FEW:
+        return _directly(codes, y, variance)
+    order = np.argsort(y, kind="stable")
+    a, b, v = codes[order], y[order], None if variance is None else variance[order]
+    found = np.empty((len(x), 5))
+    found[:, 1] = len(x) - np.bincount(codes)[codes]
+    lower = _with_lower(a, b, v)
+    higher = _with_lower(a.max() - a[::-1], -b[::-1], None if v is None else v[::-1])[::-1]
+    found[order[:, None], [[0, 2, 3, 4]]] = lower + higher
     return found
 
 
-def _counts(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many are true in each row, eight at a time; ``numpy.count_nonzero`` of rows takes several times as long."""
-    whole = flags.shape[1] // 8 * 8
-    eights = np.ascontiguousarray(flags[:, :whole]).view(np.uint64)
-    counts: NDArray[np.int64] = np.bitwise_count(eights).sum(axis=1, dtype=np.int64)
-    return counts + flags[:, whole:].sum(axis=1)
+def _directly(codes: NDArray[np.intp], y: Numbers, variance: Numbers | None) -> Sums:
+    """``_sums`` from a table of all pairs."""
+    sign_x, away = np.sign(codes[:, None] - codes), y[:, None] - y
+    sign_y = np.sign(away)
+    kept = sign_y != 0 if variance is None else np.square(away) > variance[:, None] + variance
+    agree = sign_x * sign_y
+    return np.stack([each.sum(axis=1) for each in (agree, sign_x != 0, sign_y != 0, kept, agree * kept)], axis=1)
+
+
+def _with_lower(codes: NDArray[np.intp], y: Numbers, variance: Numbers | None) -> Sums:
+    """The sums but the second, (N, 4), over the pairs of each image with those of a lower opinion; ``y`` ascends.
+
+    By their spread most pairs surely count, or surely do not; only those between are looked at one by one.
+    """
+    lower = np.searchsorted(y, y)
+    agree = _order_of(codes, lower)
+    if variance is None:
+        return np.stack([agree, lower, lower, agree], axis=1).astype(np.float64)
+    sure = _clear_of(y, lower, variance + variance.max())
+    possible = _clear_of(y, lower, variance + variance.min())
+    counted, right = sure.copy(), _order_of(codes, sure)
+    for start in range(0, len(y), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        begin, end = int(sure[rows].min()), int(possible[rows].max())
+        kept = np.square(y[rows, None] - y[begin:end]) > variance[rows, None] + variance[begin:end]
+        kept &= np.arange(begin, end) >= sure[rows, None]
+        kept &= np.arange(begin, end) < lower[rows, None]
+        counted[rows] += np.count_nonzero(kept, axis=1)
+        right[rows] += np.count_nonzero(kept & (codes[rows, None] > codes[begin:end]), axis=1)
+        right[rows] -= np.count_nonzero(kept & (codes[rows, None] < codes[begin:end]), axis=1)
+    return np.stack([agree, lower, counted, right], axis=1).astype(np.float64)
+
+
+def _clear_of(y: Numbers, lower: NDArray[np.intp], limit: Numbers) -> NDArray[np.intp]:
+    """How many of the ``lower`` first opinions are so far below each that the squared distance exceeds its limit."""
+    low, high = np.zeros_like(lower), lower.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        clear = (np.square(y - y[middle]) > limit) & (low < high)
+        low, high = np.where(clear, middle + 1, low), np.where(clear, high, np.minimum(middle, high))
+    return low
+
+
+def _order_of(codes: NDArray[np.intp], first: NDArray[np.intp]) -> NDArray[np.intp]:
+    """For each image how many of the ``first`` so many have a lower code, minus how many have a higher one."""
+    return _below(codes, first, codes) + _below(codes, first, codes + 1) - first
+
+
+def _below(codes: NDArray[np.intp], first: NDArray[np.intp], limit: NDArray[np.intp]) -> NDArray[np.intp]:
+    """For each image how many of the ``first`` so many codes are below its limit.
+
+    The first so many are blocks of a power of two each, by the binary digits of their number; in each a sorted copy is
+    searched, so that all takes N log(N)^2 steps.
+    """
+    n, size = len(codes), 1
+    found = np.zeros_like(first)
+    while size <= n:
+        sorted_blocks = np.sort(np.arange(n) // size * (n + 1) + codes)
+        here = np.flatnonzero(first & size)
+        begin = first[here] // (2 * size) * (2 * size)
+        found[here] += np.searchsorted(sorted_blocks, begin // size * (n + 1) + limit[here]) - begin
+        size *= 2
+    return found
 
 
 def _tau(sums: Sums | None) -> float | None:

@@ -52,3 +52,20 @@ def test_of_very_many_images_some_are_drawn_and_the_note_says_so(monkeypatch: py
     drawn, _ = pair_intervals(x, mos, blocks_of(contents))
     assert drawn.value == pytest.approx(all_of_them.value, abs=0.03)
     assert drawn.note == "of 500 images drawn at random"
+
+
+@pytest.mark.parametrize("spread", ["none", "one", "many", "some unknown"])
+@pytest.mark.parametrize("digits", [1, 8])
+def test_the_way_of_many_images_counts_as_the_table_of_all_pairs(
+    spread: str, digits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(len(spread) + digits)
+    for n in (1, 2, 7, 64, 200):
+        x = rng.normal(size=n).round(digits)
+        y = (x + rng.normal(size=n)).round(digits)
+        stds = {"none": None, "one": np.full(n, 0.4), "many": rng.uniform(0.2, 0.9, n)}
+        std = stds.get(spread, np.where(rng.random(n) < 0.2, 0, 0.5))
+        monkeypatch.setattr(pairs, "FEW", n)
+        expected = pairs._sums(x, y, std)
+        monkeypatch.setattr(pairs, "FEW", 0)
+        assert np.array_equal(pairs._sums(x, y, std), expected)
