@@ -108,10 +108,19 @@ def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -
         lossless = _lossless(_upright(image, bool(keep), notes), notes)
         pixels = _measured(lossless, notes)
     except Exception as error:  # decoders raise almost anything on damaged bytes
-        refuse(name, f"expected an intact image, found it damaged or cut short ({_words(error)}); get the file again")
+        _refuse_damaged(name, error)
     if keep:
         return Decoded(keep, _MIME[str(image.format)], pixels, tuple(notes))
     return Decoded(png(lossless, profile), "image/png", pixels, tuple(notes))
+
+
+def decode_pixels(name: str, image: Image.Image, max_pixels: int) -> np.ndarray:
+    """The pixels of ``decode`` alone: no kind of file is encoded again, which takes longest. Raises ``ImageError``."""
+    _check_header(name, image, max_pixels)
+    try:
+        return _measured(_lossless(_upright(image, True, []), []), [])
+    except Exception as error:  # as above
+        _refuse_damaged(name, error)
 
 
 def png(image: Image.Image, profile: bytes | None = None) -> bytes:
@@ -139,6 +148,10 @@ def _described(data: bytes) -> str:
         beginning = " ".join(head.decode(errors="replace").split())[:40]
         return f"text that begins with {beginning!r}"
     return f"{len(data)} bytes of an unknown kind"
+
+
+def _refuse_damaged(name: str, error: Exception) -> NoReturn:
+    refuse(name, f"expected an intact image, found it damaged or cut short ({_words(error)}); get the file again")
 
 
 def _words(error: Exception) -> str:

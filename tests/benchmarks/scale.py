@@ -68,6 +68,7 @@ def synthetic_row(number: int, rng: np.random.Generator) -> dict[str, Any]:
                     "raw": float(rng.random()),
                     "calibrated": float(np.clip(score + rng.normal(0, 0.5), 1, 5)),
                     "error": None,
+                    "ms": 100.0,
                 }
                 for tool in TOOLS
             ],

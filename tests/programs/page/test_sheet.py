@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import load
+from agenticiqa.programs.images.decoding import decode_pixels, open_bytes
 from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
 from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, thumbnail, write_thumbnails
@@ -82,6 +85,16 @@ def test_thumbnails_are_upright_small_and_kept(tmp_path: Path) -> None:
     assert [*write_thumbnails(wanted, folder)] == ["aaaaaaaaaaaa.webp", None]
     (tmp_path / "a.jpg").unlink()
     assert [*write_thumbnails(wanted[:1], folder)] == ["aaaaaaaaaaaa.webp"]
+
+
+@pytest.mark.parametrize("suffix", ["bmp", "tiff", "png", "webp", "jpg", "gif"])
+def test_a_thumbnail_is_made_of_the_pixels_that_are_measured(tmp_path: Path, suffix: str) -> None:
+    path, rng = tmp_path / f"a.{suffix}", np.random.default_rng(0)
+    Image.fromarray(rng.integers(0, 256, (40, 60, 4), dtype=np.uint8)).convert("P").convert("RGB").save(path)
+    pixels = decode_pixels("a", open_bytes("a", path.read_bytes()), 10_000)
+    assert np.array_equal(pixels, load(path).pixels)
+    with pytest.raises(ImageError, match="2400; scale the image"):
+        decode_pixels("a", open_bytes("a", path.read_bytes()), 1_000)
 
 
 @needs_chromium
