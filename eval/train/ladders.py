@@ -24,14 +24,15 @@ from agenticiqa.programs.tools.metrics.learned_iqa import as_input, in_working_s
 from agenticiqa.programs.tools.numerics.pixels import RGB
 
 LARGEST_PHOTO = 2600  # pixels
-LONGEST = (256, 560)  # range of a frame's longer side, in pixels
+LONGEST = (256, 512)  # range of a frame's longer side, in pixels
 HELD_OUT_LONGEST = 512  # pixels, of the frames of contents that are only measured
 FRAMES = 4  # of a photo for training; every ladder is made of one of them
 MIXED, LOCAL = 2, 3  # ladders of several kinds and of a part, per pristine photo
 MIXED_LEVELS = (1.5, 3.0, 4.5)
-LABELED_SIDE = 336  # pixels of the part of a labeled photo that is distorted
+LABELED_SIDE = 288  # pixels of the part of a labeled photo that is distorted
+LADDERED = 3  # of so many labeled photos one has ladders
 TONE_FRAMES, TONES = 3, 4  # further frames of a photo for training, and ladders of tone of each; of a labeled one 1, 2
-COMPARED = 3  # of so many training photos one has its ladders of one kind compared by FR-FUSION
+COMPARED = 9  # of so many training photos one has its ladders compared by FR-FUSION
 PART, SEVERAL = "@", "+"  # in the name of a kind: of a part of the image, of several kinds
 
 # Distorted images are computed on one side of this seam, their features on the other.
@@ -75,23 +76,25 @@ def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Ru
 
 
 def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
-    """The ladders of a photo: all kinds of a pristine one, a kind drawn by the file's name of a labeled one."""
+    """The ladders of a photo: all kinds of a pristine one, of a labeled one none or a kind, as its name draws."""
     number = zlib.crc32(file.name.encode())
     rng = np.random.default_rng(number)
     if how in ("labeled", "labeled well"):
         photo = in_working_size(load(file).pixels)
-        ladders = [labeled_ladder(photo, rng)]
-        if how == "labeled well":
+        ladders: list[Iterator[Rung]] = [iter([("", 0.0, 0.0, photo)])]
+        if number % LADDERED == 0:
+            ladders.append(labeled_ladder(_part(photo, rng), rng))
+        if number % LADDERED == 0 and how == "labeled well":
             ladders += of_tone(_part(photo, rng), 2, rng)
     else:
         whole = _opened(file)
         frames = [_frame(whole, rng, how) for _ in range(FRAMES if how == "train" else 1)]
         ladders = [
             *(one_kind(frames[i % len(frames)], kind, _levels(how, rng), rng) for i, kind in enumerate(KINDS)),
-            *(mixture(frames[i % len(frames)], rng) for i in range(MIXED)),
-            *(of_a_part(frames[(i + 2) % len(frames)], rng) for i in range(LOCAL)),
         ]
         if how == "train":
+            ladders += [mixture(frames[i % len(frames)], rng) for i in range(MIXED)]
+            ladders += [of_a_part(frames[(i + 2) % len(frames)], rng) for i in range(LOCAL)]
             frames += [_frame(whole, rng, how) for _ in range(TONE_FRAMES)]
             ladders += [ladder for frame in frames[FRAMES:] for ladder in of_tone(frame, TONES, rng)]
     rows: dict[str, list[object]] = {field.name: [] for field in fields(Rungs)}
@@ -100,8 +103,8 @@ def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
         frame = None
         for kind, level, share, pixels in ladder:
             frame = pixels if frame is None else frame
-            wanted = (kind not in KINDS or number % COMPARED == 0) and level > 0
-            compared = fr_fusion(pixels, frame) if wanted and not how.startswith("labeled") else np.nan
+            compares = how == "train" and number % COMPARED == 0 and level > 0
+            compared = fr_fusion(pixels, frame) if compares else np.nan
             if id(pixels) not in of_frames or level:
                 of_frames[id(pixels)] = features_of(as_input(pixels)).astype(np.float16)
             for name, value in zip(rows, (place, kind, level, share, compared, of_frames[id(pixels)]), strict=True):
@@ -157,10 +160,8 @@ def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MI
         yield PART + kind, level, float(inside.mean()), np.rint(pixels).astype(np.uint8)
 
 
-def labeled_ladder(photo: RGB, rng: np.random.Generator) -> Iterator[Rung]:
-    """A photo that people have judged, and a part of it distorted: mostly by one kind, sometimes by several."""
-    yield "", 0.0, 0.0, photo
-    frame = _part(photo, rng)
+def labeled_ladder(frame: RGB, rng: np.random.Generator) -> Iterator[Rung]:
+    """A frame of a photo that people have judged, distorted: mostly by one kind, sometimes by several."""
     levels = [float(rng.uniform(0.8, 3)), min(float(rng.uniform(3, 6)), 5.0)]
     draw = rng.random()
     if draw < 0.8:

@@ -27,6 +27,8 @@ Mask = NDArray[np.bool_]
 CLIP = 5.0  # standard deviations beyond which an input is clipped
 STATISTICS_WEIGHT = 4.0  # the statistics are few beside the activations
 RIDGE_OPINION, RIDGE_LADDERS = 0.5, 0.5  # penalties relative to the mean squared feature, for an image of weight one
+SPANNING = 4000  # images whose features span the space that the regressions work in
+LEAST_VARIANCE = 1e-4  # added to the mean squared feature of each of these, as some are nearly alike
 NETWORKS, HIDDEN, LAST = 4, 48, 16
 EPOCHS, LADDERS_PER_STEP, RATE, DECAY = 20, 64, 3e-3, 3e-2
 NOISE, DROPOUT = 0.25, 0.25  # standard deviations of noise on the inputs, share of hidden units left out
@@ -98,57 +100,57 @@ class Wanted:
     weight: Floats
 
 
-def kernel(standard: Array, statistics: int) -> Array:
-    """Mean products of the standardized features of all pairs of images, (N, N); the last columns are statistics."""
-    weights = np.ones(standard.shape[1], np.float32)
-    weights[-statistics:] = STATISTICS_WEIGHT
-    weighted = standard * weights
-    products: Array = (weighted @ weighted.T).astype(np.float32) / np.float32(standard.shape[1])
-    return products
+@dataclass(frozen=True)
+class Reduction:
+    """Features in deviations (N, F) to coordinates (N, B) in the span of B images, and weights on these back.
 
-
-def solve(products: Array, wanted: Array, weight: Floats, ridge: float, rows: Rows) -> tuple[Array, Array]:
-    """The dual coefficients (len(rows), K) of a ridge regression on the rows, and the intercepts (K,)."""
-    center = np.average(wanted[rows], axis=0, weights=weight[rows]).astype(np.float32)
-    system = products[np.ix_(rows, rows)]
-    system[np.arange(len(rows)), np.arange(len(rows))] += (ridge / weight[rows]).astype(np.float32)
-    factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    return scipy.linalg.cho_solve(factor, (wanted[rows] - center).astype(np.float32), check_finite=False), center
-
-
-def project_others(products: Array, wanted: Wanted, train: Mask, others: Mask) -> Array:
-    """The projections (others, 1 + K) of images by ridge regressions fitted on the images of the mask ``train``."""
-    parts = []
-    for rows, columns, ridge in _regressions(wanted, train):
-        dual, center = solve(products, columns, wanted.weight, ridge, rows)
-        parts.append(products[np.ix_(others, rows)] @ dual + center)
-    return np.concatenate(parts, axis=1)
-
-
-def fit_projections(standard: Array, statistics: int, products: Array, wanted: Wanted, train: Mask) -> Projections:
-    """The projections fitted on the images of the mask, for the standardized features (N, F).
-
-    Mean and spread are left at 0 and 1, for the caller to fill in.
+    The regressions are as on all features, but their weights lie in that span: half of the work of solving for all
+    pairs of images, and a quarter of the memory.
     """
-    weights = np.ones(standard.shape[1], np.float32)
-    weights[-statistics:] = STATISTICS_WEIGHT**2
-    parts, centers = [], []
-    for rows, columns, ridge in _regressions(wanted, train):
-        dual, center = solve(products, columns, wanted.weight, ridge, rows)
-        parts.append(standard[rows].T @ dual / np.float32(standard.shape[1]) * weights[:, None])
-        centers.append(center)
-    size = standard.shape[1]
-    return Projections(
-        np.zeros(size, np.float32), np.ones(size, np.float32), np.concatenate(parts, axis=1), np.concatenate(centers)
-    )
+
+    toward: Array  # (F, B)
+
+    @classmethod
+    def of(cls, standard: Array, statistics: int) -> "Reduction":
+        """The span of the images (B, F), of which none may repeat; the last features are statistics."""
+        weights = _feature_weights(standard.shape[1], statistics)
+        spanning = standard * weights / np.float32(np.sqrt(standard.shape[1]))
+        products = (spanning @ spanning.T).astype(np.float64)
+        products[np.diag_indices_from(products)] += LEAST_VARIANCE
+        lower = scipy.linalg.cholesky(products, lower=True, overwrite_a=True)
+        inward = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).astype(np.float32)
+        scaled = spanning * weights / np.float32(np.sqrt(standard.shape[1]))
+        return cls(np.ascontiguousarray((inward @ scaled).T))
 
 
-def _regressions(wanted: Wanted, train: Mask) -> list[tuple[Rows, Array, float]]:
+def ridge_regression(coordinates: Array, wanted: Array, weight: Floats, ridge: float) -> tuple[Array, Array]:
+    """The coefficients (B, K) of a ridge regression from coordinates (N, B) to (N, K), and the intercepts (K,)."""
+    center = np.average(wanted, axis=0, weights=weight).astype(np.float32)
+    weighted = coordinates * weight.astype(np.float32)[:, None]
+    system = weighted.T @ coordinates
+    system[np.diag_indices_from(system)] += np.float32(ridge)
+    found = scipy.linalg.solve(system, weighted.T @ (wanted - center), assume_a="pos", overwrite_a=True)
+    return found.astype(np.float32), center
+
+
+def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array, Array]:
+    """Coefficients (B, 1 + K) and intercepts of all projections, fitted on the images of the mask ``train``."""
     everything = np.concatenate([wanted.score[:, None].astype(np.float32), wanted.targets], axis=1)
-    return [
-        (np.flatnonzero(train & wanted.authentic), everything[:, :1], RIDGE_OPINION),
-        (np.flatnonzero(train), everything, RIDGE_LADDERS),
+    parts = [
+        ridge_regression(coordinates[rows], columns[rows], wanted.weight[rows], ridge)
+        for rows, columns, ridge in (
+            (np.flatnonzero(train & wanted.authentic), everything[:, :1], RIDGE_OPINION),
+            (np.flatnonzero(train), everything, RIDGE_LADDERS),
+        )
     ]
+    coefficients, centers = zip(*parts, strict=True)
+    return np.concatenate(coefficients, axis=1), np.concatenate(centers)
+
+
+def _feature_weights(size: int, statistics: int) -> Array:
+    weights = np.ones(size, np.float32)
+    weights[-statistics:] = STATISTICS_WEIGHT
+    return weights
 
 
 def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Networks:

