@@ -9,7 +9,7 @@ from agenticiqa.eval.commands import question_sets
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
+from agenticiqa.eval.mcq.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task
 from agenticiqa.programs.cli import render
@@ -37,6 +37,7 @@ def run(args: Namespace) -> int:
         return OK
     if args.name in QUESTION_TASKS:
         return question_sets.told(QUESTION_TASKS[args.name], args.root)
+    refuse_pairs(args.name)
     task = find_task(args.name)
     print(f"{task.name}: {task.title} ({task.kind})")
     print(f"- {task.count} images; {task.column} in {', '.join(task.files)}, {task.scale_text}, {task.direction}")

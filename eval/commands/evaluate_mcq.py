@@ -13,7 +13,7 @@ from agenticiqa.configs import Config
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.mcq import report
 from agenticiqa.eval.mcq.asking import NewRows, ask, marked_choice, unmarked
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
+from agenticiqa.eval.mcq.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.mcq.figures import choice_figures, explanation_figures, plan_figures
 from agenticiqa.eval.mcq.item import Asked, asked_of
 from agenticiqa.eval.mcq.judging import judge_all, judge_question
@@ -51,8 +51,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def task_of(args: Namespace) -> QuestionTask | None:
     """The benchmark of questions that the arguments name, ``None`` where they name labeled images.
 
-    Raises UserError for several at once, for a scorer, and for an option that only one of the two takes.
+    Raises UserError for several at once, for one of pairs, for a scorer, and for an option that only one of the two
+    takes.
     """
+    for name in args.tasks:
+        if not name.exists():
+            refuse_pairs(str(name))
     known = [QUESTION_TASKS[str(name)] for name in args.tasks if str(name) in QUESTION_TASKS and not name.is_file()]
     if not known:
         for option in ("circular", "judge", "judge_api_base"):

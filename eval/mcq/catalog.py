@@ -5,7 +5,19 @@ from agenticiqa.eval.mcq.hub import ABENCH, QBENCH_HF
 from agenticiqa.eval.mcq.own import OWN_DESCRIPTIONS, OWN_MCQ, OWN_PLANS
 from agenticiqa.eval.mcq.qbench import QBENCH
 from agenticiqa.eval.mcq.task import QuestionTask
+from agenticiqa.programs.errors import UserError
 
 QUESTION_TASKS: dict[str, QuestionTask] = {
     task.name: task for task in (QBENCH, QBENCH_HF, ABENCH, AGENTICIQA_EVAL, OWN_MCQ, OWN_PLANS, OWN_DESCRIPTIONS)
 }
+
+OF_PAIRS = ("qbench2", "q-bench2", "qbench2-hf", "q-bench2-hf")
+
+
+def refuse_pairs(name: str) -> None:
+    """Raises UserError for a benchmark of questions about two images, neither of which is the original of the other."""
+    if name.lower() in OF_PAIRS:
+        raise UserError(
+            f"{name} asks about two images at once, which is not supported: a question is about one image, or one "
+            "beside its pristine reference; qbench and qbench-hf ask about single images"
+        )

@@ -221,6 +221,8 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
         (["qbench", "abench", "--root", "."], "by itself"),
         (["qbench", "--root", ".", "--scorer", "NIQE"], "leave it out"),
         (["qbench", "--root", ".", "--ablate", "planner"], "leave it out"),
+        (["qbench", "--root", ".", "--baselines"], "leave it out"),
+        (["qbench2", "--root", "."], "qbench2 asks about two images at once, which is not supported"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
