@@ -11,14 +11,15 @@ from agenticiqa.eval.metrics import plcc, srcc
 
 Row = Mapping[str, Any]
 WHOLE = "whole program"
-HEADINGS = ("program", "n", "unscored", "SRCC", "PLCC raw", "SRCC minus whole", "changed", "s per image")
+HEADINGS = ("program", "n", "unscored", "SRCC", "PLCC raw", "SRCC minus whole", "changed", "calls", "s per image")
 
 
 def ablation_figures(runs: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
     """A row of figures, as JSON types, for each of the runs, whose rows are of the same images in the same order.
 
     The first run is the whole program. ``difference`` is the SRCC minus that of the whole, on the images that both
-    scored, with its paired interval over contents; ``changed`` counts the images of these whose score differs.
+    scored, with its paired interval over contents; ``changed`` counts the images of these whose score differs,
+    ``calls`` the requests that were sent to models.
     """
     whole = next(iter(runs.values()))
     found = []
@@ -42,6 +43,7 @@ def ablation_figures(runs: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
                 "plcc": asdict(interval(plcc, *values, contents)),
                 "difference": None if rows is whole else asdict(difference_interval(srcc, without, ours, mos, scenes)),
                 "changed": None if rows is whole else sum(a != b for a, b in zip(ours, without, strict=True)),
+                "calls": sum(use["calls"] for row in rows for use in (row.get("usage_by_stage") or {}).values()),
                 "seconds": sum(times) / len(times) if times else None,
             }
         )
@@ -71,6 +73,7 @@ def _cells(figures: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             *(f"{Interval(**each[key]):.3f}" for key in ("srcc", "plcc")),
             "-" if each["difference"] is None else f"{Interval(**each['difference']):+.3f}",
             "-" if each["changed"] is None else str(each["changed"]),
+            str(each["calls"]),
             "-" if each["seconds"] is None else f"{each['seconds']:.2f}",
         ]
         for each in figures

@@ -20,8 +20,9 @@ from agenticiqa.programs.cli import tables
 from agenticiqa.programs.images.files import write_atomically
 
 SENTENCE = (
-    "Paired: the SRCC without a part minus that of the whole program on the images that both scored, 95 % intervals by "
-    "a jackknife over contents. Several differences are shown and none is corrected for that."
+    "Without a part all images were judged anew; calls are those that were sent, what was asked before came from the "
+    "cache. Paired: the SRCC without a part minus that of the whole program on the images that both scored, 95 % "
+    "intervals by a jackknife over contents. Several differences are shown and none is corrected for that."
 )
 
 OF_A_ROW = ("quality_score", "mos", "content", "timings_ms")  # what the figures need

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from agenticiqa.eval.train.photos import opened_photo
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
@@ -111,10 +112,7 @@ def read_samples(manifest: Path, packages: Path, cache: Path, seed: int) -> Samp
 
 def samples_of(file: Path, content: str, seed: int) -> Samples:
     """The samples made from one photo."""
-    with Image.open(file) as opened:
-        opened.draft("RGB", (LARGEST_PHOTO, LARGEST_PHOTO))
-        photo = opened.convert("RGB")
-    photo.thumbnail((LARGEST_PHOTO, LARGEST_PHOTO), Image.Resampling.LANCZOS)
+    photo = opened_photo(file, LARGEST_PHOTO)
     number = zlib.crc32(file.name.encode())
     rows = []
     for place, samples in enumerate([*_at_all_levels(photo, seed, number), *_pairs(photo, seed, number)]):

@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 from PIL import Image
 
+from agenticiqa.eval.train.photos import opened_photo
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.detector import TONE
@@ -87,7 +88,7 @@ def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
         if number % LADDERED == 0 and how == "labeled well":
             ladders += of_tone(_part(photo, rng), 2, rng)
     else:
-        whole = _opened(file)
+        whole = opened_photo(file, LARGEST_PHOTO)
         frames = [_frame(whole, rng, how) for _ in range(FRAMES if how == "train" else 1)]
         ladders = [
             *(one_kind(frames[i % len(frames)], kind, _levels(how, rng), rng) for i, kind in enumerate(KINDS)),
@@ -216,14 +217,6 @@ def _part(photo: RGB, rng: np.random.Generator) -> RGB:
 def _order(kind: str) -> int:
     """As in a camera: blur and exposure come before noise, and coding comes last."""
     return {"Noise": 1, "Compression": 2}.get(KINDS[kind].category, 0)
-
-
-def _opened(file: Path) -> Image.Image:
-    with Image.open(file) as opened:
-        opened.draft("RGB", (LARGEST_PHOTO, LARGEST_PHOTO))
-        photo = opened.convert("RGB")
-    photo.thumbnail((LARGEST_PHOTO, LARGEST_PHOTO), Image.Resampling.LANCZOS)
-    return photo
 
 
 def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:
