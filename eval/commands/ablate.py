@@ -25,7 +25,7 @@ SENTENCE = (
     "intervals by a jackknife over contents. Several differences are shown and none is corrected for that."
 )
 
-OF_A_ROW = ("quality_score", "mos", "content", "timings_ms")  # what the figures need
+OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  # what the figures need
 
 
 def tell_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> None:

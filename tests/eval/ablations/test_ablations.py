@@ -14,7 +14,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import UserError
 from support.fake_server import bad_json, by_stage, fake_server
-from support.judging import ASSESSMENT
+from support.judging import ASSESSMENT, SCRIPT, plan
 
 MakeLabels = Callable[..., Path]
 
@@ -86,3 +86,18 @@ def test_the_command_keeps_each_run_and_compares_it_with_the_whole(
     assert main(command) == 0
     assert (run / "without-replan" / "results.jsonl").read_text() == kept
     assert main([*command[:-1], "replan", "--scorer", "BRISQUE"]) == 2
+
+
+@pytest.mark.slow
+def test_with_a_model_the_calls_that_were_sent_are_counted(make_labels: MakeLabels, tmp_path: Path) -> None:
+    """Without the plan, which was another, detection is asked anew; what is asked as before comes from the cache."""
+    labels, run = make_labels(scenes=1), tmp_path / "run"
+    with fake_server(by_stage({**SCRIPT, "plan": plan()})) as server:
+        (tmp_path / "c.yaml").write_text(f"planner: &m {{backend: vllm.cut, api_base: '{server.url}'}}\nexecutor: *m\n")
+        command = ["evaluate", str(labels), "--config", str(tmp_path / "c.yaml"), "--workers", "1", "--out", str(run)]
+        assert main([*command, "--ablate", "planner,detection"]) == 0
+        sent = len([stage for stage in server.stages() if stage != "probe"])
+    figures = {each["name"]: each["calls"] for each in json.loads((run / "ablations.json").read_text())}
+    assert figures["whole program"] >= 2 * 3
+    assert figures["without detection"] < figures["whole program"]
+    assert sum(figures.values()) <= sent
