@@ -18,9 +18,9 @@ class RunScores:
     """A run: by item what it gave it. ``kind`` is "rating", "choice" (questions with options) or "plan".
 
     The value of a rating is the score, that of a question 1 if it is right, else 0 (an answer that cannot be read is
-    wrong); with options in ``rotations`` it is right if it is in all of them. ``mos`` is empty for questions.
-    ``unscored`` are the items without a value, which are in no difference. ``rotated`` has by question, and by how far
-    its options were rotated, whether it was right, ``options`` how many it has.
+    wrong), as ``count_alike`` counts it. ``mos`` is empty for questions. ``unscored`` are the items without a value,
+    which are in no difference. ``rotated`` has by question, and by how far its options were rotated, whether it was
+    right, ``options`` how many options it has.
     """
 
     name: str
