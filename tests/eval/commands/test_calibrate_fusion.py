@@ -188,6 +188,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
         (["nowhere.jsonl"], "nowhere.jsonl: expected the rows of a finished run"),
         (["{text}"], "text.jsonl: expected the rows of a finished run, but they cannot be read (it is no file of"),
         (["{other}"], "expected the rows of 'assess --jsonl' or of 'evaluate'"),
+        (["{neither}"], "expected the columns image and mos, found a"),
         (["{rows}", "{rows}.csv", "{rows}.csv"], "one labels file"),
     ],
 )
@@ -196,8 +197,9 @@ def test_a_users_mistake_is_one_line_and_status_2(
 ) -> None:
     (tmp_path / "rows.jsonl").write_text('{"image": "a.png", "query": "Sharp?", "query_type": "mcq"}\n')
     (tmp_path / "text.jsonl").write_text("not JSON\n")
-    (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
-    places = {name: tmp_path / f"{name}.jsonl" for name in ("rows", "text", "other")}
+    (tmp_path / "other.jsonl").write_text('{"image": "a.png", "query": "Sharp?"}\n{"a": 1}\n')
+    (tmp_path / "neither.jsonl").write_text('{"a": 1}\n')
+    places = {name: tmp_path / f"{name}.jsonl" for name in ("rows", "text", "other", "neither")}
     out = tmp_path / "x.yaml"
     assert calibrate(*(each.format(photos=photos, **places) for each in arguments), "--out", out) == 2
     error = capsys.readouterr().err
