@@ -1,6 +1,6 @@
 """Make sets of questions that are true by construction from photos of your own.
 
-    python -m agenticiqa.eval.mcq.make PHOTOS... OUT [--seed 0] [--limit 40]
+    python -m agenticiqa.eval.mcq.make PHOTOS... OUT [--seed 0] [--limit 40] [--wordings first]
 
 PHOTOS are pristine photos, or folders of them. OUT gets small copies with planted distortions and three files, which
 `agenticiqa evaluate own-mcq --root OUT` (and own-plans, own-descriptions) asks. The same photos in the same order and
@@ -17,6 +17,7 @@ from agenticiqa.eval.mcq.own import CHOICES, DESCRIPTIONS, PLANS
 from agenticiqa.eval.mcq.own_choices import Row, choices
 from agenticiqa.eval.mcq.own_images import workshops
 from agenticiqa.eval.mcq.own_plans import descriptions, plans
+from agenticiqa.eval.mcq.own_wordings import FIRST, WORDINGS, Wordings
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images import find_images
@@ -25,7 +26,7 @@ from agenticiqa.programs.images.files import write_atomically
 FILES = {CHOICES: choices, PLANS: plans, DESCRIPTIONS: descriptions}
 
 
-def make_set(photos: Sequence[Path], out: Path, seed: int = 0) -> dict[str, int]:
+def make_set(photos: Sequence[Path], out: Path, seed: int = 0, wordings: Wordings = FIRST) -> dict[str, int]:
     """Write the images and the files of questions of these photos to ``out``; returns how many rows each file has.
 
     Raises ImageError for a photo that cannot be read, and UserError for a folder that has such a set already.
@@ -33,7 +34,7 @@ def make_set(photos: Sequence[Path], out: Path, seed: int = 0) -> dict[str, int]
     if present := [name for name in FILES if (out / name).exists()]:
         raise UserError(f"{out} has {present[0]} already: name another folder, or move it away")
     rows: dict[str, list[Row]] = {name: [] for name in FILES}
-    for number, shop in enumerate(render.progress(workshops(photos, out, seed), len(photos))):
+    for number, shop in enumerate(render.progress(workshops(photos, out, seed, wordings), len(photos))):
         for name, maker in FILES.items():
             rows[name] += maker(shop, number)
     for name, made in rows.items():
@@ -52,6 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("out", metavar="OUT", type=Path, help="a folder for the set")
     parser.add_argument("--seed", type=int, default=0, help="what is drawn at random (default: %(default)s)")
     parser.add_argument("--limit", metavar="N", type=int, help="only N of the photos, evenly spread")
+    parser.add_argument(
+        "--wordings",
+        choices=WORDINGS,
+        default="first",
+        help="of the questions with options: the offline reader knows the first, the second are for measuring it",
+    )
     args = parser.parse_args(argv)
     try:
         if args.seed < 0 or (args.limit is not None and args.limit < 1):
@@ -59,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         photos = find_images(args.photos)
         if args.limit and args.limit < len(photos):
             photos = [photos[index * len(photos) // args.limit] for index in range(args.limit)]
-        counts = make_set(photos, args.out, args.seed)
+        counts = make_set(photos, args.out, args.seed, WORDINGS[args.wordings])
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,19 +1,19 @@
 """Questions with options whose answers are true by construction, in four tracks, as AgenticIQA-Eval has them.
 
-Each maker is given a photo's workshop and the photo's number, which takes kinds and levels in turn. The wordings are
-none of those in ``eval/questions``, on which the offline reader of questions was made;
-it was later improved on these, too.
+Each maker is given a photo's workshop and the photo's number, which takes kinds, levels and wordings in turn. The
+wordings (``own_wordings``) are none of those in ``eval/questions``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from agenticiqa.eval.mcq.own_images import WORDS, Workshop
+from agenticiqa.eval.mcq.own_images import Workshop
+from agenticiqa.eval.mcq.own_wordings import FIRST, in_turn
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.distort import KINDS
 
 Row = dict[str, Any]
-KEYS = tuple(WORDS)
+KEYS = tuple(FIRST.words)
 LETTERS = "ABCDE"
 GRADED = {"None": 0, "Mild": 1, "Moderate": 2, "Severe": 4}  # the words of the paper, by level of ``distort``
 LOCAL = ("gaussian_blur", "white_noise", "jpeg", "impulse_noise")
@@ -27,26 +27,15 @@ QUARTERS = {
 OBJECTS = ("Mast", "Awning", "Handrail", "Gravel", "Signpost", "Hedge", "Doorstep", "Chimney")
 VERDICTS = {"Bad": 1, "Poor": 2, "Fair": 3, "Good": 4, "Excellent": 5}
 YES_NO = ("Yes", "No")
-WHICH_STEP = (
-    "A single processing step was applied to this photograph. Which one was it?",
-    "Of the following, what was this shot put through?",
-    "Pick the fault that somebody built into this frame.",
-)
-WHICH_CHANGE = (
-    "Next to its original, this copy went through one change. Name it.",
-    "What separates this copy from the original that it is shown with?",
-)
-WHEREABOUTS = (
-    "The {noun} does not cover the entire frame. Whereabouts is it?",
-    "One part of this frame was spoiled by {noun}. Mark it.",
-)
 
 
 def kind_alone(shop: Workshop, number: int) -> Iterator[Row]:
     """Which of four distortions, of different categories, a strong one is, without the original."""
     kind = KEYS[number % len(KEYS)]
     image = shop.image(kind, 4 + number % 2)
-    yield _row("type", shop, "executor_distortion", WHICH_STEP[number % 3], image, *_kinds(shop, kind))
+    yield _row(
+        "type", shop, "executor_distortion", in_turn(shop.wordings.which_step, number), image, *_kinds(shop, kind)
+    )
 
 
 def kind_beside_original(shop: Workshop, number: int) -> Iterator[Row]:
@@ -54,7 +43,7 @@ def kind_beside_original(shop: Workshop, number: int) -> Iterator[Row]:
     kind = KEYS[(number + 5) % len(KEYS)]
     image = shop.image(kind, 3 + number % 3)
     options, true = _kinds(shop, kind)
-    asked = WHICH_CHANGE[number % 2]
+    asked = in_turn(shop.wordings.which_change, number)
     yield _row("type, with original", shop, "executor_distortion", asked, image, options, true, shop.image())
 
 
@@ -62,7 +51,8 @@ def severity(shop: Workshop, number: int) -> Iterator[Row]:
     """How much of a distortion there is, in the paper's four words."""
     kind, grades = LOCAL[number % len(LOCAL)], list(GRADED)
     true = grades[(number // len(LOCAL)) % len(grades)]
-    image, asked = shop.image(kind, GRADED[true]), f"Grade the amount of {WORDS[kind][1]} in this frame."
+    image = shop.image(kind, GRADED[true])
+    asked = in_turn(shop.wordings.severity, number, noun=shop.wordings.words[kind][1])
     yield _row("severity", shop, "executor_distortion", asked, image, grades if number % 2 else grades[::-1], true)
 
 
@@ -70,7 +60,7 @@ def region(shop: Workshop, number: int) -> Iterator[Row]:
     """In which half or quarter a distortion is."""
     kind, places = LOCAL[number % len(LOCAL)], (HALVES, QUARTERS)[(number // 2) % 2]
     true = shop.draw(tuple(places))[0]
-    asked = WHEREABOUTS[number % 2].format(noun=WORDS[kind][1])
+    asked = in_turn(shop.wordings.whereabouts, number, noun=shop.wordings.words[kind][1])
     yield _row("region", shop, "executor_distortion", asked, shop.image(kind, 4, places[true]), list(places), true)
 
 
@@ -80,7 +70,7 @@ def pair(shop: Workshop, number: int) -> Iterator[Row]:
     damaged, clean = shop.image(kind, 4), shop.image()
     image = damaged if true == "The image" else clean
     reference = damaged if true == "The reference" else clean
-    asked = f"Two versions of a scene are given, the image and its reference. On which is {WORDS[kind][1]} stronger?"
+    asked = in_turn(shop.wordings.pair, number, noun=shop.wordings.words[kind][1])
     options = ["The image", "The reference", "Neither of the two"]
     yield _row("pair", shop, "executor_distortion", asked, image, options, true, reference)
 
@@ -90,14 +80,14 @@ def metric_without_original(shop: Workshop, number: int) -> Iterator[Row]:
     alone = [tool.name for tool in TOOLS.values() if tool.kind == "NR"]
     compared = [tool.name for tool in TOOLS.values() if tool.kind == "FR"]
     (true,), others = shop.draw(alone), shop.draw(compared, 3)
-    asked = "No pristine original of this frame can be had. Which of these metrics still yields a value for it?"
+    asked = in_turn(shop.wordings.metric, number)
     yield _row("metric", shop, "executor_tool", asked, shop.image(), shop.draw([true, *others], 4), true)
 
 
 def metric_fits(shop: Workshop, number: int) -> Iterator[Row]:
     """Whether a metric, with its description, can be used without an original: the paper's form."""
     tool = TOOLS[shop.draw(tuple(TOOLS))[0]]
-    asked = f"Is the '{tool.name}: {tool.description}' tool usable where this frame is all there is, with no original?"
+    asked = in_turn(shop.wordings.metric_fits, number, tool=f"{tool.name}: {tool.description}")
     yield _row("metric, yes or no", shop, "executor_tool", asked, shop.image(), YES_NO, YES_NO[tool.kind == "FR"])
 
 
@@ -106,8 +96,9 @@ def named_object(shop: Workshop, number: int) -> Iterator[Row]:
     first, *others = shop.draw(OBJECTS, 3)
     kind = KEYS[number % len(KEYS)]
     named = number % 4 != 0
-    query = f"Has {WORDS[kind][1]} marred the {first.lower()}?" if named else f"How far has {WORDS[kind][1]} gone?"
-    asked = f"What object is explicitly mentioned in the query? The query is: {query}"
+    noun, texts = shop.wordings.words[kind][1], shop.wordings
+    query = in_turn(texts.query_with_thing, 0, noun=noun, thing=first.lower())
+    asked = in_turn(texts.thing, number, query=query if named else in_turn(texts.query, 0, noun=noun))
     options = [*shop.draw([first, *others], 3), "None"]
     yield _row("object of a query", shop, "planner", asked, shop.image(), options, first if named else "None")
 
@@ -116,12 +107,12 @@ def named_distortion(shop: Workshop, number: int) -> Iterator[Row]:
     """Which distortion a query names."""
     kind = KEYS[(number + 3) % len(KEYS)]
     options, true = _kinds(shop, kind)
-    query = f"How far has {WORDS[kind][1]} gone in this picture?"
+    query = in_turn(shop.wordings.query, 1, noun=shop.wordings.words[kind][1])
     yield _row(
         "distortion of a query",
         shop,
         "planner",
-        f"Which flaw is brought up by the query? The query is: {query}",
+        in_turn(shop.wordings.fault_of_query, number, query=query),
         shop.image(),
         options,
         true,
@@ -132,11 +123,8 @@ def verdict(shop: Workshop, number: int) -> Iterator[Row]:
     """Which verdict follows from a metric's score, beside an image that looks like it: the paper's form."""
     kind = KEYS[(number + 7) % len(KEYS)]
     level, true, score = ((0, "Excellent", 4.8), (3, "Fair", 3.1), (5, "Bad", 1.2))[number % 3]
-    found = f"{WORDS[kind][0]}, all over" if level else "no distortion"
-    asked = (
-        f"The analysis found: {found}. The tool used is: LEARNED-IQA (score: {score:.2f}). The score ranges from 1 to "
-        "5, from bad over poor, fair and good to excellent. Which verdict follows?"
-    )
+    found = f"{shop.wordings.words[kind][0]}, all over" if level else "no distortion"
+    asked = in_turn(shop.wordings.verdict, number, found=found, score=f"{score:.2f}")
     options = shop.draw([true, *shop.draw([name for name in VERDICTS if name != true], 3)], 4)
     yield _row("verdict", shop, "summarizer", asked, shop.image(kind, level), options, true)
 
@@ -167,7 +155,8 @@ def _kinds(shop: Workshop, true: str) -> tuple[list[str], str]:
     for kind in shop.draw([kind for kind in KEYS if KINDS[kind].category != KINDS[true].category], len(KEYS)):
         others.setdefault(KINDS[kind].category, kind)
     offered = shop.draw([true, *list(others.values())[:3]], 4)
-    return [WORDS[kind][0] for kind in offered], WORDS[true][0]
+    words = shop.wordings.words
+    return [words[kind][0] for kind in offered], words[true][0]
 
 
 def _row(

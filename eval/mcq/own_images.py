@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
+from agenticiqa.eval.mcq.own_wordings import FIRST, Wordings
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
@@ -15,31 +16,16 @@ from agenticiqa.programs.tools.planted import named_box, plant
 LONGEST = 384  # pixels of the longer side: scaled down, a photo loses most of its own noise, blur and coding
 SHORTEST = 96  # of the shorter side
 
-# What a kind of ``distort`` is called as an option, and as the subject of a question.
-WORDS: dict[str, tuple[str, str]] = {
-    "gaussian_blur": ("Gaussian blurring", "blurring"),
-    "white_noise": ("Random pixel noise", "pixel noise"),
-    "jpeg": ("Strong JPEG coding", "JPEG block structure"),
-    "low_contrast": ("Washed-out contrast", "loss of contrast"),
-    "darken": ("Underexposed tones", "loss of brightness"),
-    "oversaturate": ("Garish, oversaturated colors", "oversaturation"),
-    "oversharpen": ("Overdone sharpening", "sharpening halos"),
-    "motion_blur": ("Motion streaks", "motion streaking"),
-    "impulse_noise": ("Salt-and-pepper specks", "speckling with salt-and-pepper dots"),
-    "banding": ("Posterized steps between tones", "posterization"),
-    "brighten": ("Overexposed tones", "excess of brightness"),
-    "color_cast": ("A color tint over everything", "color tinting"),
-}
-
 
 class Workshop:
     """Makes the images of one photo below ``folder``, each once; they are named by number, so no name tells.
 
-    ``content`` names the photo. ``rng`` draws all that is random about its questions, from ``seed`` and the content.
+    ``content`` names the photo, ``wordings`` are those of its questions. ``rng`` draws all that is random about its
+    questions, from ``seed`` and the content.
     """
 
-    def __init__(self, content: str, pixels: RGB, folder: Path, seed: int) -> None:
-        self.content, self.pixels, self.folder = content, pixels, folder
+    def __init__(self, content: str, pixels: RGB, folder: Path, seed: int, wordings: Wordings = FIRST) -> None:
+        self.content, self.pixels, self.folder, self.wordings = content, pixels, folder, wordings
         self.rng = np.random.default_rng([seed, zlib.crc32(content.encode())])
         self.made: dict[tuple[str, int, str], str] = {}
 
@@ -67,10 +53,10 @@ class Workshop:
         return [values[index] for index in self.rng.permutation(len(values))[:count]]
 
 
-def workshops(photos: Sequence[Path], folder: Path, seed: int) -> Iterator[Workshop]:
+def workshops(photos: Sequence[Path], folder: Path, seed: int, wordings: Wordings = FIRST) -> Iterator[Workshop]:
     """One for each photo, in order. Raises ImageError for a file that is no image, or too small."""
     for number, path in enumerate(photos):
-        yield Workshop(f"{number:04d}", _small(path), folder, seed)
+        yield Workshop(f"{number:04d}", _small(path), folder, seed, wordings)
 
 
 def _small(path: Path) -> RGB:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agenticiqa.eval.mcq.own_choices import KEYS, OBJECTS, Row
-from agenticiqa.eval.mcq.own_images import WORDS, Workshop
+from agenticiqa.eval.mcq.own_images import Workshop
 from agenticiqa.programs.stages.plan_rules import expected_flags
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.distort import KINDS
@@ -45,7 +45,7 @@ def plans(shop: Workshop, number: int) -> Iterator[Row]:
         }
         yield {
             "id": f"{shop.content} {turn}",
-            "query": text.format(noun=WORDS[kind][1], thing=thing, tool=tool),
+            "query": text.format(noun=shop.wordings.words[kind][1], thing=thing, tool=tool),
             "image_path": shop.image(kind, 3),
             "reference_path": shop.image() if turn else None,
             "kind": name,
@@ -57,7 +57,7 @@ def plans(shop: Workshop, number: int) -> Iterator[Row]:
 def descriptions(shop: Workshop, number: int) -> Iterator[Row]:
     """One image of a photo with a text that says what was done to it."""
     kind, level = KEYS[(number + 2) % len(KEYS)], 2 + number % 4
-    noun = WORDS[kind][1]
+    noun = shop.wordings.words[kind][1]
     yield {
         "id": shop.content,
         "query": "Describe in a few sentences which technical flaws this picture has, where, and how strong they are.",

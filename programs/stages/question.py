@@ -174,5 +174,5 @@ def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -
         return QueryType.EXPLANATION if _EXPLAIN.search(query) else QueryType.SCORING
     if _EXPLAIN.search(query) or _ASKS.search(query):
         return QueryType.EXPLANATION
-    about = not _TOOL.match(query) and any(term.meaning.subject not in ("any", "quality") for term in terms_in(query))
+    about = not _TOOL.match(query) and any(term.meaning.subject != "quality" for term in terms_in(query))
     return QueryType.EXPLANATION if about else QueryType.SCORING

@@ -29,7 +29,9 @@ _THIS_IMAGE = re.compile(
     rf"^\W*(?:the |this )?(?:(?:distorted|test|given|degraded|second|first) )?{_NOUN}\W*$|^\W*this one\W*$", re.I
 )
 _SAME = re.compile(r"\b(?:same|equal\w*|neither|both|no difference|identical)\b", re.I)
-_WHICH_IMAGE = re.compile(r"\bwhich\b|\bwho\b", re.I)
+_WHICH_IMAGE = re.compile(
+    rf"\bwhich\b|\bwho\b|\b{_NOUN} or {_REFERENCE}\b|\b{_REFERENCE} or (?:the )?(?:test |distorted )?{_NOUN}\b", re.I
+)
 _COMPARES = re.compile(r"\b(?:than|versus|vs|compar\w+|equally|difference|differs?|different|changed)\b", re.I)
 _COMPARATIVE = re.compile(
     r"(?:ier|sharper|clearer|cleaner|crisper|softer|flatter|darker|brighter|dimmer|duller|paler)$", re.I
@@ -191,6 +193,7 @@ def _sign(clause: Clause, asked: Clause, subject: Subject) -> float | None:
     if clause.comparison in ("better", "worse"):
         return 1.0 if clause.comparison == "better" else -1.0
     judged = [term.meaning for source in (clause, asked) for term in source.terms if term.meaning.sense != "neutral"]
+    judged = [meaning for meaning in judged if meaning.subject != "any"] or judged  # "which distorted copy is sharper"
     more = -1.0 if clause.comparison == "less" else 1.0
     if clause.deficit:
         return -1.0

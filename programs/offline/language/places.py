@@ -43,7 +43,7 @@ def find_place(text: str, asked: Clause, options: Mapping[str, str], look: Look)
     least = _wants_least(asked)
     if options:
         return _offered(options, fault, least, look)
-    halves = re.search(r"\b(?:half|side)\b|\b(left|right|top|bottom|upper|lower) or\b", text, re.I)
+    halves = re.search(r"\b(?:half|side)\b|\b(left|right|top|bottom|upper|lower)(?: or\b|/)", text, re.I)
     names = HALVES if halves else CORNERS if re.search(r"\bcorner\b", text, re.I) else PARTS
     if halves and re.search(r"\bleft\b|\bright\b", text, re.I):
         names = HALVES[:2]

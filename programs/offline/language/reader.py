@@ -39,7 +39,9 @@ _NOT = re.compile(r"(?<=\w )(is|are|was|were|does|do|did|has|have|can)n't\b", re
 _NEITHER = re.compile(r"\bneither\s+(.*?)\s+nor\s+", re.I)
 _ABSENCE = re.compile(r"\b(?:an |the |any )?absence of (?:any )?", re.I)
 _WITHOUT = re.compile(
-    r"\b(?:devoid of|clear of|clean of|rid of|unaffected by|untouched by|spared from|empty of)\b", re.I
+    r"\b(?:devoid of|clear of|clean of|rid of|unaffected by|untouched by|spared from|empty of|rul(?:e|ed|ing) out"
+    r"|exclude)\b",
+    re.I,
 )
 _OCCASION = re.compile(
     r"\s+(?:before|because|since|so that|so|as|when|for)\s+(?:i|we|my|our|you|a|he|she|they)\b[^.?!]*", re.I
@@ -61,7 +63,7 @@ _THAN_USUAL = re.compile(
     re.I,
 )
 _ANYTHING_BUT = re.compile(r"\banything but\b", re.I)
-_WHERE_IS = re.compile(r"^\W*were (?=(?:is|are)\b)", re.I)
+_WHERE_IS = re.compile(r"^\W*were (?=(?:is|are|in)\b)", re.I)
 _COLOR_WASHED_OUT = re.compile(r"\b(colou?rs?)\b([^?.,;]*?)\bwashed[- ]out\b", re.I)
 _BRIEF = re.compile(r"\W*(?:where|which|how|what|whereabouts)\b(?:\s+\w+){0,2}\W*$", re.I)
 _OR_NOT = re.compile(r",?\s+or (?:not|no|nah)\b(?: \w+)?(?=\s*[?.!]|\s*$)", re.I)  # "is it sharp or not?"
@@ -114,14 +116,17 @@ _NOT_MEASURABLE = re.compile(
     r"|caused by|due to|price|cost|buy|sell|worth)\b",
     re.I,
 )
-_PART = r"(?:half|side|parts?|bit|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|patch|place|end)"
+_PART = (
+    r"(?:half|side|parts?|bit|corner|quarter|quadrant|areas?|regions?|third|section|portion|spot|patch|place|position"
+    r"|zone|end)"
+)
 _END = r"(?:left|right|top|bottom|upper|lower|cent(?:er|re)|middle|edges|borders|corners)"
 _PLACED = re.compile(rf"\b{_END}[- ](?:hand[- ])?{_PART}\b", re.I)
 _WHERE = re.compile(
     rf"\bwhere(?:abouts)?\b|\b(?:locate|point (?:out|to|at|me to)|(?:location|position) of)\b"
     rf"|\b(?:which|what)\s+(?:\w+\s+){{0,4}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
     rf"|\b(?:name|identify|find|show|mark|indicate|give|tell)(?: me)? the (?:\w+ ){{0,3}}{_PART}\b"
-    rf"|\b{_END}(?: half| side| part)?,? or (?:in |on |at )?(?:the )?{_END}\b",
+    rf"|\b{_END}(?: half| side| part)?(?:,? or |/)(?:in |on |at )?(?:the )?{_END}\b",
     re.I,
 )
 # That something is not everywhere does not deny it: "does not cover the entire frame".
@@ -136,7 +141,7 @@ _TURNED = re.compile(
     re.I,
 )
 _DEGREE = re.compile(
-    r"\bhow\b|\b(?:level|amount|degree|extent|severity|strength|intensity)\b"
+    r"\bhow\b|\b(?:level|amount|quantity|density|degree|extent|severity|strength|intensity)\b"
     r"|\b(?:slight|mild|weak|light|low|moderate|medium)\w*\b[^?]*\bor\b[^?]*\b(?:severe|strong|heavy|extreme|moderate)",
     re.I,
 )
@@ -145,7 +150,7 @@ _LISTS = re.compile(
 )
 _LISTS_CHANGES = re.compile(
     r"^\W*(?:in )?(?:what|how|which|describe|list|name|explain)\b.*"
-    r"\b(?:chang|differ|added|applied|distinguish|done|happened|way)",
+    r"\b(?:chang|differ|introduc|added|applied|distinguish|done|happened|way)",
     re.I,
 )
 ONE = re.compile(

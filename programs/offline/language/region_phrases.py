@@ -25,6 +25,7 @@ _NOUN = re.compile(
     r"|exposure|saturation|colou?rs?|haze|halos?|sharpening|distortions?|brightness|sharpness)",
     re.I,
 )
+_SIDES = word_lists.PLACES | {"upper", "lower"}
 _OWN = frozenset({"a", "an", "my", "our", "his", "her", "their", "your"})
 
 
@@ -139,8 +140,10 @@ def _is_place(tokens: Sequence[Token], start: int, end: int) -> bool:
 def _stands_alone(name: Sequence[Token], after: str) -> bool:
     """Whether a phrase names a region without an article: "sky", "Anna's face", "are penguins"."""
     of_things = all(not token.is_noun or token.lower in word_lists.THINGS for token in name)
+    placed = len(name) > 1 and name[-1].lower in word_lists.GENERIC and name[-2].lower in _SIDES
     return (
-        (of_things and name[-1].lower in word_lists.THINGS)
+        placed
+        or (of_things and name[-1].lower in word_lists.THINGS)
         or name[0].is_possessive
         or (after in ("are", "were") and name[-1].text.endswith("s"))
     )

@@ -20,7 +20,7 @@ TARGETS = word_lists.word_set(
     colorful color colors colour colours reddish greenish bluish yellowish tinted washed faded distortion distortions
     distorted degraded degradation defect defects quality reference original pristine severe severity moderate
     main which where right upper lower slightly extremely noticeable visible background subject picture photo image
-    halos vignetting aliasing what cast
+    halos vignetting aliasing what cast bottom center middle corner
     """
 )
 # Correct words that are as near to one of those.

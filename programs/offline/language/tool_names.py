@@ -31,6 +31,7 @@ _SIMILARITY = 0.74  # minimum ratio of difflib; two swapped letters of four give
 _ABOUT_TOOLS = re.compile(
     r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited|usable|applicable"
     r"|(?:needs?|requires?|without)\b[^.?!]*\b(?:reference|original))\b|\b(?:can|could|may|should)\b[^.?!]*\bbe used\b"
+    r"|\bbe (?:computed|calculated|measured|run) without\b"
     r"|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
     re.I | re.S,
 )

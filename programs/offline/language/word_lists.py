@@ -51,7 +51,7 @@ ABSTRACT = word_set(
     vignette vignetting flare watermark
     fringing aberration none neither unknown hand-held light lights shadow wind rain client customer encoder
     codec software app sensor scanner printer letter gradient gradients whites blacks highlights midtones
-    strength idea tad movement
+    strength idea tad movement quantity density
     """
 )
 # Nouns that name a region only with a modifier: "dark area", "left side".
@@ -241,7 +241,7 @@ COMPARISONS: dict[str, Comparison] = {
 # What turns a claim around, and what makes much of a property a fault.
 NEGATIONS = [
     *("not", "not any", "no", "without", "free of", "free from", "never", "nowhere", "no longer", "nowhere near"),
-    *("far from", "by no means"),
+    *("far from", "by no means", "zero"),
 ]
 EXCESSES = [
     *("too", "overly", "excessive", "excessively", "overdone", "overdid", "exaggerated", "too far"),
@@ -282,6 +282,7 @@ FILLERS = word_set(
     during stand stands change changes compared comparison differ differs differently difference
     somewhere noticeably neutral happen happened suffered picked bring brings brought left right top bottom upper lower
     half halves side part parts area areas region regions corner corners section quadrant third location locate
+    teh ths new quantity density
     whereabouts spot spots place places identify name many deserve deserves star stars ten five percent percentage mark
     marks grade sign signs trace traces hint need know want thing things stuff exactly apply applied done make made
     """

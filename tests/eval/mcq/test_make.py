@@ -13,6 +13,7 @@ from PIL import Image
 from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
 from agenticiqa.eval.mcq.make import main, make_set
 from agenticiqa.eval.mcq.own_choices import MAKERS, QUARTERS
+from agenticiqa.eval.mcq.own_wordings import WORDINGS
 from agenticiqa.eval.mcq.task import items_sha256, read_items
 from agenticiqa.eval.questions.wordings import wordings_file
 from agenticiqa.signatures.types import PlannerOutput
@@ -95,6 +96,13 @@ def test_the_same_photos_and_seed_give_the_same_set(made: Path, tmp_path: Path) 
         make_set(photos, tmp_path / name, seed)
         hashes.append(items_sha256(read_items(QUESTION_TASKS["own-mcq"], tmp_path / name).usable))
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_both_sets_of_wordings_ask_the_same_in_other_words(made: Path, tmp_path: Path) -> None:
+    make_set([made / "photo0.png"], tmp_path / "own", wordings=WORDINGS["second"])
+    first, second = rows(made, "own_mcq.json")[: len(MAKERS)], rows(tmp_path, "own_mcq.json")
+    assert [row["kind"] for row in first] == [row["kind"] for row in second]
+    assert not {row["question"] for row in first} & {row["question"] for row in second}
 
 
 def test_a_set_is_never_overwritten_and_bad_photos_are_told(
