@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from agenticiqa.eval.intervals import interval
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.report import summarize
 from agenticiqa.eval.report.columns import columns_of
-from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import judge_set, row_identity
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.batch.job import Job
@@ -193,30 +193,32 @@ def step_jackknife(file: Path, rows: int) -> Step:
     return step
 
 
-def step_loop(file: Path, rows: int) -> Step:
-    """The bare loop over real images: decode each, and measure nothing."""
+def step_loop(file: Path, rows: int, seconds: float = 0.0) -> Step:
+    """The bare loop over real images: decode each, and work for so long."""
     labels = pictures(file.parent, min(rows, MOST_PICTURES))
 
     def step() -> None:
         for label in labels:
-            nothing(load(label.image).pixels)
+            work(load(label.image).pixels, seconds)
 
     return step
 
 
-def step_evaluate(file: Path, rows: int) -> Step:
+def step_evaluate(file: Path, rows: int, seconds: float = 0.0) -> Step:
     """The same judged by the runner, with that scorer, each row kept: what it takes longer is its overhead."""
+    scorer = Scorer("work", partial(work, seconds=seconds))
     labels = pictures(file.parent, min(rows, MOST_PICTURES))
 
     def step() -> None:
         with ResultsFile(file.with_name("evaluated.jsonl")) as results:
-            judge_set(scorer_of(nothing), labels, results, query="")
+            judge_set(scorer, labels, results, query="")
 
     return step
 
 
-def nothing(image: NDArray[np.uint8]) -> float:
-    """A score that costs nothing."""
+def work(image: NDArray[np.uint8], seconds: float) -> float:
+    """A score that takes so long, and no processor time."""
+    time.sleep(seconds)
     return float(image[0, 0, 0])
 
 
@@ -240,6 +242,7 @@ Make = Callable[[Path, int], Step]
 STEPS: dict[str, Make] = {"first open": step_open, "open": step_open, "resume": step_resume, "assess": step_assess}
 STEPS |= {"run": step_run, "columns": step_columns, "report": step_report, "jackknife": step_jackknife}
 STEPS |= {"loop": step_loop, "evaluate": step_evaluate}
+WORKING = {"loop 50 ms": partial(step_loop, seconds=0.05), "evaluate 50 ms": partial(step_evaluate, seconds=0.05)}
 MOST_PICTURES = 10_000
 
 
@@ -247,16 +250,21 @@ def main() -> int:
     """Make the file, run each step on it in a new process, and print the seconds and megabytes of each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--step", choices=STEPS, action="append", help="only this step; may be repeated")
+    parser.add_argument(
+        "--step",
+        choices=STEPS | WORKING,
+        action="append",
+        help="only this; may be repeated (all but those of 50 ms)",
+    )
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)  # in the process of a step
     args = parser.parse_args()
     if args.file:
-        step = STEPS[args.step[0]](args.file, args.rows)
+        step = (STEPS | WORKING)[args.step[0]](args.file, args.rows)
         before, started, wall = megabytes(), time.process_time(), time.perf_counter()
         step()
         seconds, wall = time.process_time() - started, time.perf_counter() - wall
         print(
-            f"{args.step[0]:10s} {seconds:6.2f} s of CPU, {wall:6.2f} s in all, "
+            f"{args.step[0]:15s} {seconds:6.2f} s of CPU, {wall:6.2f} s in all, "
             f"{megabytes() - before:5.0f} MB more, {megabytes():5.0f} MB at most"
         )
         return 0
