@@ -73,7 +73,8 @@ def _directly(codes: NDArray[np.intp], y: Numbers, variance: Numbers | None) -> 
     sign_y = np.sign(away)
     kept = sign_y != 0 if variance is None else np.square(away) > variance[:, None] + variance
     agree = sign_x * sign_y
-    return np.stack([each.sum(axis=1) for each in (agree, sign_x != 0, sign_y != 0, kept, agree * kept)], axis=1)
+    counted = (agree, sign_x != 0, sign_y != 0, kept, agree * kept)
+    return np.stack([each.sum(axis=1) for each in counted], axis=1).astype(np.float64)
 
 
 def _with_lower(codes: NDArray[np.intp], y: Numbers, variance: Numbers | None) -> Sums:
