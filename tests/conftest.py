@@ -18,6 +18,9 @@ os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="agenticiqa-test-cache-")
 for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:
     del os.environ[name]
 os.environ["AGENTICIQA_CACHE"] = tempfile.mkdtemp(prefix="agenticiqa-test-findings-")
+# Tests run in a process per core: threads of NumPy's in each of them would only wait for each other's cores.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 # A shell's background job starts with Ctrl-C ignored, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
