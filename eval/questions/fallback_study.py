@@ -102,11 +102,10 @@ def noun(concept: str) -> str:
 
 def measured(concept: str) -> MeasuredImage:
     """An image with severe damage of one concept, or with none for ""."""
-    findings = {name: Finding(0.0, "", "") for name in DETECTABLE}
-    if concept:
-        kind = next((term.meaning.kind for term in terms_in(noun(concept))), "")
-        findings[CONCEPTS[concept].category] = Finding(SEVERE, kind or noun(concept), "")
-    return MeasuredImage(findings, 2.0 if concept else 4.8)
+    damaged = CONCEPTS[concept].category if concept else None
+    kind = next((term.meaning.kind for term in terms_in(noun(concept))), "")
+    damage, none = Finding(SEVERE, kind or noun(concept), ""), Finding(0.0, "", "")
+    return MeasuredImage({name: damage if name == damaged else none for name in DETECTABLE}, 2.0 if concept else 4.8)
 
 
 def answer(text: str, image: MeasuredImage) -> str:
