@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import dspy
-
 from agenticiqa.configs import Config
 from agenticiqa.eval import report
 from agenticiqa.eval.ablations.left_out import PARTS, parts_named
@@ -18,7 +16,9 @@ from agenticiqa.eval.commands import combined, evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.commands.interrupted import told_to_continue
 from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
+from agenticiqa.eval.commands.program import tuned_program
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report.columns import GROUPS
@@ -44,7 +44,6 @@ from agenticiqa.programs.cli.options import (
     workers_from,
 )
 from agenticiqa.programs.cli.outputs import complain, unscored_text
-from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
@@ -143,7 +142,7 @@ def run(args: Namespace) -> int:
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
-    program = _scorer(args) if args.scorer else _program(args, config, limits)
+    program = _scorer(args) if args.scorer else tuned_program(args, config, limits)
     outcomes = [
         _evaluated(args, config, limits, program, query, task, data)
         for task, data in zip(args.tasks, sets, strict=True)
@@ -167,14 +166,6 @@ def _scorer(args: Namespace) -> Scorer:
         option = given[0].replace("_", "-") if given else "query"
         raise UserError(f"--scorer is measured in place of the program: leave out --{option}")
     return scorer_of(args.scorer, args.scorer_lower_is_better)
-
-
-def _program(args: Namespace, config: Config, limits: Limits) -> AgenticIQA:
-    prepare(config, limits)
-    program = AgenticIQA.from_config(config)
-    if args.prompts:
-        program.load(args.prompts)
-    return program
 
 
 def _evaluated(
@@ -201,12 +192,8 @@ def _evaluated(
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile
-        try:
-            with within(limits):
-                rows = judge_set(program, labels, results, query=query, workers=workers, watch=_shown)
-        except (KeyboardInterrupt, dspy.LMError):
-            print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
-            raise
+        with told_to_continue(out), within(limits):
+            rows = judge_set(program, labels, results, query=query, workers=workers, watch=_shown)
     beside = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
     scores = baseline_scores(
         labels, beside, out=out, digest=data.digest, options=options, workers=available_cores(), watch=_shown

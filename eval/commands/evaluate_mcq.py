@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import dspy
-
 from agenticiqa.configs import Config
 from agenticiqa.eval.commands.console import print_table
+from agenticiqa.eval.commands.interrupted import told_to_continue
+from agenticiqa.eval.commands.program import tuned_program
 from agenticiqa.eval.mcq import report
 from agenticiqa.eval.mcq.asking import NewRows, ask, marked_choice, unmarked
 from agenticiqa.eval.mcq.catalog import QUESTION_TASKS, refuse_pairs
@@ -28,7 +28,6 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.outputs import complain
-from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result import Assessment
@@ -82,23 +81,16 @@ def run(args: Namespace, task: QuestionTask) -> int:
     if args.dry_run:
         tables.print_estimate(estimate(config, [asked.job for asked in questions]))
         return OK
-    prepare(config, limits)
-    program = AgenticIQA.from_config(config)
-    if args.prompts:
-        program.load(args.prompts)
+    program = tuned_program(args, config, limits)
     out = args.out or default_folder(task.name, args.split, program.backend)
     options: dict[str, Any] = {"task": task.name, "split": args.split}
     figures: dict[str, Any] = {}
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, made_with(program, config, items_sha256(found.usable), options))
-        try:
-            with within(limits):
-                rows = _asked(task, program, questions, results, workers)
-                if task.kind == "explanation":
-                    figures = _judged(args, config, questions, rows, out, workers)
-        except (KeyboardInterrupt, dspy.LMError):
-            print(f"agenticiqa: the same command continues from what is kept in {out}", file=sys.stderr)
-            raise
+        with told_to_continue(out), within(limits):
+            rows = _asked(task, program, questions, results, workers)
+            if task.kind == "explanation":
+                figures = _judged(args, config, questions, rows, out, workers)
     if task.kind != "explanation":
         figures = choice_figures(rows) if task.kind == "choice" else plan_figures(rows)
     measured = {

@@ -11,6 +11,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
+from agenticiqa.eval.commands.interrupted import told_to_continue
 from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import Interval
@@ -94,26 +95,22 @@ def run(args: Namespace) -> int:
     log_dir = args.log_dir or args.out.with_name(f"{args.out.name}.gepa")
     pin(log_dir, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with within(limits):
-            before = judge(program, held_out, args.workers, render.progress)
-            skipped = unreached(program, predictors, before)
-            print("\n".join(skipped_lines(skipped)), end="\n" if skipped else "", flush=True)
-            tuned, search = tune(
-                program,
-                train,
-                val,
-                reflection,
-                budget=args.budget,
-                predictors=[name for name in predictors if name not in skipped],
-                seed=args.seed,
-                log_dir=log_dir,
-                workers=args.workers,
-            )
-            after = judge(tuned, held_out, args.workers, render.progress) if search.tuned else before
-    except (KeyboardInterrupt, dspy.LMError):
-        print(f"agenticiqa: the same command continues from what is kept in {log_dir}", file=sys.stderr)
-        raise
+    with told_to_continue(log_dir), within(limits):
+        before = judge(program, held_out, args.workers, render.progress)
+        skipped = unreached(program, predictors, before)
+        print("\n".join(skipped_lines(skipped)), end="\n" if skipped else "", flush=True)
+        tuned, search = tune(
+            program,
+            train,
+            val,
+            reflection,
+            budget=args.budget,
+            predictors=[name for name in predictors if name not in skipped],
+            seed=args.seed,
+            log_dir=log_dir,
+            workers=args.workers,
+        )
+        after = judge(tuned, held_out, args.workers, render.progress) if search.tuned else before
     figures = compare(held_out, before, after, by_model=by_model)
     kept = search.tuned and figures["kept"]
     provenance = {"data": data.pinned or data.name, "labels_sha256": made["labels"]}

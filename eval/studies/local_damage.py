@@ -22,6 +22,7 @@ from agenticiqa.eval.intervals import error_interval
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.boxes import overlap
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.patches import patch_severities
@@ -68,15 +69,6 @@ class Outcome:
         """Whether a local finding of a correct category is where the damage is."""
         correct = [box for name, box in self.boxes.items() if name in CORRECT[self.planted.kind]]
         return any(overlap(box, self.planted.box) >= FOUND_FROM for box in correct)
-
-
-def overlap(first: Box, second: Box) -> float:
-    """Intersection over union of two boxes."""
-    width = min(first[2], second[2]) - max(first[0], second[0])
-    height = min(first[3], second[3]) - max(first[1], second[1])
-    shared = max(width, 0) * max(height, 0)
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)]
-    return shared / (sum(areas) - shared)
 
 
 def contents(labels: Sequence[Path], split: str | None) -> tuple[list[Path], list[Path]]:

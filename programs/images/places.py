@@ -1,7 +1,6 @@
 """The names of places in an image: "left half", "top right corner"."""
 
-from collections.abc import Sequence
-
+from agenticiqa.programs.images.boxes import overlap
 from agenticiqa.signatures.types import Box
 
 _THIRDS = (0.0, 1 / 3, 2 / 3, 1.0)
@@ -42,17 +41,8 @@ def name_of_place(box: Box, size: tuple[int, int]) -> str:
     >>> name_of_place((0, 0, 330, 470), (640, 480)), name_of_place((213, 160, 426, 320), (640, 480))
     ('left half', 'center')
     """
-    return max(_NAMED_PLACES, key=lambda name: _overlap(box, _of_shares(_NAMED_PLACES[name], size)))
+    return max(_NAMED_PLACES, key=lambda name: overlap(box, _of_shares(_NAMED_PLACES[name], size)))
 
 
 def _of_shares(edges: tuple[float, ...], size: tuple[int, int]) -> tuple[float, ...]:
     return tuple(edge * side for edge, side in zip(edges, (*size, *size), strict=True))
-
-
-def _overlap(first: Sequence[float], second: Sequence[float]) -> float:
-    """Intersection over union of two boxes."""
-    width = min(first[2], second[2]) - max(first[0], second[0])
-    height = min(first[3], second[3]) - max(first[1], second[1])
-    shared = max(width, 0.0) * max(height, 0.0)
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)]
-    return shared / (sum(areas) - shared)

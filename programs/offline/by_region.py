@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.boxes import area, shared_area
 from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_of_whole
@@ -141,22 +142,11 @@ def with_local_damage(part: MeasuredImage, whole: Findings, box: Box) -> Measure
     for name, finding in whole.items():
         if finding.local is None:
             continue
-        share = overlap(finding.local.box, box) / area(box)
+        share = shared_area(finding.local.box, box) / area(box)
         severity = severity_of_whole(finding.local.severity, share) if share >= LEAST_SHARE else 0.0
         if severity > findings[name].severity:
             findings[name] = replace(finding, severity=severity)
     return replace(part, findings=findings)
-
-
-def area(box: Box) -> int:
-    """The pixels of a box."""
-    return (box[2] - box[0]) * (box[3] - box[1])
-
-
-def overlap(one: Box, other: Box) -> int:
-    """The pixels that two boxes share."""
-    width, height = (min(one[axis + 2], other[axis + 2]) - max(one[axis], other[axis]) for axis in (0, 1))
-    return max(width, 0) * max(height, 0)
 
 
 def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: bool = False) -> MeasuredImage:

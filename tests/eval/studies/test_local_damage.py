@@ -3,17 +3,11 @@
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.studies.local_damage import outcomes, overlap, plan, pointing_table, table
+from agenticiqa.eval.studies.local_damage import outcomes, plan, pointing_table, table
 from agenticiqa.programs.tools.planted import PLANTED
 from support.images import coffee
 
 pytestmark = pytest.mark.slow
-
-
-def test_overlap_is_intersection_over_union():
-    assert overlap((0, 0, 10, 10), (0, 0, 10, 10)) == 1
-    assert overlap((0, 0, 10, 10), (10, 0, 20, 10)) == 0
-    assert overlap((0, 0, 10, 10), (0, 0, 20, 10)) == 0.5
 
 
 def test_every_kind_is_planted_in_turn_and_the_same_each_time():
