@@ -133,21 +133,29 @@ def _channel(band: Plane32, reference: Plane32, window: int) -> Maps:
     clear = _clear(window)
     rows, columns = (side // BLOCK - 2 * clear for side in band.shape)
     start = BLOCK * clear + BLOCK // 2 - window // 2
-    planes = np.stack([band, reference, band * band, reference * reference, band * reference], axis=1)[start:]
     box = (1 / window,) * window
-    down = correlate(planes.reshape(len(planes), -1), box, axis=0, step=BLOCK)[:rows]
-    lines = down.reshape(-1, band.shape[1])[:, start:]
-    means = correlate(lines, box, axis=1, step=BLOCK)[:, :columns].reshape(rows, 5, columns)
-    mean, reference_mean, square, reference_square, product = (means[:, index] for index in range(5))
-    variance = np.maximum(square - np.square(mean), 0)
-    reference_variance = np.maximum(reference_square - np.square(reference_mean), 0)
+
+    def mean_of(plane: Plane32) -> Plane32:
+        down = correlate(plane[start:], box, axis=0, step=BLOCK)[:rows]
+        return correlate(down[:, start:], box, axis=1, step=BLOCK)[:, :columns]
+
+    # One product for each: in one for all, BLAS rounds columns by where they stand, and equal planes get unequal means.
+    mean, reference_mean = mean_of(band), mean_of(reference)
+    square, reference_square, product = mean_of(band * band), mean_of(reference * reference), mean_of(band * reference)
+    variance = _beyond_rounding(square - np.square(mean))
+    reference_variance = _beyond_rounding(reference_square - np.square(reference_mean))
     covariance = product - reference_mean * mean
-    seen = (reference_variance > NEGLIGIBLE) & (variance > NEGLIGIBLE)
+    seen = (reference_variance > 0) & (variance > 0)
     gain = np.where(seen, covariance, 0) / np.where(seen, reference_variance, 1)
     noise = np.maximum(variance - gain * covariance, 0)
     # An inverted gain carries nothing over; the authors' code then takes the window's sum for its mean.
     noise[gain < 0] = variance[gain < 0] * window**2
     return np.pad(np.maximum(gain, 0), clear), np.pad(noise, clear)
+
+
+def _beyond_rounding(variance: Plane32) -> Plane32:
+    """A variance, or 0 where it is too small to tell from rounding."""
+    return np.where(variance > NEGLIGIBLE, variance, np.float32(0))
 
 
 def _mixture(band: Plane32) -> tuple[Plane32, Plane32]:
