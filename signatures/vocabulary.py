@@ -30,6 +30,18 @@ DISTORTIONS: tuple[Distortion, ...] = get_args(Distortion)
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LEVELS: dict[Level, int] = {"Excellent": 5, "Good": 4, "Fair": 3, "Poor": 2, "Bad": 1}
 
+# The names of distortions are the field's; these are a photographer's.
+EVERYDAY_NAMES: dict[Distortion, str] = {
+    "Blurs": "blur",
+    "Color distortions": "color distortion",
+    "Compression": "compression artifacts",
+    "Noise": "noise",
+    "Brightness change": "exposure problems",
+    "Sharpness": "sharpness problems",
+    "Contrast": "contrast problems",
+    "Spatial distortions": "spatial distortions",
+}
+
 SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
     "none": ("none", "no", "absent", "invisible", "not visible", "barely visible", "negligible", "imperceptible"),
     "slight": ("slight", "slightly", "mild", "mildly", "minor", "light", "lightly", "weak", "little", "a little",
@@ -39,6 +51,11 @@ SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
                "high", "very", "bad", "badly"),
     "extreme": ("extreme", "extremely", "very severe", "very heavy", "very strong", "unusable", "completely"),
 }  # fmt: skip
+
+
+def everyday_name(distortion: str) -> str:
+    """What a photographer calls a distortion; a name outside of the vocabulary in lower case."""
+    return next((word for name, word in EVERYDAY_NAMES.items() if name == distortion), distortion.lower())
 
 
 LONGEST_WORD = 100  # characters; what is longer is a sentence, and comparing takes long

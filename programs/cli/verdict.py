@@ -4,20 +4,10 @@ import re
 from typing import Any
 
 from agenticiqa.signatures.types import GLOBAL
-from agenticiqa.signatures.vocabulary import SEVERITIES
+from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
 
 MOST_NAMED = 3
-# The names of distortions and severities are the field's; these are a photographer's.
-DISTORTIONS = {
-    "Blurs": "blur",
-    "Color distortions": "color distortion",
-    "Compression": "compression artifacts",
-    "Noise": "noise",
-    "Brightness change": "exposure problems",
-    "Sharpness": "sharpness problems",
-    "Contrast": "contrast problems",
-    "Spatial distortions": "spatial distortions",
-}
+# The severities in a photographer's words.
 STRENGTHS = {"slight": "slight", "moderate": "visible", "severe": "strong", "extreme": "extreme"}
 GOOD = ("Excellent", "Good")
 BLUR, SOFT = "Blurs", "Sharpness"  # a blurred region is not sharp: named once
@@ -52,9 +42,7 @@ def verdict(row: dict[str, Any]) -> str:
     parts = [*dict.fromkeys(named[:MOST_NAMED]), *more]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     if clear[0][0] == 1:
-        return (
-            f"{level} quality: only {listed}." if level in GOOD else f"{level} quality, though only {listed} is seen."
-        )
+        return f"{level} quality{': only' if level in GOOD else ', though with only'} {listed}."
     return f"{level} quality{' with ' if level in GOOD else ': '}{listed}."
 
 
@@ -81,7 +69,7 @@ def _place(parts: dict[str, list[dict[str, Any]]], region: str, distortion: str)
 
 
 def _phrase(severity: int, distortion: str, region: str) -> str:
-    what = f"{STRENGTHS[SEVERITIES[severity]]} {DISTORTIONS.get(distortion, distortion.lower())}"
+    what = f"{STRENGTHS[SEVERITIES[severity]]} {everyday_name(distortion)}"
     if region == GLOBAL:
         return what
     named = region.split()[0].lower() in ("the", "a", "an", "my", "both") or not region[0].islower()

@@ -6,7 +6,7 @@ from typing import Any
 
 from agenticiqa.programs.result import distortions_of, place_of
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
-from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
+from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
 
 NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items()}
 
@@ -41,8 +41,10 @@ class Entry:
 
     @property
     def finding(self) -> str:
-        """The main distortion in words: "severe Noise, center"; empty without one."""
-        return f"{self.severity} {self.distortion}{self.place and f', {self.place}'}" if self.distortion else ""
+        """The main distortion in everyday words: "severe noise, center"; empty without one."""
+        if not self.distortion:
+            return ""
+        return f"{self.severity} {everyday_name(self.distortion)}{self.place and f', {self.place}'}"
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from agenticiqa.programs import AgenticIQA
-from agenticiqa.programs.cli.verdict import DISTORTIONS, STRENGTHS, explanation, verdict
+from agenticiqa.programs.cli.verdict import STRENGTHS, explanation, verdict
 from agenticiqa.signatures import vocabulary
 from support.fake_server import by_stage, fake_server
 from support.judging import SCRIPT, program_for
@@ -41,7 +41,12 @@ def rated(level: str, analysis: dict[str, Found] | None) -> dict[str, Any]:
         ("Fair", {"Region 1": [("Noise", "severe")]}, "Fair quality: strong noise in Region 1."),
         ("Good", {"Global": [("Noise", "moderate"), ("Blurs", "slight")]}, "Good quality with visible noise."),
         ("Good", {"Global": [("Noise", "slight"), ("Blurs", "none")]}, "Good quality: only slight noise."),
-        ("Poor", {"Global": [("Noise", "slight")]}, "Poor quality, though only slight noise is seen."),
+        ("Poor", {"Global": [("Noise", "slight")]}, "Poor quality, though with only slight noise."),
+        (
+            "Fair",
+            {"Global": [("Blurs", "slight"), ("Compression", "slight")]},
+            "Fair quality, though with only slight blur and slight compression artifacts.",
+        ),
         ("Excellent", {"Global": []}, "Excellent quality: no visible distortion."),
         ("Excellent", {"Global": [("Noise", "none")]}, "Excellent quality: no visible distortion."),
         ("Bad", {}, "Bad quality: no single distortion stands out."),
@@ -66,7 +71,7 @@ def test_the_level_comes_with_the_strongest_distortions(
 
 
 def test_every_distortion_and_severity_has_its_words() -> None:
-    assert set(DISTORTIONS) == set(vocabulary.DISTORTIONS)
+    assert set(vocabulary.EVERYDAY_NAMES) == set(vocabulary.DISTORTIONS)
     assert {"none", *STRENGTHS} == set(get_args(vocabulary.Severity))
 
 

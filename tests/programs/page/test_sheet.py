@@ -67,7 +67,7 @@ def test_the_entry_of_a_row_names_the_main_distortion_and_its_place() -> None:
     part = {"type": "Noise", "severity": "severe", "place": "center", "box": [0, 0, 9, 9], "share": 0.2}
     evidence = {"distortion_analysis": {"Global": [slight, found]}, "local_damage": {"Global": [part]}}
     row = {"image": "a.png", "quality_score": 2.0, "score_interval": {"80": [1.5, 2.5]}, "executor_evidence": evidence}
-    assert entry_of(row).finding == "severe Noise, center"
+    assert entry_of(row).finding == "severe noise, center"
     assert (entry_of(row).low, entry_of(row).high) == (1.5, 2.5)
     none = {"distortion_analysis": {"Global": [found | {"severity": "none"}]}}
     assert entry_of({"image": "a.png", "final_answer": "B", "executor_evidence": none}).finding == ""
