@@ -38,6 +38,7 @@ from agenticiqa.programs.cli.outputs import (
     print_line,
     resumed_text,
     save_summary,
+    told_to_resume,
     unscored_text,
 )
 from agenticiqa.programs.cli.overview import (
@@ -202,7 +203,8 @@ def run(args: Namespace) -> int:
             shown = args.json or args.jsonl or not replaces_results(args)
             write = gathering(write if shown else None, entries)
         to_row = rows_with_fit_inputs(plan.program, postprocess)
-        errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary)]
+        with told_to_resume(results, summary):
+            errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary)]
         fused = _fused(args, results, found.jobs, plan, summary) if results else None
         if is_asked_for(args) and results:
             entries = entries_in(results, found.jobs, plan)
@@ -210,7 +212,7 @@ def run(args: Namespace) -> int:
         print(kept_text(results), file=sys.stderr)
     if fused:
         print(fused, file=sys.stderr)
-    if args.save_maps:
+    if args.save_maps and summary.judged:
         print(f"Pictures are in {args.save_maps}", file=sys.stderr)
     below = show_overview(args, entries, summary.failed)
     if summary.unscored:

@@ -102,6 +102,18 @@ def kept_text(results: ResultsFile) -> str:
     return f"{text}, where {replaced} of {results.length} rows are replaced by later ones"
 
 
+@contextmanager
+def told_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[None]:
+    """On Ctrl-C say, before it is raised on, how much is judged and how to continue; nothing without a file."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if results:
+            done = f"{summary.judged_before + summary.judged} of {summary.images} are judged"
+            complain(f"{done}; the same command with --resume continues {printable_path(results.path)}")
+        raise
+
+
 def unscored_text(unscored: int, images: int, again: str | None) -> str:
     """How many images have no score or answer, and what command (``again``), if any, judges them again."""
     text = f"{unscored} of {images} have no score or answer: the model gave no usable one"

@@ -121,7 +121,7 @@ def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, ca
     assert "broken.jpg" in capsys.readouterr().err
 
 
-def test_finished_rows_survive_an_interruption(album, tmp_path, capsys, monkeypatch):
+def test_an_interrupted_run_says_how_much_is_judged_and_how_to_continue(album, tmp_path, capsys, monkeypatch):
     judge_many = judging.judge_many
 
     def interrupted(*given):
@@ -132,6 +132,11 @@ def test_finished_rows_survive_an_interruption(album, tmp_path, capsys, monkeypa
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 130
     assert len(json_lines(file)) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert told[-2:] == [
+        f"agenticiqa: 1 of 3 are judged; the same command with --resume continues {file}",
+        "agenticiqa: interrupted",
+    ]
     monkeypatch.undo()
     assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
     assert len(json_lines(file)) == 3

@@ -276,6 +276,12 @@ def test_save_maps_draws_each_image_and_may_be_repeated(album, tmp_path, capsys)
         assert sorted(path.name for path in maps.iterdir()) == ["b-2.png", "b.png"]
 
 
+def test_no_pictures_are_announced_where_nothing_was_judged(tmp_path, capsys):
+    (tmp_path / "empty.jpg").touch()
+    assert main(["assess", str(tmp_path / "empty.jpg"), "--save-maps", str(tmp_path / "maps")]) == 2
+    assert "Pictures" not in capsys.readouterr().err
+
+
 def test_a_picture_that_fails_costs_a_warning_and_not_the_result(album, tmp_path, capsys, monkeypatch):
     def broken(result, path):
         raise ToolError("no ink\nleft")
