@@ -241,7 +241,7 @@ class AgenticIQA(SavedProgram):
             planning = call(self.planner, image=image, query=asked, reference=reference, feedback=feedback)
             planned = yield from record.timed("planner", planning)
             if planned.plan == plan:
-                progress.unchanged_plan()
+                progress.unchanged_plan(offline=not self.questions)
                 break
             plan, iteration = planned.plan, len(history)
             progress.planned(plan, record.seconds["planner"])

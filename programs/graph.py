@@ -240,7 +240,7 @@ def build_graph(
         update = planner_node(state, of_run(config))
         result = state.get("summarizer_result")
         if result is not None and update["plan"] == state.get("plan"):
-            progress.unchanged_plan()
+            progress.unchanged_plan(offline=not _program(of_run(config)).questions)
             update["summarizer_result"] = as_final(result)
         return update
 

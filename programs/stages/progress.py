@@ -63,9 +63,10 @@ def planned(plan: PlannerOutput, seconds: float) -> None:
     )
 
 
-def unchanged_plan() -> None:
-    """The new plan is the previous one, so the answer is final."""
-    logger.warning("the plan did not change, so planning again would change nothing", extra=event("plan_unchanged"))
+def unchanged_plan(*, offline: bool) -> None:
+    """The new plan is the previous one, so the answer is final; of rules, which plan the same again, no warning."""
+    level = logging.INFO if offline else logging.WARNING
+    logger.log(level, "the plan did not change, so planning again would change nothing", extra=event("plan_unchanged"))
 
 
 def located(boxes: Boxes) -> None:

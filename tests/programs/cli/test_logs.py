@@ -10,6 +10,7 @@ from typing import Any
 
 import dspy
 import pytest
+from PIL import Image
 
 from agenticiqa.configs import load_config
 from agenticiqa.programs.assess import AgenticIQA
@@ -272,6 +273,15 @@ def test_an_unchanged_plan_is_told_with_its_image(
         assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "the plan did not change" in line]
     assert line.startswith(f"{examples / 'coffee.webp'}: ")
+
+
+def test_rules_that_plan_the_same_again_are_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strip = tmp_path / "strip.png"
+    Image.linear_gradient("L").resize((600, 2)).save(strip)
+    assert main(["assess", str(strip), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["iteration_count"] == 1
+    assert printed.err == ""
 
 
 def test_a_warning_that_begins_with_its_image_does_not_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:
