@@ -46,7 +46,11 @@ def provider_of(stage: StageConfig) -> Provider | None:
     if kind == "gguf" and model:
         return None
     provider = PROVIDERS.get(kind)
-    if provider is None or not model:
+    if not model and (provider is not None or kind == "gguf"):
+        raise BackendError(
+            f"backend {name!r} names no model: expected {kind}.{'<file>' if kind == 'gguf' else '<model>'}"
+        )
+    if provider is None:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
         hint = did_you_mean(kind, ["offline", AMBIENT, "gguf", *PROVIDERS])
         raise BackendError(

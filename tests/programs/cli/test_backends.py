@@ -119,6 +119,12 @@ def test_a_backend_of_no_kind_is_a_mistake(capsys: pytest.CaptureFixture[str]) -
     assert "is unknown" in capsys.readouterr().err
 
 
+def test_a_provider_without_a_model_is_not_called_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, form in (("openai", "openai.<model>"), ("openai.", "openai.<model>"), ("gguf", "gguf.<file>")):
+        assert main(["backends", "--backend", name]) == 2
+        assert f"backend '{name}' names no model: expected {form}" in capsys.readouterr().err
+
+
 def test_a_first_start_probes_and_the_next_ones_use_what_was_seen(
     examples: Path, capsys: pytest.CaptureFixture[str], configured: Any
 ) -> None:
