@@ -90,7 +90,9 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> None:
         header = {} if plain else saved["header"]
         made_for: dict[str, Any] = {name: _layout(state[name]) for name in state} if plain else header["fingerprints"]
         made_for = dict(made_for)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise StateError(f"{path}: no saved program can be read from it ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError) as error:
         raise StateError(f"{path}: no saved program can be read from it ({error!r})") from error
     if not plain and header.get("program") != PROGRAM:
         raise StateError(f"{path}: saved by {header.get('program')!r}, expected {PROGRAM!r}")

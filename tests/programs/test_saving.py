@@ -150,6 +150,11 @@ def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: str
         saving.load(Program(), path)
 
 
+def test_a_state_that_is_not_there_is_told_in_plain_words(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"read from it \(No such file or directory\)"):
+        saving.load(Program(), tmp_path / "state.json")
+
+
 def test_a_state_that_dspy_itself_saved_is_taken_when_it_fits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tuned().save(tmp_path / "plain.json")
     program = Program()
