@@ -9,7 +9,7 @@ from agenticiqa.programs.cli.main import main as run_one
 COMMANDS: dict[str, Command] = {
     **commands.COMMANDS,
     "evaluate": Command("measure the agreement with labeled images", "agenticiqa.eval.commands.evaluate"),
-    "compare": Command("compare runs of evaluate: intervals, p values, power", "agenticiqa.eval.commands.compare"),
+    "compare": Command("rank images, or compare runs of evaluate", "agenticiqa.eval.commands.compare"),
     "report": Command("write a page, or tables, of runs of evaluate", "agenticiqa.eval.commands.report"),
     "datasets": Command("list the data sets that evaluate knows; check a copy", "agenticiqa.eval.commands.datasets"),
     "calibrate": Command("fit the fusion, or the tools' curves, to your images", "agenticiqa.eval.commands.calibrate"),

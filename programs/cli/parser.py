@@ -29,7 +29,8 @@ examples:
   agenticiqa tools                                         list the metrics
   agenticiqa COMMAND --help                                options and examples of a command
 
-exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score, 130 interrupted
+exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score,
+4 an image scores below --fail-under, 130 interrupted
 """
 
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")
