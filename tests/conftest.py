@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     import tenacity
@@ -24,6 +25,11 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 # A shell's background job starts with Ctrl-C ignored, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The README's test command has minutes; .ci/run tries the properties again with --hypothesis-profile=thorough.
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=150, deadline=None)
+settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -42,7 +42,7 @@ def ask(signature: type[dspy.Signature], said: str) -> None:
 
 
 @pytest.mark.parametrize("signature", SIGNATURES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_an_object_of_the_right_names_with_anything_in_it(signature: type[dspy.Signature], data: st.DataObject) -> None:
     (name,) = signature.output_fields
@@ -50,7 +50,7 @@ def test_an_object_of_the_right_names_with_anything_in_it(signature: type[dspy.S
     ask(signature, json.dumps({name: content}))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=st.text(st.characters(exclude_categories=["Cs"])) | st.text('{}[]":,\\tn0.-e`', max_size=30))
 def test_any_text(said: str) -> None:
     ask(ScoreQuality, said)

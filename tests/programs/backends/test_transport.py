@@ -217,6 +217,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_ten_workers_at_an_endless_body_take_less_than_200_mb() -> None:
     def serve(client: socket.socket, _: bytes) -> None:
         client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")

@@ -38,6 +38,7 @@ def test_the_second_process_is_told_who_writes(tmp_path: Path) -> None:
         assert [*results.read().values()] == [{"n": 1}]
 
 
+@pytest.mark.slow
 def test_a_file_may_be_opened_again_once_it_is_closed_or_its_process_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with subprocess.Popen(

@@ -179,7 +179,8 @@ def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
     assert len(json_lines(file)) == IMAGES
 
 
-@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["answers", "hangs"])
+@pytest.mark.slow  # the one of tests/programs/cli/test_cli.py, offline, is not
+@pytest.mark.parametrize("hangs", [False, True], ids=["answers", "hangs"])
 def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
     album: Path, tmp_path: Path, hangs: bool
 ) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from PIL import Image
 
 from agenticiqa.programs.cli import judging
 from agenticiqa.programs.cli.main import main
@@ -52,11 +53,11 @@ KEYS = [
 
 @pytest.fixture
 def album(tmp_path, examples):
-    """Three judgeable images in a folder."""
+    """Three judgeable images in a folder, small ones."""
     folder = tmp_path / "album"
     folder.mkdir()
     for name in ("coffee_jpeg.jpg", "astronaut_blur.png", "chelsea_noise.png"):
-        shutil.copy(examples / name, folder)
+        Image.open(examples / name).resize((180, 120)).save(folder / name)
     return folder
 
 
@@ -198,9 +199,9 @@ def test_tools_lists_kind_direction_and_range(capsys):
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, tmp_path, workers):
+def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, examples, tmp_path, workers):
     for copy in range(60):
-        shutil.copy(album / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")
+        shutil.copy(examples / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")
     file = tmp_path / "scores.jsonl"
     command = [sys.executable, "-m", "agenticiqa", "assess", str(album), "--jsonl", str(file)]
     run = subprocess.Popen(

@@ -223,7 +223,7 @@ def test_a_failed_image_is_told_too(tmp_path: Path, kept: list[logging.LogRecord
     assert (told["image"], told["error"]) == (str(gone), "ImageNotFound")
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_record_says_which_image_it_is_about(
     tmp_path: Path, examples: Path, kept: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:

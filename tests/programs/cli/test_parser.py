@@ -93,6 +93,7 @@ def test_help_and_version_load_no_model_code() -> None:
         assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
+@pytest.mark.slow  # tests/programs/face runs `python -m agenticiqa assess`
 def test_python_m_works_like_the_command() -> None:
     outcomes = []
     for command in (["-m", "agenticiqa"], ["-c", "import sys; from agenticiqa.__main__ import main; main()"]):

@@ -194,7 +194,7 @@ def test_a_second_run_costs_nothing(photo: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("whose", ["ours", "DSPy's own", "LiteLLM's"])
+@pytest.mark.parametrize("whose", ["ours", "DSPy's own", pytest.param("LiteLLM's", marks=pytest.mark.slow)])
 def test_a_stage_without_a_usable_answer_is_asked_anew_and_the_others_are_replayed(
     photo: Path, whose: str, asynchronous: bool
 ) -> None:

@@ -103,7 +103,6 @@ def test_less_than_a_quarter_of_the_image_is_no_background() -> None:
     assert background_box(mask((0, 72, 320, 320)), SIZE) is None
 
 
-@settings(max_examples=60, deadline=None)
 @given(free=arrays.arrays(bool, st.tuples(st.integers(1, 6), st.integers(1, 6))))
 def test_no_rectangle_is_larger_than_the_one_found(free: np.ndarray) -> None:
     height, width = free.shape

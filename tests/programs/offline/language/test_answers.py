@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agenticiqa.programs.offline.findings import Finding
@@ -82,7 +82,6 @@ def test_the_answer_follows_from_the_measurements(group: str, case: dict[str, An
         assert re.match(case["answer"], result.final_answer), result
 
 
-@settings(max_examples=150, deadline=None)
 @given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5), reference=st.booleans())
 def test_a_choice_is_a_letter_offered_or_none(
     case: dict[str, Any], found: dict[str, tuple[float, str]], level: float, reference: bool
@@ -92,7 +91,6 @@ def test_a_choice_is_a_letter_offered_or_none(
     assert result.reasoning
 
 
-@settings(max_examples=150, deadline=None)
 @given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5), seed=st.integers(0, 1000))
 def test_the_order_of_the_options_does_not_matter(
     case: dict[str, Any], found: dict[str, tuple[float, str]], level: float, seed: int
@@ -107,7 +105,6 @@ def test_the_order_of_the_options_does_not_matter(
     assert options.get(before, UNABLE) == shuffled.get(after, UNABLE)
 
 
-@settings(max_examples=40, deadline=None)
 @given(found=any_findings, level=st.floats(1, 5), reference=st.booleans())
 @pytest.mark.parametrize(
     "query",
@@ -131,7 +128,6 @@ def test_what_measurements_cannot_tell_stays_open_whatever_they_are(
     assert "--backend" in result.reasoning
 
 
-@settings(max_examples=100, deadline=None)
 @given(lower=st.floats(0, 4), upper=st.floats(0, 4))
 def test_more_noise_never_makes_a_noisy_picture_clean(lower: float, upper: float) -> None:
     lower, upper = sorted((lower, upper))
@@ -141,7 +137,6 @@ def test_more_noise_never_makes_a_noisy_picture_clean(lower: float, upper: float
             assert yes_or_no(query, Noise=(upper, "")) == "Yes"
 
 
-@settings(max_examples=40, deadline=None)
 @given(found=any_findings, level=st.floats(1, 5))
 @pytest.mark.parametrize(
     ("claim", "denial"),
