@@ -64,17 +64,19 @@ class Sources:
 
     def _read(self, name: str) -> Iterator[Import]:
         tree = ast.parse(self.files[name].read_text(encoding="utf-8"))
+        nodes = [*ast.walk(tree)]
         package = name if self.files[name].name == "__init__.py" else name.rpartition(".")[0]
         typing_only = {
             id(inner)
-            for block in ast.walk(tree)
+            for block in nodes
             if isinstance(block, ast.If) and ast.unparse(block.test).endswith("TYPE_CHECKING")
             for statement in block.body
             for inner in ast.walk(statement)
         }
-        for node in ast.walk(tree):
-            for module in sorted({self._module(imported) or name for imported in _named(node, package)} - {name}):
-                yield Import(name, getattr(node, "lineno", 0), module, id(node) in typing_only)
+        for node in nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+                for module in sorted({self._module(imported) or name for imported in _named(node, package)} - {name}):
+                    yield Import(name, node.lineno, module, id(node) in typing_only)
 
     def _module(self, imported: str) -> str | None:
         """The module that holds an imported name: itself, or the nearest module or package around it."""

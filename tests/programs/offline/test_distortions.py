@@ -44,11 +44,13 @@ def photos() -> dict[str, np.ndarray]:
     }
 
 
-@pytest.fixture(scope="module")
-def at_levels(photos) -> dict[tuple[str, str], list[images.LoadedImage]]:
+@pytest.fixture(
+    scope="module", params=[("astronaut", "coffee"), pytest.param(tuple(PHOTOS), marks=pytest.mark.slow)], ids=len
+)
+def at_levels(photos, request) -> dict[str, dict[str, list[images.LoadedImage]]]:
+    """By kind and photo: the photo at each level."""
     return {
-        (name, kind): [loaded(AT_LEVEL[kind](level, rgb)) for level in ALL_LEVELS]
-        for name, rgb in photos.items()
+        kind: {name: [loaded(AT_LEVEL[kind](level, photos[name])) for level in ALL_LEVELS] for name in request.param}
         for kind in CATEGORY
     }
 
@@ -93,16 +95,14 @@ def test_an_image_does_not_differ_from_itself(photos):
 
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_with_a_reference_the_severity_follows_the_true_level_in_every_photo(at_levels, kind):
-    for name in PHOTOS:
-        steps = at_levels[name, kind]
+    for name, steps in at_levels[kind].items():
         severities = [findings_of(step, steps[0])[CATEGORY[kind]].severity for step in steps]
         assert follows(ALL_LEVELS, severities) >= 0.9, (name, severities)
 
 
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_with_a_reference_the_true_category_leads_from_the_third_level_on(at_levels, kind):
-    for name in PHOTOS:
-        steps = at_levels[name, kind]
+    for name, steps in at_levels[kind].items():
         assert [top(findings_of(step, steps[0])) for step in steps[3:]] == [CATEGORY[kind]] * 3, name
 
 
@@ -115,8 +115,8 @@ def judged(kind: str) -> range:
 def test_without_a_reference_the_severity_follows_the_true_level_on_average(at_levels, kind):
     levels = judged(kind)
     agreement = [
-        follows(levels, [findings_of(at_levels[name, kind][level])[CATEGORY[kind]].severity for level in levels])
-        for name in PHOTOS
+        follows(levels, [findings_of(steps[level])[CATEGORY[kind]].severity for level in levels])
+        for steps in at_levels[kind].values()
     ]
     assert np.mean(agreement) >= 0.9, agreement
 
@@ -125,7 +125,7 @@ def test_without_a_reference_the_severity_follows_the_true_level_on_average(at_l
 # the reference. Those two kinds are held to half of the cases, the others to nine in ten.
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_without_a_reference_the_true_category_mostly_leads_from_the_third_level_on(at_levels, kind):
-    leading = [top(findings_of(at_levels[name, kind][level])) for name in PHOTOS for level in judged(kind)[3:]]
+    leading = [top(findings_of(steps[level])) for steps in at_levels[kind].values() for level in judged(kind)[3:]]
     share = leading.count(CATEGORY[kind]) / len(leading)
     assert share >= (0.5 if kind in ("brighten", "desaturate") else 0.9), leading
 

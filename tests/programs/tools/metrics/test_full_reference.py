@@ -206,7 +206,8 @@ def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(tool: Tool, shape
 
 @each_tool
 @pytest.mark.parametrize(
-    ("distortion", "top", "left"), [("blur", True, True), ("noise", False, False), ("jpeg", True, False)]
+    ("distortion", "top", "left"),
+    [("blur", True, True), ("noise", False, False), pytest.param("jpeg", True, False, marks=pytest.mark.slow)],
 )
 def test_damage_shows_where_it_was_done(tool: Tool, distortion: str, top: bool, left: bool) -> None:
     reference = scene(352, 400)
@@ -239,7 +240,9 @@ def test_worse_damage_is_larger(tool: Tool) -> None:
 
 
 @each_tool
-@pytest.mark.parametrize("shape", [(8, 4000), (4000, 8), (8, 8), (11, 300), (70, 1500)])
+@pytest.mark.parametrize(
+    "shape", [pytest.param((8, 4000), marks=pytest.mark.slow), (4000, 8), (8, 8), (11, 300), (70, 1500)]
+)
 def test_any_shape_gets_finite_values_and_a_finite_map_or_is_refused_in_one_line(
     tool: Tool, shape: tuple[int, int]
 ) -> None:
