@@ -22,6 +22,10 @@ from agenticiqa.programs.images.reference_check import (
 from agenticiqa.programs.images.registration import SMALLEST_SIDE, Match
 from agenticiqa.programs.images.sources import ImageSource
 
+RESIZED = (
+    "The reference was resized from {} x {} to the image's {} x {} pixels: the score does not count the difference in "
+    "resolution."
+)
 GRID = 8  # pixels: JPEG's blocks, which are looked for where the image's own corner puts them
 
 
@@ -62,8 +66,10 @@ def load_checked(
     elif first.size != second.size:
         if not resize_reference:
             refuse(second.source, refusal_of_size(first, second, check, found))
+        before = second.size
         first, resized = load_pair(first, second, resize_reference=True)
         second = resized or second
+        first = replace(first, notes=(*first.notes, RESIZED.format(*before, *first.size)))
         check, _ = check_reference(first, second)
     if check.sentence:
         first = replace(first, notes=(*first.notes, check.sentence))

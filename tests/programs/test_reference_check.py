@@ -57,6 +57,13 @@ def test_a_shift_is_in_reasoning_notes_and_json(offline: AgenticIQA, files: dict
     assert (check["aligned"], check["swapped"]) == (False, False)
 
 
+def test_a_resized_reference_is_in_the_notes(offline: AgenticIQA, files: dict[str, Path]) -> None:
+    half = Image.open(files["reference"]).resize((200, 160), Image.Resampling.LANCZOS)
+    result = offline(half, reference=files["reference"], resize_reference=True)
+    (note,) = result.executor_evidence.notes
+    assert note.startswith("The reference was resized from 400 x 320 to the image's 200 x 160 pixels")
+
+
 def test_aligned_it_is_measured_without_the_shift(offline: AgenticIQA, files: dict[str, Path]) -> None:
     straight = offline(files["worse"], reference=files["image"]).quality_score
     as_it_is = offline(files["worse"], reference=files["reference"])
