@@ -70,7 +70,10 @@ def _about_tools(report: Mapping[str, Any]) -> list[str]:
             f"{report['best_tool']} is the best single tool on these very images, so its figures are biased upward"
         )
     if report.get("baselines"):
-        lines.append(f"Measured beside, on the whole of every image: {', '.join(report['baselines'])}")
+        lines.append(
+            f"Measured beside, on the whole of every image: {', '.join(report['baselines'])}. Their values here are "
+            "those of their curves, which are flat beyond 1 and 5; the runs baseline-NAME have the raw ones"
+        )
     if any(system["partial"] for system in report["systems"]):
         lines.append(
             "A tool marked 'only where chosen' measured a part of the images, chosen by their damage, so its figures "
