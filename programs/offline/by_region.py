@@ -18,7 +18,7 @@ from agenticiqa.programs.offline.opinion import estimate_opinion
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
-from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint
+from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint, tone_of
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.signatures.types import GLOBAL, Box, Boxes, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
@@ -155,13 +155,13 @@ def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: 
     With ``parts`` damage in a part of it counts, too.
     """
     findings = (findings_of if parts else findings_of_whole)(image, reference)
-    red, yellow = neutral_tint(Tone(image.pixels))
+    red, yellow = neutral_tint(tone_of(image))
     if reference is not None:
-        before = neutral_tint(Tone(reference.pixels))
+        before = neutral_tint(tone_of(reference))
         red, yellow = red - before[0], yellow - before[1]
     level = estimate_opinion(image, reference, findings).score
     measured = MeasuredImage(findings, level, reference is not None, (red, yellow))
-    return measured if reference else replace(measured, unsure=hidden_colors(measured, Tone(image.pixels)))
+    return measured if reference else replace(measured, unsure=hidden_colors(measured, tone_of(image)))
 
 
 def hidden_colors(measured: MeasuredImage, tone: Tone) -> frozenset[str]:

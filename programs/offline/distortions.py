@@ -18,7 +18,7 @@ from agenticiqa.programs.offline.local_damage import LEAST_SEVERITY, Damage, loc
 from agenticiqa.programs.offline.patches import patch_severities, patch_weights
 from agenticiqa.programs.offline.tone_steps import ToneStep, tone_step
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
-from agenticiqa.programs.tools.statistics.monochrome import Monochrome, monochrome
+from agenticiqa.programs.tools.statistics.monochrome import Monochrome, monochrome_of
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -34,8 +34,14 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
     """A finding for each of the seven categories, in the order of ``DETECTABLE``; where it is about a part, it says so.
 
     A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``). The
-    rest is as for ``findings_of_whole``.
+    rest is as for ``findings_of_whole``. Without a reference, they are computed once per image.
     """
+    if reference is None:
+        return dict(image.memo.once("findings", lambda: _findings_of(image, None)))
+    return _findings_of(image, reference)
+
+
+def _findings_of(image: LoadedImage, reference: LoadedImage | None) -> dict[DetectableDistortion, Finding]:
     found = findings_of_whole(image, reference)
     step = None if reference else _tone_step(image)
     for name, damage in damaged_parts(image, reference).items():
@@ -99,11 +105,6 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
         return found if kind is None else found | {COLOR: WITHOUT_COLOR[kind]}
     predictions = predictions_for(image, reference)
     return full_reference.findings_from(_measurements(image), _measurements(reference), predictions)
-
-
-def monochrome_of(image: LoadedImage) -> Monochrome | None:
-    """Whether a loaded image is gray or toned; computed once per image."""
-    return image.memo.once("monochrome", lambda: monochrome(image.pixels))
 
 
 def predictions_for(

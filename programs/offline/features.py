@@ -17,7 +17,7 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, Luma, loaded_luma_parts, parts_of
-from agenticiqa.programs.tools.statistics.tonal import Tone
+from agenticiqa.programs.tools.statistics.tonal import Tone, tone_of
 
 Plane = NDArray[np.floating]
 Values = NDArray[np.float64]
@@ -80,7 +80,7 @@ def _features(image: LoadedImage) -> Features:
     parts = [_texture(part, plane) for part, plane in both]
     return Features(
         np.array([*np.mean(parts, axis=0), *_named(measurements, SPATIAL)]),
-        np.array([*_tone(Tone(image.pixels)), *_named(measurements, TONAL), *_clipping(image.pixels)]),
+        np.array([*_tone(tone_of(image)), *_named(measurements, TONAL), *_clipping(image.pixels)]),
     )
 
 
@@ -104,9 +104,12 @@ def _haar(plane: Plane) -> tuple[Plane, Plane]:
     a, b = plane[..., 0:height:2, 0:width:2], plane[..., 0:height:2, 1:width:2]
     c, d = plane[..., 1:height:2, 0:width:2], plane[..., 1:height:2, 1:width:2]
     top, bottom, left, right = a + b, c + d, a - b, c - d
-    magnitudes = np.stack([left + right, top - bottom, left - right])
+    magnitudes = np.empty((3, *top.shape), top.dtype)
+    np.add(left, right, out=magnitudes[0])
+    np.subtract(top, bottom, out=magnitudes[1])
+    np.subtract(left, right, out=magnitudes[2])
     np.abs(magnitudes, out=magnitudes)
-    magnitudes /= 2
+    magnitudes *= 0.5
     return (top + bottom) / 4, magnitudes
 
 
@@ -155,7 +158,7 @@ def _diagonals(plane: Plane) -> list[float]:
 
 def _fill(pixels: RGB) -> list[float]:
     """Share of equal neighbors, and logarithm of the share of values in use between the darkest and the brightest."""
-    green = pixels[..., 1]
+    green = np.ascontiguousarray(pixels[..., 1])
     present = np.flatnonzero(np.bincount(green.ravel(), minlength=256) > 1e-4 * green.size)
     filled = len(present) / (present[-1] - present[0] + 1)
     return [_share(green[:, 1:] == green[:, :-1]), float(np.log(min(filled, MAX_FILL)))]
@@ -196,4 +199,6 @@ def _share(chosen: NDArray[np.bool_]) -> float:
 
 def _block_means(plane: Plane, side: int) -> Plane:
     rows, columns = plane.shape[0] // side, plane.shape[1] // side
-    return plane[: rows * side, : columns * side].reshape(rows, side, columns, side).mean(axis=(1, 3))
+    by_row = plane[: rows * side, : columns * side].reshape(rows, side, -1).sum(axis=1)
+    means: Plane = by_row.reshape(rows, columns, side).sum(axis=2) / side**2
+    return means

@@ -36,11 +36,8 @@ class Grid:
 
 def patch_grid(image: RGB) -> Grid:
     """The features of each patch beside those around it, of an image, uint8 (H, W, 3), both sides at least 32."""
-    (red, green, blue), (rows, columns), side = _tiles(image)
-    luma = sum(np.float32(weight) * plane for weight, plane in zip(LUMA_WEIGHTS, (red, green, blue), strict=True))
-    own = np.stack([*_tone(luma), *_detail(luma), *_noise(luma), *_color(red, green, blue, luma)], axis=-1)
-    own = own.reshape(rows, columns, -1).astype(float)
-    steps = np.concatenate([_grid_steps(luma), _grid_steps(luma.swapaxes(1, 2))], axis=-1).reshape(rows, columns, -1)
+    patches, (rows, columns), side = _tiles(image)
+    own, steps = (each.reshape(rows, columns, -1) for each in _of_themselves(patches))
     blocking = np.stack([_blocking(_around(steps, size)) for size in (NEAR, FAR - 2)], axis=-1)
     own = np.concatenate([own, blocking], axis=-1)
     near, far = _around(own, NEAR), _around(own, FAR)
@@ -49,6 +46,15 @@ def patch_grid(image: RGB) -> Grid:
     spread = ranked[math.ceil(0.9 * (len(ranked) - 1))] - ranked[int(0.1 * (len(ranked) - 1))]
     whole = np.broadcast_to(np.concatenate([usual, spread]), (rows, columns, 2 * len(usual)))
     return Grid(np.concatenate([own, near, near - far, near - usual, whole], axis=-1), side)
+
+
+def _of_themselves(colors: NDArray[np.float32]) -> tuple[Values, Values]:
+    """The features of patches (3, N, 32, 32), each by itself: (N, features), and their steps on the grid: (N, 16)."""
+    red, green, blue = colors
+    luma = sum(np.float32(weight) * plane for weight, plane in zip(LUMA_WEIGHTS, colors, strict=True))
+    own = np.stack([*_tone(luma), *_detail(luma), *_noise(luma), *_color(red, green, blue, luma)], axis=-1)
+    steps = np.concatenate([_grid_steps(luma), _grid_steps(luma.swapaxes(1, 2))], axis=-1)
+    return own.astype(float), steps
 
 
 def _tiles(image: RGB) -> tuple[NDArray[np.float32], tuple[int, int], int]:
@@ -75,8 +81,8 @@ def _tone(luma: Patches) -> list[Values]:
     return [
         luma.mean(axis=(1, 2)),
         np.log(_deviation(luma) + 0.5),
-        (luma >= WHITE).mean(axis=(1, 2)),
-        (luma <= BLACK).mean(axis=(1, 2)),
+        _share(luma >= WHITE),
+        _share(luma <= BLACK),
     ]
 
 
@@ -84,6 +90,15 @@ def _deviation(plane: Patches) -> Values:
     flat = plane.reshape(len(plane), -1)
     mean = flat.mean(axis=1)
     return np.sqrt(np.maximum(np.einsum("ij,ij->i", flat, flat) / flat.shape[1] - mean * mean, 0))
+
+
+def _share(chosen: NDArray[np.bool_]) -> Values:
+    """Of each patch the share of its pixels that are chosen."""
+    flat = chosen.reshape(len(chosen), -1)
+    found: Values = (
+        np.add.reduce(flat.view(np.uint8), axis=1, dtype=np.uint32) / flat.shape[1]
+    )  # a third of mean's time
+    return found
 
 
 def _haar(plane: Patches) -> tuple[Patches, list[Patches]]:
@@ -108,7 +123,7 @@ def _detail(luma: Patches) -> list[Values]:
                 for size, mean in zip(sizes, (means[0] + means[1], means[2]), strict=True)
             ]
         if scale == 0:
-            found += [(band < ROUNDING).mean(axis=(1, 2)) for band in (np.minimum(bands[0], bands[1]), bands[2])]
+            found += [_share(band < ROUNDING) for band in (np.minimum(bands[0], bands[1]), bands[2])]
     return found
 
 
@@ -124,12 +139,12 @@ def _noise(luma: Patches) -> list[Values]:
         beside = extreme(luma[:, :, :-2], luma[:, :, 2:])
         rows = extreme(beside, luma[:, :, 1:-1])
         around = extreme(extreme(rows[:, :-2], rows[:, 2:]), beside[:, 1:-1])
-        isolated += (sign * (inner - around) > IMPULSE_HEIGHT).mean(axis=(1, 2))
+        isolated += _share(sign * (inner - around) > IMPULSE_HEIGHT)
     return [
         np.log(medians.mean(axis=0) + 0.2),
         np.log(medians.min(axis=0) + 0.2),
         np.log(isolated + 5e-4),
-        (luma[:, :, 1:] == luma[:, :, :-1]).mean(axis=(1, 2)),
+        _share(luma[:, :, 1:] == luma[:, :, :-1]),
     ]
 
 
@@ -144,7 +159,7 @@ def _color(red: Patches, green: Patches, blue: Patches, luma: Patches) -> list[V
                 total += band.mean(axis=(1, 2))
         found += [tint.mean(axis=(1, 2)), np.log(_deviation(tint) + 0.5)]
     highest, lowest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
-    clipped = ((highest >= WHITE) | (lowest <= BLACK)).mean(axis=(1, 2))
+    clipped = _share((highest >= WHITE) | (lowest <= BLACK))
     return [*found, np.log(fine), np.log(coarse), (highest - lowest).mean(axis=(1, 2)), clipped]
 
 

@@ -8,7 +8,7 @@ the regression and the constants below, and measures both on other pictures.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from PIL import Image
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.numerics.weights import read_weights
-from agenticiqa.programs.tools.statistics.monochrome import monochrome
+from agenticiqa.programs.tools.statistics.monochrome import monochrome_of
 from agenticiqa.programs.tools.statistics.pictorial import pictorial
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.images import LoadedImage
 
 Look: TypeAlias = Literal["photo", "graphic", "page", "medical", "instrument"]
 Reason: TypeAlias = Literal["too small", "thin", "blank", "graphic", "page", "medical", "instrument", "gray"]
@@ -64,23 +67,29 @@ SENTENCES: dict[Reason, str] = {
 }
 
 
-def reasons_for(image: RGB, backbone: Backbone) -> tuple[Reason, ...]:
-    """Why an image is outside of the training; empty for a usual photo in color.
+def reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]:
+    """Why a loaded image of any size is outside of the training; empty for a usual photo in color.
 
-    ``image`` is uint8 RGB of shape (H, W, 3), any size. Raises ToolError for damaged weights.
+    Raises ToolError for damaged weights.
     """
-    height, width = image.shape[:2]
+    width, height = image.size
     shorter, longer = min(height, width), max(height, width)
     if longer >= THIN * shorter and shorter * min(1.0, WORKING_SIDE / longer) < SMALL_SIDE * 2:
         return ("thin",)
     if shorter < SMALL_SIDE:
         return ("too small",)
-    if int(np.ptp(image, axis=(0, 1)).max()) <= BLANK_RANGE:
+    if _is_blank(image.pixels):
         return ("blank",)
-    shares = looks(read_weights(WEIGHTS, SHA256), look_features(image, backbone))
+    shares = looks(read_weights(WEIGHTS, SHA256), look_features(image.pixels, backbone))
     if shares[0] < MOST_PHOTO:
         return (LOOKS[1 + int(shares[1:].argmax())],)  # type: ignore[return-value]
-    return ("gray",) if monochrome(image) else ()
+    return ("gray",) if monochrome_of(image) else ()
+
+
+def _is_blank(image: RGB) -> bool:
+    # By rows first: over both axes at once, numpy reads three values at a time.
+    lowest, highest = image.min(axis=0).min(axis=0), image.max(axis=0).max(axis=0)
+    return int((highest - lowest).max()) <= BLANK_RANGE
 
 
 def look_features(image: RGB, backbone: Backbone) -> Values:

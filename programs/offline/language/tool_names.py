@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
 from agenticiqa.programs.tools.tool import find_tool, unknown_tool
 from agenticiqa.signatures.lexicon import distortions_in
@@ -53,10 +54,8 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     Names that are also English words ("contrast", "blur extent", "unique") count only in front of "metric", "tool" and
     the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``.
     """
-    names = sorted({*known, *WELL_KNOWN}, key=len, reverse=True)
-    spelled = "|".join(r"[\s_-]*".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
-    pattern = re.compile(rf"(?<![\w-])(?:{spelled})(?![\w+])", re.I)
-    found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in pattern.finditer(query) if _is_meant(m)]
+    names = _spelled(frozenset(known)).finditer(query)
+    found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in names if _is_meant(m)]
     taken = {mention.start for mention in found}
     unknown = [m for m in _UNKNOWN_NAME.finditer(query) if m.start(1) not in taken]
     taken |= {m.start(1) for m in unknown}
@@ -68,6 +67,13 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     ]
     found += [Mention(m[1], *m.span(1), None) for m in unknown]
     return sorted(found, key=lambda mention: mention.start)
+
+
+@lru_cache(maxsize=16)
+def _spelled(known: frozenset[str]) -> re.Pattern[str]:
+    names = sorted({*known, *WELL_KNOWN}, key=lambda name: (-len(name), name))
+    spelled = "|".join(r"[\s_-]*".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
+    return re.compile(rf"(?<![\w-])(?:{spelled})(?![\w+])", re.I)
 
 
 def names_tools(query: str, tools: Collection[str]) -> list[str]:

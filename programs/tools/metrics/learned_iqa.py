@@ -75,7 +75,7 @@ def opinion_of(image: "LoadedImage") -> Opinion:
 
 def outside_training(image: "LoadedImage") -> tuple[Reason, ...]:
     """Why a loaded image is unlike the photos of the training; empty for a usual photo. Computed once per image."""
-    return image.memo.once("outside_training", lambda: reasons_for(image.pixels, last_stage))
+    return image.memo.once("outside_training", lambda: reasons_for(image, last_stage))
 
 
 def last_stage(image: RGB) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image, luma
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image, single_luma
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
 from agenticiqa.programs.tools.statistics.cells import BAND, cell_counts
 from agenticiqa.programs.tools.statistics.edges import around
@@ -35,7 +35,7 @@ def noise_sigma_map(image: RGB) -> Plane:
         return np.zeros(cells)
     rows = max((height - 2) // BLOCK, 1) * BLOCK
     bands = (image[top : min(top + BAND, rows) + 2] for top in range(0, rows, BAND))
-    found = [block_noise(luma(band).astype(np.float32)) for band in bands]
+    found = [block_noise(single_luma(band)) for band in bands]
     sigmas, clipped = (np.concatenate(each) for each in zip(*found, strict=True))
     known = np.where(clipped, np.inf, sigmas.astype(float))
     least = around(np.pad(known, [(0, a - b) for a, b in zip(cells, known.shape, strict=True)], "edge"), np.minimum)

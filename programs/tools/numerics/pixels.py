@@ -1,6 +1,6 @@
 """What every metric starts from: a checked 8-bit RGB array, its luma or gray levels, and Gaussian windows."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,23 @@ def check_pair(image: np.ndarray, reference: np.ndarray, smallest: int = 1) -> N
 
 def luma(rgb: RGB) -> Plane:
     """BT.601 luma, not rounded: (H, W, 3) uint8 in, (H, W) float64 in 0..255 out. Gray pixels keep their value."""
-    plane = np.zeros(rgb.shape[:2])
-    for channel, weight in enumerate(LUMA_WEIGHTS):
-        plane += weight * rgb[..., channel]
+    return _luma_as(np.dtype(np.float64), rgb)
+
+
+def single_luma(rgb: RGB) -> NDArray[np.float32]:
+    """As ``luma``, rounded to single precision."""
+    return _luma_as(np.dtype(np.float32), rgb)
+
+
+def _luma_as(dtype: np.dtype[Any], rgb: RGB) -> NDArray[Any]:
+    height, width = rgb.shape[:2]
+    plane = np.empty((height, width), dtype)
+    rows = max(1, STRIP_PIXELS // max(width, 1))
+    for top in range(0, height, rows):
+        red, green, blue = (weight * rgb[top : top + rows, :, at] for at, weight in enumerate(LUMA_WEIGHTS))
+        red += green
+        red += blue
+        plane[top : top + rows] = red
     return plane
 
 

@@ -26,6 +26,7 @@ from agenticiqa.programs.tools.statistics.tonal import (
     rms_contrast,
     shadow_level,
     tonal_range,
+    tone_of,
     yellow_tint,
 )
 
@@ -79,6 +80,6 @@ def _from_memo(name: str, image: "LoadedImage") -> float:
 
 
 def _compute(image: "LoadedImage") -> dict[str, float]:
-    parts, tone = loaded_luma_parts(image), Tone(image.pixels)
+    parts, tone = loaded_luma_parts(image), tone_of(image)
     found = {name: spatial(parts) for name, spatial in SPATIAL.items()}
     return found | {name: tonal(tone) for name, tonal in TONAL.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, luma
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, single_luma
 from agenticiqa.programs.tools.statistics.parts import Luma
 
 CELL = 32  # pixels
@@ -17,7 +17,7 @@ BAND = 4 * CELL  # rows
 def luma_bands(image: RGB, beyond: int = 0) -> Iterator[Luma]:
     """The luma of one band of rows after the other, each with ``beyond`` rows of the next."""
     for top in range(0, len(image), BAND):
-        yield luma(image[top : top + BAND + beyond]).astype(np.float32)
+        yield single_luma(image[top : top + BAND + beyond])
 
 
 def cell_counts(image: RGB, side: int = CELL) -> tuple[int, int]:

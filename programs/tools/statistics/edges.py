@@ -102,7 +102,7 @@ def _ridge(part: Luma) -> Plane:
     border, (height, width) = MARGIN - 4, slope.shape
     inner = slope[border : height - border, border : width - border]
     peaks = (inner == highest[border - 2 : height - border - 2, border - 2 : width - border - 2]) & (inner > 0)
-    row, column = np.nonzero(peaks)
+    row, column = np.divmod(np.flatnonzero(peaks), peaks.shape[1])  # several times faster than nonzero
     at = row + border, column + border
     return np.stack([slope[at], row + MARGIN, column + MARGIN, down[at], right[at]]).astype(float)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.pixels import RGB, luma
+from agenticiqa.programs.tools.numerics.pixels import RGB, single_luma
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -32,7 +32,7 @@ def parts_of(image: RGB) -> list[RGB]:
 
 def luma_parts(image: RGB) -> list[Luma]:
     """The luma, 0..255, of each of these parts."""
-    return [luma(part).astype(np.float32) for part in parts_of(image)]
+    return [single_luma(part) for part in parts_of(image)]
 
 
 def loaded_luma_parts(image: "LoadedImage") -> list[Luma]:

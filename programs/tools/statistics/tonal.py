@@ -6,11 +6,15 @@ noise, fine texture and a little blur do not count.
 
 import math
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, Plane
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.images import LoadedImage
 
 BLOCK = 8  # pixels
 BLACK, WHITE = 5, 250  # luma from which on nothing differs visibly from the darkest and the brightest
@@ -53,6 +57,11 @@ class Tone:
         root = np.where(relative > 216 / 24389, np.cbrt(relative), (24389 / 27 * relative + 16) / 116)
         x, y, z = np.moveaxis(root, -1, 0)
         return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+def tone_of(image: "LoadedImage") -> Tone:
+    """The tone of a loaded image's pixels, computed once per image."""
+    return image.memo.once("tone", lambda: Tone(image.pixels))
 
 
 def mean_luma(tone: Tone) -> float:

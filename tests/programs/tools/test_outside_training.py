@@ -30,7 +30,7 @@ RANDOM = np.random.default_rng(5)
 
 
 def reasons_for(pixels: np.ndarray) -> tuple[str, ...]:
-    return module.reasons_for(pixels, last_stage)
+    return module.reasons_for(loaded(pixels), last_stage)
 
 
 @pytest.mark.parametrize("name", PHOTOS)
