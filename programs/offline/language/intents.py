@@ -1,0 +1,62 @@
+"""What a question asks for, by a trained classifier: for wordings that the rules do not know, or take for the opposite.
+
+Logistic regression on hashed n-grams, trained on questions that people of many kinds might ask, in which the names of
+distortions are replaced (``word_patterns``); ``eval/train/train_intents.py`` trains it and prints how well it reads.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agenticiqa.programs.offline.language.word_patterns import hashed_ngrams
+from agenticiqa.programs.tools.numerics.weights import read_weights
+
+WEIGHTS = Path(__file__).with_name("intents.npz")
+SHA256 = "cd901da247aae7ad5ce531df85efa13655bec6f9c11db23051a41dc480748cfc"
+
+INTENTS = (
+    "yes",
+    "no",
+    "degree",
+    "which",
+    "where",
+    "half",
+    "half-clean",
+    "part-yes",
+    "part-no",
+    "compare-yes",
+    "compare-no",
+    "compare-image",
+    "compare-reference",
+    "compare-category",
+    "reference-yes",
+    "reference-no",
+    "metric",
+    "rating",
+    "unanswerable",
+)
+"""What may be asked for. "yes" and "no" are the true answers where the distortion is there: "no" for "Is it sharp?".
+
+With "part" of a part of the image, with "reference" of the reference; "compare" is with the reference: whether there is
+more of it, which of the two has it ("image", "reference"), or what differs. "half" is which half has it, "half-clean"
+which one has less.
+"""
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What is asked for, one of ``INTENTS``, and how probable that is (0..1)."""
+
+    name: str
+    probability: float
+
+
+def intent_of(question: str) -> Intent:
+    """The likeliest intent of a question without options. Raises ToolError for damaged weights."""
+    weights = read_weights(WEIGHTS, SHA256)
+    ngrams = hashed_ngrams(question)
+    scores = np.array(list(ngrams.values())) @ weights["weights"][list(ngrams)] * weights["scale"] + weights["bias"]
+    shares = np.exp(scores - scores.max())
+    best = int(shares.argmax())
+    return Intent(INTENTS[best], float(shares[best] / shares.sum()))
