@@ -15,9 +15,9 @@ from agenticiqa.programs.offline.language.comparisons import (
 from agenticiqa.programs.offline.language.intents import intent_of
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
-from agenticiqa.programs.offline.language.plain_question import RESTATED, contradicts, in_plain_words
+from agenticiqa.programs.offline.language.plain_question import in_plain_words
 from agenticiqa.programs.offline.language.question import Question
-from agenticiqa.programs.offline.language.reader import ONE, claim_of, read_question
+from agenticiqa.programs.offline.language.reader import ONE, claim_of, not_measurable, read_question
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import (
@@ -76,33 +76,27 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
         verdict = Verdict(None, question.doubt)
     else:
         verdict, measured = _answer(question, look, measured)
-    if measured and measured.findings and not options and question.asked not in ("metric", "rating"):
-        verdict, measured = _read_twice(query, question, verdict, look, measured)
+    if measured and measured.findings and not (options or verdict.answer or question.asked == "metric"):
+        verdict, measured = _in_other_words(query, question, verdict, look, measured)
     return Answered(verdict.answer or UNABLE, _reasoning(verdict, measured, evidence))
 
 
-def _read_twice(
+def _in_other_words(
     query: str, question: Question, verdict: Verdict, look: Look, measured: MeasuredImage
 ) -> tuple[Verdict, MeasuredImage]:
-    """The verdict, unless the classifier reads the question as its opposite, or where the rules do not know its words.
+    """The verdict on a question as the classifier reads it, where the rules do not tell what is asked.
 
-    Then the question is answered as it reads in plain words, if all parts that it names are found.
+    It stays as it is where the measurements do not tell, where a word asks for what none of them tells, or where a part
+    is not found.
     """
-    intent, whole = intent_of(query), look(IMAGE)
-    understood = question.is_sure and verdict.reason != not_understood(()).reason
-    if whole is None or (not verdict.answer and (understood or intent.probability < RESTATED)):
+    unmeasured = verdict.categories or not_measurable(question.text)
+    whole = look(IMAGE)
+    if unmeasured or whole is None or any(look(region) is None for region in question.regions):
         return verdict, measured
-    if any(look(region) is None for region in question.regions):
+    plain = in_plain_words(query, intent_of(query), question.regions)
+    if not plain:
         return verdict, measured
-    plain = in_plain_words(query, intent, question.regions)
-    restated = (
-        _answer(read_question(plain, {}, regions=question.regions), look, whole) if plain else (verdict, measured)
-    )
-    if not verdict.answer:
-        return restated
-    if contradicts(intent, restated[0].answer, verdict.answer):
-        return Verdict(None, "The question can be read as asking for the opposite."), measured
-    return verdict, measured
+    return _answer(read_question(plain, {}, regions=question.regions), look, whole)
 
 
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:

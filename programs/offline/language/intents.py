@@ -1,13 +1,15 @@
-"""What a question asks for, by a trained classifier: for wordings that the rules do not know, or take for the opposite.
+"""What a question asks for, by a trained classifier: for wordings that the rules do not know.
 
 Logistic regression on hashed n-grams, trained on questions that people of many kinds might ask, in which the names of
 distortions are replaced (``word_patterns``); ``eval/train/train_intents.py`` trains it and prints how well it reads.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agenticiqa.programs.offline.language.word_patterns import hashed_ngrams
 from agenticiqa.programs.tools.numerics.weights import read_weights
@@ -54,7 +56,11 @@ class Intent:
 
 def intent_of(question: str) -> Intent:
     """The likeliest intent of a question without options. Raises ToolError for damaged weights."""
-    weights = read_weights(WEIGHTS, SHA256)
+    return likeliest(read_weights(WEIGHTS, SHA256), question)
+
+
+def likeliest(weights: Mapping[str, NDArray[np.float64]], question: str) -> Intent:
+    """What weights read: ``weights`` (buckets x intents), their ``scale`` and ``bias`` (intents)."""
     ngrams = hashed_ngrams(question)
     scores = np.array(list(ngrams.values())) @ weights["weights"][list(ngrams)] * weights["scale"] + weights["bias"]
     shares = np.exp(scores - scores.max())

@@ -7,8 +7,7 @@ from agenticiqa.programs.offline.language.intents import Intent
 from agenticiqa.programs.offline.language.reader import asking_part, prepared
 from agenticiqa.signatures.lexicon import LOWER, Meaning, Subject, terms_in
 
-RESTATED = 0.6  # least probability of the intent of a question that is asked again
-CONTRADICTED = 0.8  # the same of one that contradicts what the rules read; both were set before any answer was marked
+RESTATED = 0.6  # least probability of the intent; set before any answer was marked
 _WORDS = {
     "yes": "Is there {noun}?",
     "no": "Is it free of {noun}?",
@@ -41,11 +40,11 @@ _VERTICAL = re.compile(r"\b(?:top|bottom|upper|lower|above|below)\b", re.I)
 
 
 def in_plain_words(question: str, intent: Intent, regions: Sequence[str]) -> str:
-    """The question in plain words; "" if it is not clear of which distortion or part it is, or nothing can answer it.
+    """The question in plain words; "" if it is not clear what it asks, of which distortion or part, or nothing tells it.
 
     ``regions`` are the parts of the image that it names.
     """
-    name = intent.name
+    name = intent.name if intent.probability >= RESTATED else ""
     if name in ("yes", "no") and regions:
         name = f"part-{name}"
     if name not in _WORDS or (name.startswith("part") and len(regions) != 1):
@@ -64,18 +63,6 @@ def distortion_named(question: str) -> str:
         if meanings := [term.meaning for term in terms_in(part) if term.meaning.subject not in ("any", "quality")]:
             return _noun(meanings)
     return ""
-
-
-def contradicts(intent: Intent, plain_answer: str | None, answer: str) -> bool:
-    """Whether what the classifier reads is the opposite of what the rules answered, or nothing that can be answered."""
-    if intent.probability < CONTRADICTED:
-        return False
-    opposite = {_first(plain_answer or ""), _first(answer)} == {"Yes", "No"}
-    return intent.name == "unanswerable" or (intent.name in ("yes", "no") and opposite)
-
-
-def _first(answer: str) -> str:
-    return answer.split(",")[0]
 
 
 def _noun(meanings: Sequence[Meaning]) -> str:

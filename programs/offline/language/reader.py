@@ -188,7 +188,7 @@ def read_question(
     of_image = _options_say_it(plain, claim, offered)
     if of_image:
         asked = "choice"
-    if of_image or (placed and asked == "where" and claim.terms and not places and not _not_measurable(text)):
+    if of_image or (placed and asked == "where" and claim.terms and not places and not not_measurable(text)):
         confidence, doubt = 1.0, ""
     return Question(
         asked=asked,
@@ -295,12 +295,12 @@ def _options_say_it(plain: str, claim: Clause, options: Mapping[str, str]) -> bo
     """Whether the options alone, all distortions, say what a question asks of the image, in whatever words."""
     named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
     pictured = claim.terms or _PICTURE.search(without_reference(plain))
-    if named or not pictured or _TURNED.search(plain) or _not_measurable(plain):
+    if named or not pictured or _TURNED.search(plain) or not_measurable(plain):
         return False
     return names_distortions(options, word_lists.OPTION_FILLERS)
 
 
-def _not_measurable(text: str) -> re.Match[str] | None:
+def not_measurable(text: str) -> re.Match[str] | None:
     """The first word for what no measurement tells, unless it is part of a distortion's name ("camera shake")."""
     terms = terms_in(text)
     found = _NOT_MEASURABLE.finditer(text)
@@ -314,7 +314,7 @@ def _lists_changes(text: str, claim: Clause) -> bool:
 
 
 def _confidence(text: str, claim: Clause, asked: Asked) -> tuple[float, str]:
-    found = _not_measurable(text)
+    found = not_measurable(text)
     if found and not (asked == "rating" and found[0].lower() == "how many"):
         return 0.0, f"Measurements do not tell what the question asks with '{found[0]}'."
     unknown = claim.unknown_words
