@@ -90,10 +90,11 @@ def _in_other_words(
     is not found.
     """
     unmeasured = verdict.categories or not_measurable(question.text)
+    unmeasured = unmeasured or (question.asked == "compare" and question.is_sure)
     whole = look(IMAGE)
     if unmeasured or whole is None or any(look(region) is None for region in question.regions):
         return verdict, measured
-    plain = in_plain_words(query, intent_of(query), question.regions)
+    plain = in_plain_words(query, intent_of(query, question.text), question.regions)
     if not plain:
         return verdict, measured
     return _answer(read_question(plain, {}, regions=question.regions), look, whole)

@@ -15,7 +15,7 @@ from agenticiqa.programs.offline.language.word_patterns import hashed_ngrams
 from agenticiqa.programs.tools.numerics.weights import read_weights
 
 WEIGHTS = Path(__file__).with_name("intents.npz")
-SHA256 = "cd901da247aae7ad5ce531df85efa13655bec6f9c11db23051a41dc480748cfc"
+SHA256 = "896b4980748072000b6bd17e235d2b5c49c40b34b3b9925eaebfddda160f95fa"
 
 INTENTS = (
     "yes",
@@ -54,14 +54,16 @@ class Intent:
     probability: float
 
 
-def intent_of(question: str) -> Intent:
-    """The likeliest intent of a question without options. Raises ToolError for damaged weights."""
-    return likeliest(read_weights(WEIGHTS, SHA256), question)
+def intent_of(question: str, asking: str) -> Intent:
+    """The likeliest intent of a question without options, of which ``asking`` is the part that asks.
+
+    Raises ToolError for damaged weights.
+    """
+    return likeliest(read_weights(WEIGHTS, SHA256), hashed_ngrams(question, asking))
 
 
-def likeliest(weights: Mapping[str, NDArray[np.float64]], question: str) -> Intent:
+def likeliest(weights: Mapping[str, NDArray[np.float64]], ngrams: Mapping[int, float]) -> Intent:
     """What weights read: ``weights`` (buckets x intents), their ``scale`` and ``bias`` (intents)."""
-    ngrams = hashed_ngrams(question)
     scores = np.array(list(ngrams.values())) @ weights["weights"][list(ngrams)] * weights["scale"] + weights["bias"]
     shares = np.exp(scores - scores.max())
     best = int(shares.argmax())

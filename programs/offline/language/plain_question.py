@@ -40,7 +40,7 @@ _VERTICAL = re.compile(r"\b(?:top|bottom|upper|lower|above|below)\b", re.I)
 
 
 def in_plain_words(question: str, intent: Intent, regions: Sequence[str]) -> str:
-    """The question in plain words; "" if it is not clear what it asks, of which distortion or part, or nothing tells it.
+    """The question in plain words; "" if it is not clear what it asks, or of which distortion or part.
 
     ``regions`` are the parts of the image that it names.
     """
@@ -50,7 +50,7 @@ def in_plain_words(question: str, intent: Intent, regions: Sequence[str]) -> str
     if name not in _WORDS or (name.startswith("part") and len(regions) != 1):
         return ""
     words, noun = _WORDS[name], distortion_named(question)
-    if "{noun}" in words and not noun:
+    if not (noun if "{noun}" in words else terms_in(question)):
         return ""
     halves = "the top or the bottom" if _VERTICAL.search(question) else "the left or the right"
     return words.format(noun=noun, halves=halves, part=regions[0] if regions else "")

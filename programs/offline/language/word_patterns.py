@@ -4,10 +4,8 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping
 
-from agenticiqa.programs.offline.language.reader import asking_part
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.stages.instructions import without_instructions
-from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.signatures.lexicon import terms_in
 
 BUCKETS = 2**15
@@ -18,7 +16,7 @@ _PLACE = re.compile(
     r"|foreground|subject|area|region|part)\b"
 )
 _REFERENCE = re.compile(r"\b(?:reference|original|pristine|undistorted|source)(?:'s)?\b")
-_METRIC = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(TOOLS, key=len, reverse=True)))})\b", re.I)
+_METRIC = re.compile(r"[A-Z][A-Za-z0-9]*[A-Z][A-Z0-9-]*")  # PSNR, FR-FUSION
 _STOP = re.compile(r"[.!;:\n]+")
 _VAGUE = ("any", "quality", "unmeasured")
 
@@ -44,8 +42,9 @@ def word_pattern(text: str) -> str:
     return " ".join(["xxbegin", *re.sub(r"[^a-z']", " ", plain).split(), "xxend"])
 
 
-def hashed_ngrams(question: str) -> Mapping[int, float]:
-    """The weight of each of ``BUCKETS`` for a question: n-grams of its words, of their letters, and of what it asks.
+def hashed_ngrams(question: str, asking: str) -> Mapping[int, float]:
+    """The weight of each of ``BUCKETS``: n-grams of a question's words, of their letters, and of ``asking``, which is
+    the part of it that asks.
 
     Each of the three kinds has the length 1, so that a long question counts as much as a short one.
     """
@@ -54,7 +53,7 @@ def hashed_ngrams(question: str) -> Mapping[int, float]:
     kinds = (
         {"w " + ngram for ngram in _runs(words, _WORDS)},
         {"c" + "".join(run) for word in words for run in _letter_runs(f" {word} ")},
-        {"a " + ngram for ngram in _runs(word_pattern(asking_part(text)).split(), _WORDS)},
+        {"a " + ngram for ngram in _runs(word_pattern(asking[:LONGEST]).split(), _WORDS)},
     )
     weights: dict[int, float] = {}
     for number, ngrams in enumerate(kinds):
