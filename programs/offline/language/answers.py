@@ -15,7 +15,7 @@ from agenticiqa.programs.offline.language.comparisons import (
 from agenticiqa.programs.offline.language.intents import intent_of
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
-from agenticiqa.programs.offline.language.plain_question import in_plain_words
+from agenticiqa.programs.offline.language.plain_question import in_plain_words, overrules
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.reader import ONE, claim_of, not_measurable, read_question
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
@@ -76,7 +76,7 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
         verdict = Verdict(None, question.doubt)
     else:
         verdict, measured = _answer(question, look, measured)
-    if measured and measured.findings and not (options or verdict.answer or question.asked == "metric"):
+    if measured and measured.findings and not (options or question.asked == "metric"):
         verdict, measured = _in_other_words(query, question, verdict, look, measured)
     return Answered(verdict.answer or UNABLE, _reasoning(verdict, measured, evidence))
 
@@ -84,20 +84,22 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
 def _in_other_words(
     query: str, question: Question, verdict: Verdict, look: Look, measured: MeasuredImage
 ) -> tuple[Verdict, MeasuredImage]:
-    """The verdict on a question as the classifier reads it, where the rules do not tell what is asked.
+    """The verdict on a question as the classifier reads it, where the rules do not tell what is asked, or mistake it.
 
     It stays as it is where the measurements do not tell, where a word asks for what none of them tells, or where a part
     is not found.
     """
-    unmeasured = verdict.categories or not_measurable(question.text)
-    unmeasured = unmeasured or (question.asked == "compare" and question.is_sure)
-    whole = look(IMAGE)
-    if unmeasured or whole is None or any(look(region) is None for region in question.regions):
+    unmeasured = (
+        verdict.categories or not_measurable(question.text) or (question.asked == "compare" and question.is_sure)
+    )
+    whole, intent = look(IMAGE), intent_of(query, question.text)
+    settled = not overrules(intent, question.asked) if verdict.answer else unmeasured
+    if settled or whole is None or any(look(region) is None for region in question.regions):
         return verdict, measured
-    plain = in_plain_words(query, intent_of(query, question.text), question.regions)
+    plain = in_plain_words(query, question.text, intent, question.regions)
     if not plain:
         return verdict, measured
-    return _answer(read_question(plain, {}, regions=question.regions), look, whole)
+    return _answer(read_question(plain, {}, regions=() if verdict.answer else question.regions), look, whole)
 
 
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:

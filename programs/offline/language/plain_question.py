@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 
 from agenticiqa.programs.offline.language.intents import Intent
-from agenticiqa.programs.offline.language.reader import asking_part, prepared
+from agenticiqa.programs.offline.language.question import Asked
 from agenticiqa.signatures.lexicon import LOWER, Meaning, Subject, terms_in
 
-RESTATED = 0.6  # least probability of the intent; set before any answer was marked
+RESTATED, OVERRULED = 0.6, 0.8  # least probability of the intent where the rules give no answer, and where they do
 _WORDS = {
     "yes": "Is there {noun}?",
     "no": "Is it free of {noun}?",
@@ -39,27 +39,32 @@ _NOUNS: dict[Subject, str] = {
 _VERTICAL = re.compile(r"\b(?:top|bottom|upper|lower|above|below)\b", re.I)
 
 
-def in_plain_words(question: str, intent: Intent, regions: Sequence[str]) -> str:
+def in_plain_words(question: str, asking: str, intent: Intent, regions: Sequence[str]) -> str:
     """The question in plain words; "" if it is not clear what it asks, or of which distortion or part.
 
-    ``regions`` are the parts of the image that it names.
+    ``asking`` is the part of it that asks, and ``regions`` are the parts of the image that it names.
     """
     name = intent.name if intent.probability >= RESTATED else ""
     if name in ("yes", "no") and regions:
         name = f"part-{name}"
     if name not in _WORDS or (name.startswith("part") and len(regions) != 1):
         return ""
-    words, noun = _WORDS[name], distortion_named(question)
+    words, noun = _WORDS[name], distortion_named(question, asking)
     if not (noun if "{noun}" in words else terms_in(question)):
         return ""
     halves = "the top or the bottom" if _VERTICAL.search(question) else "the left or the right"
     return words.format(noun=noun, halves=halves, part=regions[0] if regions else "")
 
 
-def distortion_named(question: str) -> str:
+def overrules(intent: Intent, asked: Asked) -> bool:
+    """Whether a question for a part or for one of two pictures was surely taken for one that is answered yes or no."""
+    named = intent.name in ("where", "half", "half-clean", "compare-image", "compare-reference")
+    return asked == "presence" and named and intent.probability >= OVERRULED
+
+
+def distortion_named(question: str, asking: str) -> str:
     """The noun for the one distortion that a question names; "" if it names none or several, or one not measured."""
-    text = prepared(question, {})
-    for part in (asking_part(text), text):
+    for part in (asking, question):
         if meanings := [term.meaning for term in terms_in(part) if term.meaning.subject not in ("any", "quality")]:
             return _noun(meanings)
     return ""

@@ -59,11 +59,22 @@ def test_ngrams_are_bounded_and_the_same_each_time() -> None:
 
 def test_only_a_clear_question_is_asked_again() -> None:
     sure = Intent("no", 0.9)
-    assert in_plain_words("Has it been spared from grain?", sure, []) == "Is it free of noise?"
-    assert in_plain_words("Has it been spared from grain?", sure, ["the sky"]) == "Is the sky free of noise?"
-    assert in_plain_words("Has it been spared from grain?", Intent("no", 0.5), []) == ""
-    assert in_plain_words("Has it been spared from grain and blur?", sure, []) == ""
-    assert in_plain_words("Has it been spared?", sure, []) == ""
+    assert (
+        in_plain_words("Has it been spared from grain?", "Has it been spared from grain?", sure, [])
+        == "Is it free of noise?"
+    )
+    assert (
+        in_plain_words("Has it been spared from grain?", "Has it been spared from grain?", sure, ["the sky"])
+        == "Is the sky free of noise?"
+    )
+    assert (
+        in_plain_words("Has it been spared from grain?", "Has it been spared from grain?", Intent("no", 0.5), []) == ""
+    )
+    assert (
+        in_plain_words("Has it been spared from grain and blur?", "Has it been spared from grain and blur?", sure, [])
+        == ""
+    )
+    assert in_plain_words("Has it been spared?", "Has it been spared?", sure, []) == ""
     assert (
         {intent_of(text, text).name for text in ("Is it noisy?", "Is it free of noise?")}
         == {"yes", "no"}
