@@ -92,7 +92,7 @@ def test_offline_is_no_backend() -> None:
     assert connect(StageConfig()) is None
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "openai.", ".gpt-4o", "azure.gpt-4o", "Openai.gpt-4o", "", "offline.x"])
+@pytest.mark.parametrize("name", ["gpt-4o", ".gpt-4o", "azure.gpt-4o", "Openai.gpt-4o", "", "offline.x"])
 def test_a_name_that_is_not_understood_is_told_with_the_known_ones(name: str) -> None:
     with pytest.raises(BackendError) as caught:
         connect(StageConfig(backend=name))
@@ -100,6 +100,12 @@ def test_a_name_that_is_not_understood_is_told_with_the_known_ones(name: str) ->
     assert repr(name) in message
     assert "\n" not in message
     assert all(f"{known}.<model>" in message for known in PROVIDERS)
+
+
+@pytest.mark.parametrize("name", ["openai", "openai."])
+def test_a_provider_without_a_model_is_told_how_it_goes_on(name: str) -> None:
+    with pytest.raises(BackendError, match=rf"^backend '{name}' names no model: expected openai\.<model>$"):
+        connect(StageConfig(backend=name))
 
 
 @pytest.mark.parametrize("provider", KEYS)
