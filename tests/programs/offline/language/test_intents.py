@@ -6,7 +6,7 @@ from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import IMAGE, answer_from_evidence
 from agenticiqa.programs.offline.language.intents import INTENTS, Intent, intent_of
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
-from agenticiqa.programs.offline.language.plain_question import in_plain_words
+from agenticiqa.programs.offline.language.plain_question import OVERRULED, in_plain_words, overrules
 from agenticiqa.programs.offline.language.word_patterns import BUCKETS, LONGEST, hashed_ngrams, word_pattern
 from agenticiqa.signatures.types import UNABLE, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
@@ -58,28 +58,27 @@ def test_ngrams_are_bounded_and_the_same_each_time() -> None:
 
 
 def test_only_a_clear_question_is_asked_again() -> None:
-    sure = Intent("no", 0.9)
-    assert (
-        in_plain_words("Has it been spared from grain?", "Has it been spared from grain?", sure, [])
-        == "Is it free of noise?"
+    def plain(text: str, intent: Intent = Intent("no", 0.9), regions: tuple[str, ...] = ()) -> str:
+        return in_plain_words(text, text, intent, regions)
+
+    assert plain("Has it been spared from grain?") == "Is it free of noise?"
+    assert plain("Has it been spared from grain?", regions=("the sky",)) == "Is the sky free of noise?"
+    assert plain("Has it been spared from grain?", Intent("no", 0.5)) == ""
+    assert plain("Has it been spared from grain and blur?") == ""
+    assert plain("Has it been spared?") == ""
+    found = {intent_of(text, text).name for text in ("Is it noisy?", "Is it free of noise?")}
+    assert found == {"yes", "no"} <= set(INTENTS)
+
+
+def test_a_question_for_a_part_is_not_answered_yes_or_no() -> None:
+    question = (
+        "I want to cut it down the middle and keep the half without noise. Should I keep the left one or the right?"
     )
-    assert (
-        in_plain_words("Has it been spared from grain?", "Has it been spared from grain?", sure, ["the sky"])
-        == "Is the sky free of noise?"
-    )
-    assert (
-        in_plain_words("Has it been spared from grain?", "Has it been spared from grain?", Intent("no", 0.5), []) == ""
-    )
-    assert (
-        in_plain_words("Has it been spared from grain and blur?", "Has it been spared from grain and blur?", sure, [])
-        == ""
-    )
-    assert in_plain_words("Has it been spared?", "Has it been spared?", sure, []) == ""
-    assert (
-        {intent_of(text, text).name for text in ("Is it noisy?", "Is it free of noise?")}
-        == {"yes", "no"}
-        <= set(INTENTS)
-    )
+    sure = intent_of(question, question)
+    assert sure.name == "half-clean"
+    assert overrules(sure, "presence") == (sure.probability >= OVERRULED)
+    assert not overrules(sure, "where")
+    assert not overrules(Intent("yes", 1.0), "presence")
 
 
 @pytest.mark.slow
