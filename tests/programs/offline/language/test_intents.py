@@ -58,12 +58,12 @@ def test_ngrams_are_bounded_and_the_same_each_time() -> None:
 
 
 def test_only_a_clear_question_is_asked_again() -> None:
-    def plain(text: str, intent: Intent = Intent("no", 0.9), regions: tuple[str, ...] = ()) -> str:
-        return in_plain_words(text, text, intent, regions)
+    def plain(text: str, probability: float = 0.9, regions: tuple[str, ...] = ()) -> str:
+        return in_plain_words(text, text, Intent("no", probability), regions)
 
     assert plain("Has it been spared from grain?") == "Is it free of noise?"
     assert plain("Has it been spared from grain?", regions=("the sky",)) == "Is the sky free of noise?"
-    assert plain("Has it been spared from grain?", Intent("no", 0.5)) == ""
+    assert plain("Has it been spared from grain?", 0.5) == ""
     assert plain("Has it been spared from grain and blur?") == ""
     assert plain("Has it been spared?") == ""
     found = {intent_of(text, text).name for text in ("Is it noisy?", "Is it free of noise?")}
