@@ -51,8 +51,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_next_sweep_goes_on(tmp_path: Path
         rest, _ = process.communicate(timeout=60)
     assert first.startswith("chunked ")
     assert process.returncode == 130
-    # A process that begins just then is finished first, on a loaded machine the last one too.
-    assert any(f"{tried} faults: " in rest for tried in (1, 2, 3))
+    assert "1 faults: " in rest or "2 faults: " in rest
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "\nchunked " not in again.stdout.partition("requests")[0]  # it is not tried again
     assert "3 faults: " in again.stdout
