@@ -24,7 +24,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +116,12 @@ def run_all(sweep: Sweep, profiles: Sequence[Profile], jobs: int, done: Callable
     with ThreadPoolExecutor(jobs) as pool:
         working = [pool.submit(work, number) for number in range(jobs)]
         try:
-            for each in as_completed(working):
-                each.result()
+            # Woken each second, to hear of a Ctrl-C that came just before it began to wait.
+            running = set(working)
+            while running:
+                finished, running = wait(running, 1, FIRST_EXCEPTION)
+                for each in finished:
+                    each.result()
         except KeyboardInterrupt:
             stopped.set()
             raise

@@ -89,11 +89,11 @@ def _in_other_words(
     It stays as it is where the measurements do not tell, where a word asks for what none of them tells, or where a part
     is not found.
     """
-    unmeasured = (
-        verdict.categories or not_measurable(question.text) or (question.asked == "compare" and question.is_sure)
-    )
+    unmeasured = verdict.categories or not_measurable(question.text)
+    if not verdict.answer and (unmeasured or (question.asked == "compare" and question.is_sure)):
+        return verdict, measured
     whole, intent = look(IMAGE), intent_of(query, question.text)
-    settled = not overrules(intent, question.asked) if verdict.answer else unmeasured
+    settled = verdict.answer and not overrules(intent, question.asked)
     if settled or whole is None or any(look(region) is None for region in question.regions):
         return verdict, measured
     plain = in_plain_words(query, question.text, intent, question.regions)

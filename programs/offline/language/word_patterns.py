@@ -16,13 +16,12 @@ _PLACE = re.compile(
     r"|foreground|subject|area|region|part)\b"
 )
 _REFERENCE = re.compile(r"\b(?:reference|original|pristine|undistorted|source)(?:'s)?\b")
-_METRIC = re.compile(r"[A-Z][A-Za-z0-9]*[A-Z][A-Z0-9-]*")  # PSNR, FR-FUSION
 _STOP = re.compile(r"[.!;:\n]+")
 _VAGUE = ("any", "quality", "unmeasured")
 
 
 def word_pattern(text: str) -> str:
-    """A text in lower case with placeholders for distortions (by what is said of them), parts, metrics and numbers.
+    """A text in lower case with placeholders for distortions (by what is said of them), parts and numbers.
 
     >>> word_pattern("Isn't the left half blurry?")
     'xxbegin is not the xxplace xxplace xxfault xxask xxend'
@@ -35,7 +34,7 @@ def word_pattern(text: str) -> str:
             f" xx{meaning.subject if meaning.subject in _VAGUE else meaning.sense} ",
         ]
         position = term.end
-    plain = _METRIC.sub(" xxmetric ", "".join([*pieces, text[position:]])).lower()
+    plain = "".join([*pieces, text[position:]]).lower()
     plain = _PLACE.sub(" xxplace ", _REFERENCE.sub(" xxref ", plain))
     plain = re.sub(r"\d+", " xxnum ", re.sub(r"n't\b", " not", plain))
     plain = _STOP.sub(" xxstop ", plain).replace(",", " xxcomma ").replace("?", " xxask ")

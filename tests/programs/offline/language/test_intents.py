@@ -77,6 +77,7 @@ def test_a_question_for_a_part_is_not_answered_yes_or_no() -> None:
     sure = intent_of(question, question)
     assert sure.name == "half-clean"
     assert overrules(sure, "presence") == (sure.probability >= OVERRULED)
+    assert overrules(Intent("half-clean", OVERRULED), "presence")
     assert not overrules(sure, "where")
     assert not overrules(Intent("yes", 1.0), "presence")
 
