@@ -33,8 +33,8 @@ WITHOUT_COLOR: dict[Monochrome, Finding] = {
 def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
     """A finding for each of the seven categories, in the order of ``DETECTABLE``; where it is about a part, it says so.
 
-    A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``). The
-    rest is as for ``findings_of_whole``. Without a reference, they are computed once per image.
+    A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``); where
+    a part alone differs from the reference, the rest is measured without it. The rest is as for ``findings_of_whole``. Without a reference, they are computed once per image.
     """
     if reference is None:
         return dict(image.memo.once("findings", lambda: _findings_of(image, None)))
@@ -42,9 +42,14 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
 
 
 def _findings_of(image: LoadedImage, reference: LoadedImage | None) -> dict[DetectableDistortion, Finding]:
-    found = findings_of_whole(image, reference)
+    parts = damaged_parts(image, reference)
     step = None if reference else _tone_step(image)
-    for name, damage in damaged_parts(image, reference).items():
+    if reference is not None and parts:
+        # To the network, blur of a third looks like coding: part of the detail is gone. So the rest is measured alone.
+        found = findings_of_whole(_undone(image, reference, next(iter(parts.values())).box), reference)
+    else:
+        found = findings_of_whole(image, reference)
+    for name, damage in parts.items():
         if step is not None and damage is step.damage:
             part = step.part
         else:
@@ -69,6 +74,15 @@ def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
         for name, finding in _findings_inside(image, reference, change.box).items()
         if finding.severity >= LEAST_SEVERITY
     }
+
+
+def _undone(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedImage:
+    """The image with a changed part, and the rim of it, as the reference has it."""
+    left, top, right, bottom = box
+    rows, columns = slice(max(top - RIM, 0), bottom + RIM), slice(max(left - RIM, 0), right + RIM)
+    pixels = image.pixels.copy()
+    pixels[rows, columns] = reference.pixels[rows, columns]
+    return replace(image, pixels=pixels)
 
 
 def _local_damage(image: LoadedImage) -> Damage:

@@ -1,23 +1,30 @@
 """Damage in a part of an image: found, placed, named and scored; and not found where there is none."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import skimage.data
+from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline import patches
 from agenticiqa.programs.offline.distortions import damaged_parts, findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import severity_of_whole
+from agenticiqa.programs.offline.language.measured_image import VISIBLE
 from agenticiqa.programs.offline.local_damage import local_change, straight_edge
 from agenticiqa.programs.offline.opinion import estimate_opinion, expected_level
 from agenticiqa.programs.offline.patch_features import patch_grid
 from agenticiqa.programs.offline.patches import patch_severities
+from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.planted import named_box, plant
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import coffee, loaded
 
 pytestmark = pytest.mark.slow
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +106,17 @@ def test_a_change_in_a_part_is_found_beside_the_reference(photo):
     assert found.local.place == "bottom right corner"
     assert np.abs(np.subtract(found.local.box, box)).max() <= 16
     assert found.severity > findings_of_whole(image, reference)["Compression"].severity
+
+
+@pytest.mark.parametrize("photo_file", ["coffee.webp", "astronaut.webp", "chelsea.webp"])
+def test_blur_of_a_third_beside_the_reference_is_blur_and_nothing_else(photo_file):
+    """Measured over the whole image, it was "severe compression" at 1.0 times the reference's steps along the grid."""
+    sharp = np.asarray(Image.open(EXAMPLES / photo_file).convert("RGB"))
+    blurred, third = sharp.copy(), sharp.shape[1] // 3
+    blurred[:, :third] = distort(sharp, "gaussian_blur", 3)[:, :third]
+    found = findings_of(loaded(blurred), loaded(sharp))
+    assert max(found, key=lambda name: found[name].severity) == "Blurs"
+    assert {name for name, each in found.items() if each.severity >= VISIBLE} <= {"Blurs", "Sharpness"}
 
 
 def test_images_that_are_equal_or_differ_all_over_have_no_change_in_a_part(photo):
