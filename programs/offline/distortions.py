@@ -33,8 +33,9 @@ WITHOUT_COLOR: dict[Monochrome, Finding] = {
 def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
     """A finding for each of the seven categories, in the order of ``DETECTABLE``; where it is about a part, it says so.
 
-    A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``); where
-    a part alone differs from the reference, the rest is measured without it. The rest is as for ``findings_of_whole``. Without a reference, they are computed once per image.
+    A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``).
+    Where a part alone differs from the reference, the rest is measured without it. Else it is as for
+    ``findings_of_whole``. Without a reference, they are computed once per image.
     """
     if reference is None:
         return dict(image.memo.once("findings", lambda: _findings_of(image, None)))
