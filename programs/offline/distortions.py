@@ -13,7 +13,7 @@ from agenticiqa.programs.images.regions import SMALLEST, crop
 from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import predict, predict_change
 from agenticiqa.programs.offline.features import features, has_features
-from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, Prediction, in_part
+from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, Prediction, in_part, with_source
 from agenticiqa.programs.offline.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
 from agenticiqa.programs.offline.patches import patch_severities, patch_weights
 from agenticiqa.programs.offline.tone_steps import ToneStep, tone_step
@@ -116,10 +116,12 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
     """
     if reference is None:
         found = no_reference.findings_from(_measurements(image), predictions_for(image))
-        kind = monochrome_of(image)
-        return found if kind is None else found | {COLOR: WITHOUT_COLOR[kind]}
-    predictions = predictions_for(image, reference)
-    return full_reference.findings_from(_measurements(image), _measurements(reference), predictions)
+        if kind := monochrome_of(image):
+            found[COLOR] = WITHOUT_COLOR[kind]
+    else:
+        predictions = predictions_for(image, reference)
+        found = full_reference.findings_from(_measurements(image), _measurements(reference), predictions)
+    return {name: with_source(finding) for name, finding in found.items()}
 
 
 def predictions_for(

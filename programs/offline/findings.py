@@ -23,6 +23,8 @@ NETWORK_SHARE: dict[DetectableDistortion, float] = {
     "Contrast": 0.67,
 }
 WORST_PART = 0.5  # how much of an image's severity its worst part has, whatever its size
+NO_DISTORTION = SEVERITIES[0]
+BY_NETWORK = "A trained network finds this, more than the values show"
 # Subtypes of "Color distortions" in a picture without color or with one hue, which are no distortion; severity 0.
 GRAY, TONED = "gray picture", "toned picture"
 
@@ -59,7 +61,8 @@ class Finding:
     ``severity`` is continuous from 0 (none) to 4 (extreme). ``subtype`` is the kind that fits the measurements best; it
     is set even if the severity is 0. ``explanation`` is one sentence with the measured values and the usual ones.
     ``kinds`` has, for every kind that was measured, its share of the severity, 0 to 1; the subtype's is 1. ``local`` is
-    the part of the image that the finding is about, ``None`` for all of it.
+    the part of the image that the finding is about, ``None`` for all of it. ``measured`` is the severity that the
+    values of the explanation have alone, ``None`` if that is the severity.
     """
 
     severity: float
@@ -67,6 +70,7 @@ class Finding:
     explanation: str
     kinds: Mapping[str, float] = field(default_factory=dict)
     local: LocalDamage | None = None
+    measured: float | None = None
 
     @property
     def word(self) -> Severity:
@@ -88,9 +92,23 @@ def severity_of_whole(severity: float, share: float) -> float:
     return severity * (WORST_PART + (1 - WORST_PART) * share**0.5)
 
 
+def with_source(finding: Finding, severity: float | None = None) -> Finding:
+    """The finding; if it is visible, and its values alone would not be, its explanation says what found it.
+
+    ``severity`` is that to go by, if it is not the finding's own.
+    """
+    claimed = finding.severity if severity is None else severity
+    if finding.measured is None or severity_word(claimed) == NO_DISTORTION:
+        return finding
+    if severity_word(finding.measured) != NO_DISTORTION or finding.explanation.startswith(BY_NETWORK):
+        return finding
+    return replace(finding, explanation=f"{BY_NETWORK}: {finding.explanation}")
+
+
 def in_part(whole: Finding, part: Finding, damage: LocalDamage) -> Finding:
     """The finding for an image of which a part is damaged, from those for the whole image and for the part alone."""
     severity = max(damage.severity, part.severity)
+    part = with_source(part, severity)
     return replace(
         part,
         severity=max(whole.severity, severity_of_whole(severity, damage.share)),
@@ -128,5 +146,6 @@ def combine(category: DetectableDistortion, predictions: Predictions, *measured:
     return replace(
         named,
         severity=(1 - share) * highest.severity + share * prediction.severity,
+        measured=named.severity if named.measured is None else named.measured,
         kinds={kind: value / most for kind, value in found.items()},
     )

@@ -109,7 +109,8 @@ def _noise(image: Measurements, reference: Measurements, predictions: Prediction
             f"Colors of the smoothest parts fluctuate by {image['color_noise']:.1f} of 255 levels (reference: "
             f"{reference['color_noise']:.1f})."
         )
-        measured.append(Finding(0.0, "color noise", explanation))
+        added = math.sqrt(max(image["color_noise"] ** 2 - reference["color_noise"] ** 2, 0))
+        measured.append(Finding(0.0, "color noise", explanation, measured=severity_at(added, NOISE)))
     return combine("Noise", predictions, *measured)
 
 

@@ -29,6 +29,7 @@ HALO_SHARE: Curve = (
 NOISE: Curve = ((2.4, 0), (4, 0.7), (7, 1.5), (12, 2.3), (20, 3.1), (40, 3.7), (80, 4))
 IMPULSES: Curve = ((0.003, 0), (0.007, 0.8), (0.015, 1.7), (0.03, 2.6), (0.055, 3.4), (0.08, 4))
 BLOCKING: Curve = ((1, 0), (1.4, 0.25), (1.9, 0.6), (2.4, 1.2), (3.0, 2.0), (3.8, 2.8), (5, 3.5), (7, 4))
+USUAL_STEPS = 1.8
 DARK_MEAN: Curve = ((10, 4), (20, 3), (34, 2), (48, 1), (62, 0.35), (80, 0))
 DARK_HIGHLIGHTS: Curve = ((45, 4), (70, 3), (95, 2), (125, 1), (160, 0.4), (255, 0))
 BRIGHT_MEAN: Curve = ((60, 0), (165, 0.4), (185, 0.85), (205, 1.45), (225, 2.0), (248, 3.2))
@@ -122,14 +123,19 @@ def _noise(image: Measurements, predictions: Predictions) -> Finding:
         explanation = (
             f"Colors of the smoothest parts fluctuate by {image['color_noise']:.1f} of 255 levels (usually below 2)."
         )
-        measured.append(Finding(0.0, "color noise", explanation))
+        of_value = severity_at(image["color_noise"], NOISE)
+        measured.append(Finding(0.0, "color noise", explanation, measured=of_value))
     return combine("Noise", predictions, *measured)
 
 
 def _compression(image: Measurements, predictions: Predictions) -> Finding:
     blockiness = image["blockiness"]
-    grid = f"teps along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (usually 1.0 to 1.8)"
-    measured = [Finding(severity_at(blockiness, BLOCKING), "JPEG blocking", f"S{grid}.")]
+    grid = (
+        f"teps along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (usually 1.0 to {USUAL_STEPS:.1f})"
+    )
+    blocking = severity_at(blockiness, BLOCKING)
+    by_value = blocking if round(blockiness, 1) > USUAL_STEPS else 0.0
+    measured = [Finding(blocking, "JPEG blocking", f"S{grid}.", measured=by_value)]
     if predictions:
         lost = f"{image['lost_detail']:.0%} of the finest detail is rounded away"
         measured.append(Finding(0.0, "coding artifacts", f"{lost}, in the pattern that coding leaves; s{grid}."))

@@ -1,11 +1,24 @@
 """The curves from measurements to severities."""
 
+import re
 from types import ModuleType
 
 import pytest
 
 from agenticiqa.programs.offline import full_reference, no_reference
-from agenticiqa.programs.offline.findings import Curve, Finding, Prediction, combine
+from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.findings import (
+    BY_NETWORK,
+    Curve,
+    Finding,
+    LocalDamage,
+    Prediction,
+    combine,
+    in_part,
+    with_source,
+)
+from agenticiqa.programs.tools.distort import distort
+from support.images import coffee, loaded
 
 
 def curves_of(module: ModuleType) -> dict[str, Curve]:
@@ -37,3 +50,37 @@ def test_each_kind_of_a_category_has_its_share_of_the_severity() -> None:
     found = combine("Compression", predictions, Finding(0.5, "JPEG blocking", "."), Finding(0.0, "banding", "."))
     assert found.subtype == "banding"
     assert found.kinds == {"JPEG blocking": 0.5, "banding": 1.0}
+
+
+def network_only() -> Finding:
+    """Noise that the network predicts, and the measured value does not show."""
+    return combine("Noise", {"Noise": Prediction(3.0, {})}, Finding(0.2, "Gaussian noise", "It fluctuates by 2.8."))
+
+
+def test_a_distortion_that_its_values_do_not_show_is_told_to_be_found_by_a_network() -> None:
+    assert with_source(network_only()).explanation == f"{BY_NETWORK}: It fluctuates by 2.8."
+    shown = combine("Noise", {"Noise": Prediction(3.0, {})}, Finding(2.0, "Gaussian noise", "It fluctuates by 10."))
+    unseen = combine("Noise", {"Noise": Prediction(0.1, {})}, Finding(0.2, "Gaussian noise", "It fluctuates by 2.8."))
+    for finding in (shown, unseen, Finding(3.0, "lack of sharpness", "Edges are soft.")):
+        assert with_source(finding) == finding
+
+
+def test_of_damage_in_a_part_it_is_told_once() -> None:
+    damage = LocalDamage(2.0, (0, 0, 64, 64), "top left corner", 0.1)
+    of_part = combine("Noise", {"Noise": Prediction(0.1, {})}, Finding(0.2, "Gaussian noise", "It fluctuates by 2.8."))
+    for part in (of_part, with_source(network_only())):
+        assert in_part(network_only(), part, damage).explanation.count(BY_NETWORK) == 1
+
+
+def test_steps_along_the_grid_that_are_usual_are_not_given_as_the_reason_for_compression() -> None:
+    of_network = 0
+    for kind in ("jpeg", "webp", "jpeg2000"):
+        for level in (1, 2, 5):
+            found = findings_of(loaded(distort(coffee(), kind, level)))["Compression"]
+            steps = re.search(r"are ([\d.]+) times as strong as elsewhere \(usually 1.0 to 1.8\)", found.explanation)
+            if found.word == "none" or steps is None:
+                continue
+            usual = float(steps[1]) <= 1.8
+            assert (BY_NETWORK in found.explanation) == (usual or found.subtype != "JPEG blocking")
+            of_network += usual
+    assert of_network
