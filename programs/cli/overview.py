@@ -26,7 +26,7 @@ from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, write_thu
 
 Entries = dict[Job, Entry]
 
-COLUMNS = ("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer", "reference")
+COLUMNS = ("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer", "reference", "caveat")
 
 
 def add_overview_arguments(parser: ArgumentParser) -> None:

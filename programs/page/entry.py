@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenticiqa.programs.result import distortions_of, place_of
+from agenticiqa.programs.tools.outside_training import SHORT
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
 
@@ -18,7 +19,7 @@ class Entry:
     ``score`` is in 1..5 or ``None``, ``low`` and ``high`` are the ends between which people's mean opinion lies for 80
     of 100 images, ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` are
     of the most severe distortion, empty where none was found; ``place`` is empty for the whole image. ``answer`` is the
-    answer to a question that asks for no score.
+    answer to a question that asks for no score. ``caveat`` says why the score is uncertain, if at all.
     """
 
     image: str
@@ -33,6 +34,7 @@ class Entry:
     place: str
     explanation: str
     answer: str
+    caveat: str = ""
 
     @property
     def level_number(self) -> int:
@@ -72,7 +74,15 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         place=place,
         explanation=explanation,
         answer="" if score is not None else str(row.get("final_answer") or ""),
+        caveat=_caveat(row),
     )
+
+
+def _caveat(row: Mapping[str, Any]) -> str:
+    """What the result says of its certainty, in short: what the image is instead of a photo, and its reference."""
+    known: Mapping[str, str] = SHORT
+    looks = [known.get(reason, reason) for reason in row.get("outside_training") or ()]
+    return "; ".join([*looks, *filter(None, [(row.get("reference_check") or {}).get("sentence")])])
 
 
 def worst_first(entries: list[Entry]) -> list[Entry]:

@@ -66,6 +66,17 @@ SENTENCES: dict[Reason, str] = {
     "gray": "The picture is gray; what judges it here has seen hardly any gray photos, so the score is less certain.",
 }
 
+SHORT: dict[Reason, str] = {
+    "too small": "too small to judge",
+    "thin": "too thin to judge",
+    "blank": "of one color, nothing to judge",
+    "graphic": "uncertain: a screenshot or a drawing",
+    "page": "uncertain: the page of a document",
+    "medical": "uncertain: a medical image",
+    "instrument": "uncertain: from a telescope or a microscope",
+    "gray": "less certain: gray",
+}
+
 
 def reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]:
     """Why a loaded image of any size is outside of the training; empty for a usual photo in color.

@@ -48,6 +48,18 @@ def test_sheet_table_and_the_worst_in_place_of_each_result(album: Path, capsys: 
     assert len([*Path("out/sheet_files").glob("*.webp")]) == 2
 
 
+def test_a_score_that_means_little_is_marked_in_the_sheet_and_in_the_last_column(album: Path) -> None:
+    Image.fromarray(scene()[:2]).resize((600, 2)).save(album / "strip.png")
+    assert main(["assess", "album", "--html", "sheet.html", "--csv", "t.csv"]) == OK
+    with open("t.csv", newline="") as file:
+        table = csv.DictReader(file)
+        caveats = {Path(row["image"]).name: row["caveat"] for row in table}
+    assert caveats == {"strip.png": "too thin to judge", "sharp.png": "", "soft.png": ""}
+    assert table.fieldnames is not None
+    assert table.fieldnames[-2:] == ["reference", "caveat"]
+    assert Path("sheet.html").read_text().count('<span class="caveat">too thin to judge</span>') == 1
+
+
 def test_a_limit_has_a_status_of_its_own_and_a_failure_goes_first(
     album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,12 @@ def test_the_lowest_score_comes_first_and_none_last(tmp_path: Path) -> None:
     assert "c.png: bad" in text
 
 
+def test_a_reference_that_does_not_fit_is_a_caveat_of_the_entry() -> None:
+    row = {"image": "a.png", "outside_training": ["gray"], "reference_check": {"sentence": "The image is shifted."}}
+    assert entry_of(row).caveat == "less certain: gray; The image is shifted."
+    assert entry_of({"image": "a.png", "reference_check": {"sentence": ""}}).caveat == ""
+
+
 def test_hostile_names_and_texts_stay_text(tmp_path: Path) -> None:
     text = sheet(tmp_path, entry(HOSTILE, 2.0, "Noise", explanation=HOSTILE), entry("x", None, answer=HOSTILE))
     page = read(text)
