@@ -1,6 +1,7 @@
 """A run's folder and its description (``run.json``), so that no other results are mixed into it."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -89,6 +90,18 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
             f"{folder} was begun with another {key}: {_short(earlier.get(key))}, not {_short(now.get(key))}{more}; "
             "name another folder, or use the earlier settings"
         )
+
+
+def report_name(folder: Path, limit: int | None) -> str:
+    """The name, without its ending, of a report on the first ``limit`` rows (``None``: on all) in a run's folder.
+
+    It is "report", unless that is a report on more rows, which stays. A report says in ``limit`` what it is on.
+    """
+    try:
+        earlier = json.loads((folder / "report.json").read_text(encoding="utf-8")).get("limit")
+    except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
+        return "report"
+    return "report" if limit is None or (earlier or math.inf) <= limit else f"report-first-{limit}"
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

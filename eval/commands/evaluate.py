@@ -22,7 +22,7 @@ from agenticiqa.eval.commands.program import tuned_program
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report.columns import GROUPS
-from agenticiqa.eval.runs import default_folder, made_by, made_with, pin
+from agenticiqa.eval.runs import default_folder, made_by, made_with, pin, report_name
 from agenticiqa.eval.scorers.named import FORMS, scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -74,7 +74,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         )
     )
     add_label_arguments(parser)
-    parser.add_argument("--limit", metavar="N", type=int, help="only the first N of these rows, to try it out")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        help="only the first N of these rows, to try it out; a report on more rows in the folder of the run stays, and "
+        "this one is written beside it as report-first-N",
+    )
     parser.add_argument("--query", metavar="Q", default=DEFAULT_QUERY, help='the question (default: "%(default)s")')
     parser.add_argument("--scorer", metavar="S", help=f"measure this in place of the program: {FORMS}")
     parser.add_argument(
@@ -206,8 +212,10 @@ def _evaluated(
         "split": args.split,
         "backend": backend,
         "baselines": [tool.name for tool in beside],
+        "limit": args.limit if len(labels) < len(data.labels) else None,
     }
-    report.write(measured, out)
+    name = report_name(out, measured["limit"])
+    report.write(measured, out, name)
     print_table(report.terminal(report.headline(measured)))
     print_table(report.terminal(report.further(measured)))
     if args.by in measured["breakdowns"]:
@@ -216,7 +224,7 @@ def _evaluated(
         complain(f"--by {args.by}: {task} has no two different values of it")
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
-    print(f"Kept in {out}: results.jsonl, report.json, report.md")
+    print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):
         ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown)
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))

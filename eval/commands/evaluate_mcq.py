@@ -19,7 +19,7 @@ from agenticiqa.eval.mcq.item import Asked, asked_of
 from agenticiqa.eval.mcq.judging import judge_all, judge_question
 from agenticiqa.eval.mcq.planning import FirstPlan, marked_plan, plan_row
 from agenticiqa.eval.mcq.task import QuestionTask, items_sha256, read_items
-from agenticiqa.eval.runs import default_folder, made_with, pin
+from agenticiqa.eval.runs import default_folder, made_with, pin, report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
@@ -100,14 +100,16 @@ def run(args: Namespace, task: QuestionTask) -> int:
         "backend": program.backend,
         "left_out": len(found.left_out),
         **figures,
+        "limit": args.limit if len(items) < len(found.usable) else None,
     }
-    report.write(measured, out)
+    name = report_name(out, measured["limit"])
+    report.write(measured, out, name)
     print_table(report.table(measured))
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     for why in found.left_out[:3]:
         complain(f"left out: {why}")
-    print(f"Kept in {out}: results.jsonl, report.json, report.md")
+    print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     return SOME_FAILED if any("error" in row for row in rows) else OK
 
 

@@ -15,13 +15,13 @@ Report = Mapping[str, Any]
 Cells = list[list[str]]  # the headings, and the lines
 
 
-def write(report: Report, folder: Path) -> None:
-    """Write ``report.json`` and ``report.md`` into the folder of the run."""
-    write_atomically(folder / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+def write(report: Report, folder: Path, name: str = "report") -> None:
+    """Write ``report.json`` and ``report.md``, or files of another ``name``, into the folder of the run."""
+    write_atomically(folder / f"{name}.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     headings, *lines = cells(report)
     rows = [f"| {' | '.join(line)} |" for line in (headings, ["---"] * len(headings), *lines)]
     text = [f"# {_title(report)}", "", *rows, "", *(f"- {sentence}" for sentence in sentences(report))]
-    write_atomically(folder / "report.md", "\n".join(text) + "\n")
+    write_atomically(folder / f"{name}.md", "\n".join(text) + "\n")
 
 
 def table(report: Report) -> Table:

@@ -189,6 +189,33 @@ def test_a_limited_run_goes_on_without_the_limit(
     assert len(judged) == 4
 
 
+def test_a_limited_run_does_not_replace_the_report_on_all_rows(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    command = [*EVALUATE, str(make_labels()), "--out", str(run)]
+    assert main(command) == 0
+    on_all = {name: (run / name).read_bytes() for name in ("report.json", "report.md")}
+    assert main([*command, "--limit", "2"]) == 0
+    assert {name: (run / name).read_bytes() for name in on_all} == on_all
+    assert json.loads((run / "report-first-2.json").read_text())["images"] == 2
+    assert (run / "report-first-2.md").exists()
+    assert "report-first-2.json" in capsys.readouterr().out
+    assert main([*command, "--limit", "1000"]) == 0
+    assert not (run / "report-first-1000.json").exists(), "that is all of them"
+
+
+def test_a_report_on_fewer_rows_is_replaced(make_labels: MakeLabels, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [*EVALUATE, str(make_labels()), "--out", str(run), "--limit"]
+    for limit in ("3", "4"):
+        assert main([*command, limit]) == 0
+        assert json.loads((run / "report.json").read_text())["images"] == int(limit)
+    (run / "report.json").write_text("[]")
+    assert main([*command, "2"]) == 0
+    assert json.loads((run / "report.json").read_text())["limit"] == 2
+
+
 def test_a_broken_image_is_unscored_and_tried_again_when_it_is_mended(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
