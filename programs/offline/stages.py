@@ -17,6 +17,7 @@ from agenticiqa.programs.offline.by_region import (
 )
 from agenticiqa.programs.offline.findings import Finding, severity_word
 from agenticiqa.programs.offline.language.answers import answer_from_evidence
+from agenticiqa.programs.offline.language.file_questions import answer_from_file
 from agenticiqa.programs.offline.language.measured_image import VISIBLE
 from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.offline.opinion import learned_model_applies
@@ -142,8 +143,11 @@ class EvidenceAnswerer(Computed[Answered]):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.Answerer``. Several regions are answered one by one; by one letter only if all agree."""
+        alone = reference is None
+        if not options and (told := answer_from_file(query, image.size, alone=alone)):
+            return Answered(told.answer or UNABLE, told.in_words)
         answered = answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
-        reasons = [each for each in outside_training(image) if each != "gray"] if reference is None else []
+        reasons = [each for each in outside_training(image) if each != "gray"] if alone else []
         if not reasons or answered.final_answer == UNABLE:
             return answered
         return replace(answered, reasoning=f"{answered.reasoning} {in_words(reasons, image.size)}")

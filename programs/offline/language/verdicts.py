@@ -24,6 +24,11 @@ class Verdict:
     categories: Sequence[DetectableDistortion] = ()
     needed: str = "a vision-language model (--backend)"
 
+    @property
+    def in_words(self) -> str:
+        """The reason, and what would help if there is no answer."""
+        return self.reason if self.answer else f"{self.reason} An answer needs {self.needed}."
+
 
 def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> Verdict:
     """The verdict if the severity of ``meaning`` is not known from the measurements."""
