@@ -25,8 +25,12 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 RIM = 32  # pixels
 COLOR: DetectableDistortion = "Color distortions"
 WITHOUT_COLOR: dict[Monochrome, Finding] = {
-    "gray": Finding(0.0, GRAY, "The picture is gray, without any color, and may be meant to be so."),
-    "toned": Finding(0.0, TONED, "The picture is toned in one warm hue, as sepia is, and may be meant to be so."),
+    "gray": Finding(
+        0.0, GRAY, "The picture is gray, without any color; that may be meant, and counts as no distortion."
+    ),
+    "toned": Finding(
+        0.0, TONED, "The picture is toned in one hue, as sepia is; that may be meant, and counts as no distortion."
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from agenticiqa.programs.offline.by_region import (
     opinions_by_region,
     statistics_by_region,
 )
-from agenticiqa.programs.offline.findings import Finding, severity_word
+from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_word
 from agenticiqa.programs.offline.language.answers import answer_from_evidence
 from agenticiqa.programs.offline.language.file_questions import answer_from_file
 from agenticiqa.programs.offline.language.measured_image import VISIBLE
@@ -174,8 +174,8 @@ def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]
 
 
 def summary_of(findings: Findings) -> str:
-    """The visible findings in words, worst first."""
+    """The visible findings in words, worst first, and that a picture is monochrome."""
     visible = [(name, finding) for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
-    if not visible:
-        return "No visible distortion was measured."
-    return " ".join(f"{name}, {finding.word}: {finding.explanation}" for name, finding in visible)
+    told = [f"{name}, {finding.word}: {finding.explanation}" for name, finding in visible]
+    monochrome = [finding.explanation for finding in findings.values() if finding.subtype in (GRAY, TONED)]
+    return " ".join([*(told or ["No visible distortion was measured."]), *monochrome])

@@ -7,6 +7,7 @@ from PIL import Image, ImageOps
 
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.tools.distort import distort
 from support.images import loaded
 
 COFFEE = skimage.data.coffee()
@@ -26,6 +27,22 @@ def test_it_is_in_neither_the_findings_nor_the_evidence(program, picture):
     evidence = program(picture).executor_evidence
     assert all(COLOR not in names for names in evidence.distortion_set.values())
     assert COLOR not in evidence.model_dump_json()
+
+
+@pytest.mark.parametrize(("picture", "word"), [(GRAY, "gray"), (SEPIA, "toned")], ids=["gray", "sepia"])
+def test_the_result_says_so_and_that_it_counts_as_no_distortion(program, picture, word):
+    reasoning = program(picture).quality_reasoning
+    assert f"The picture is {word}" in reasoning
+    assert "that may be meant, and counts as no distortion." in reasoning
+    assert "counts as no distortion" not in program(COFFEE).quality_reasoning
+    assert "counts as no distortion" not in program(picture, reference=COFFEE).quality_reasoning
+
+
+@pytest.mark.parametrize("photo", [COFFEE, skimage.data.astronaut(), skimage.data.chelsea()])
+def test_all_color_lost_is_named_first_beside_the_reference(photo):
+    found = findings_of(loaded(distort(photo, "desaturate", 5)), loaded(photo))
+    assert max(found, key=lambda name: found[name].severity) == COLOR
+    assert (found[COLOR].word, found[COLOR].subtype) == ("extreme", "desaturation")
 
 
 def test_with_a_reference_in_color_it_is_one():
