@@ -12,6 +12,7 @@ from agenticiqa.programs.offline.language.comparisons import (
     names_reference,
     names_reference_alone,
 )
+from agenticiqa.programs.offline.language.evidence_text import scores_in_words
 from agenticiqa.programs.offline.language.intents import intent_of
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
@@ -326,14 +327,10 @@ def _in(region: str) -> str:
 def _reasoning(verdict: Verdict, measured: MeasuredImage | None, evidence: ExecutorOutput) -> str:
     about = [name for name in verdict.categories if measured and name in measured.findings]
     details = [f"{measured.describe(name)} ({_explained(name, measured)})" for name in about] if measured else []
-    scores = [
-        f"{tool} scores {score:.2f} of 5 for {region if region != GLOBAL else 'the image'}, {distortion}"
-        for region, row in (evidence.quality_scores or {}).items()
-        for distortion, (tool, score) in row.items()
-    ]
+    scores = scores_in_words(evidence)
     parts = [verdict.reason]
     if details or (scores and verdict.answer):
-        shown = [*details, *scores[:4]] if verdict.answer else details
+        shown = [*details, *scores] if verdict.answer else details
         parts.append(f"Measured: {'; '.join(shown)}.")
     if not verdict.answer:
         parts.append(f"An answer needs {verdict.needed}.")
