@@ -62,7 +62,8 @@ class Finding:
     is set even if the severity is 0. ``explanation`` is one sentence with the measured values and the usual ones.
     ``kinds`` has, for every kind that was measured, its share of the severity, 0 to 1; the subtype's is 1. ``local`` is
     the part of the image that the finding is about, ``None`` for all of it. ``measured`` is the severity that the
-    values of the explanation have alone, ``None`` if that is the severity.
+    values of the explanation have alone, ``None`` if that is the severity. ``explanations`` has that of every kind that
+    was measured.
     """
 
     severity: float
@@ -71,6 +72,7 @@ class Finding:
     kinds: Mapping[str, float] = field(default_factory=dict)
     local: LocalDamage | None = None
     measured: float | None = None
+    explanations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def word(self) -> Severity:
@@ -148,4 +150,5 @@ def combine(category: DetectableDistortion, predictions: Predictions, *measured:
         severity=(1 - share) * highest.severity + share * prediction.severity,
         measured=named.severity if named.measured is None else named.measured,
         kinds={kind: value / most for kind, value in found.items()},
+        explanations={finding.subtype: finding.explanation for finding in measured},
     )

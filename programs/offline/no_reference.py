@@ -194,21 +194,20 @@ def _color(image: Measurements, predictions: Predictions) -> Finding:
         f"Colors vary {per_contrast:.2f} times as much as brightness (usually over 0.25; a gray picture may be "
         f"meant to be one).",
     )
-    return worst(
-        combine(
-            "Color distortions",
-            predictions,
-            faded,
-            Finding(
-                severity_at(color, OVERSATURATION),
-                "oversaturation",
-                f"The colorfulness is {color:.0f} on Hasler and Süsstrunk's scale (usually below 95).",
-            ),
-            Finding(
-                severity_at(cast, COLOR_CAST),
-                "color cast",
-                f"What should be neutral is {cast:.0f} CIELAB units away from gray (usually below 20).",
-            ),
+    found = combine(
+        "Color distortions",
+        predictions,
+        faded,
+        Finding(
+            severity_at(color, OVERSATURATION),
+            "oversaturation",
+            f"The colorfulness is {color:.0f} on Hasler and Süsstrunk's scale (usually below 95).",
         ),
-        replace(faded, severity=severity_at(per_contrast, COLORLESS)),
+        Finding(
+            severity_at(cast, COLOR_CAST),
+            "color cast",
+            f"What should be neutral is {cast:.0f} CIELAB units away from gray (usually below 20).",
+        ),
     )
+    colorless = replace(faded, severity=severity_at(per_contrast, COLORLESS), explanations=found.explanations)
+    return worst(found, colorless)

@@ -12,7 +12,7 @@ from agenticiqa.programs.offline.language.comparisons import (
     names_reference,
     names_reference_alone,
 )
-from agenticiqa.programs.offline.language.evidence_text import scores_in_words
+from agenticiqa.programs.offline.language.evidence_text import quoting, scores_in_words
 from agenticiqa.programs.offline.language.intents import intent_of
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place
@@ -79,7 +79,8 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
         verdict, measured = _answer(question, look, measured)
     if measured and measured.findings and not (options or question.asked == "metric"):
         verdict, measured = _in_other_words(query, question, verdict, look, measured)
-    return Answered(verdict.answer or UNABLE, _reasoning(verdict, measured, evidence))
+    quoted = quoting(measured, query) if measured else None
+    return Answered(verdict.answer or UNABLE, _reasoning(verdict, quoted, evidence))
 
 
 def _in_other_words(

@@ -1,8 +1,41 @@
-"""The measurements as the reasoning of an answer quotes them: each score once."""
+"""The measurements as the reasoning of an answer quotes them: of the kind that was asked about, and each score once."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.language.measured_image import HUES, VISIBLE, MeasuredImage, kinds_in
+from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 
 MOST_SCORES = 4
+_BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # which is asked about a cast, and names none
+
+
+def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
+    """The measurements with explanations about the kinds that a question names, where they were measured.
+
+    A finding explains the kind that fits best: of an image that is colorful and has no cast, its colorfulness. If it is
+    visible, the kind that was asked about is explained beside it.
+    """
+    kinds = {term.meaning.kind for term in terms_in(question)} - {""}
+    if _BALANCE.search(question):
+        kinds.add("color cast")
+    asked = ["color cast" if kind in HUES else kind for kind in sorted(kinds)]
+    return replace(measured, findings={name: _quoting(each, asked) for name, each in measured.findings.items()})
+
+
+def _quoting(finding: Finding, asked: Sequence[str]) -> Finding:
+    wanted = [
+        text
+        for kind, text in finding.explanations.items()
+        if kinds_in(kind) & {*asked} and text not in finding.explanation
+    ]
+    if not wanted or finding.local:
+        return finding
+    shown = [finding.explanation] if finding.severity >= VISIBLE else []
+    return replace(finding, explanation=" ".join([*shown, *wanted]))
 
 
 def scores_in_words(evidence: ExecutorOutput) -> list[str]:

@@ -84,7 +84,7 @@ class MeasuredImage:
 
     def kind_of(self, category: DetectableDistortion) -> str:
         """The kind that a finding's subtype names, as the lexicon spells it; empty if it does not name exactly one."""
-        kinds = _kinds_in(self.findings[category].subtype)
+        kinds = kinds_in(self.findings[category].subtype)
         return next(iter(kinds)) if len(kinds) == 1 else ""
 
     @property
@@ -128,7 +128,7 @@ class MeasuredImage:
             return cast if _hue_fits(self.tint, HUES[meaning.kind]) else 0.0
         if severity < VISIBLE or kind == meaning.kind:
             return severity
-        shares = [share for name, share in self.findings[category].kinds.items() if meaning.kind in _kinds_in(name)]
+        shares = [share for name, share in self.findings[category].kinds.items() if meaning.kind in kinds_in(name)]
         if meaning.kind and shares:
             return severity * max(shares)
         if not meaning.kind:  # an over-sharpened picture is not an unclear one
@@ -136,7 +136,7 @@ class MeasuredImage:
         return 0.0 if {kind, meaning.kind} == {UPPER.get(category), LOWER.get(category)} else None
 
 
-def _kinds_in(subtype: str) -> set[str]:
+def kinds_in(subtype: str) -> set[str]:
     """The kinds, as the lexicon spells them, that the name of a finding's subtype has; without any, the name itself."""
     return {term.meaning.kind for term in terms_in(subtype) if term.meaning.kind} or {subtype} - {""}
 

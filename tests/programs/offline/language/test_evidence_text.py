@@ -3,8 +3,43 @@
 import skimage.data
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.offline.language.evidence_text import scores_in_words
+from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.language.evidence_text import quoting, scores_in_words
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
+
+NEUTRAL = "What should be neutral is 2 CIELAB units away from gray."
+VIVID = "The colorfulness is 60."
+
+
+def colors(severity: float) -> MeasuredImage:
+    each = {"oversaturation": VIVID, "color cast": NEUTRAL}
+    return MeasuredImage({"Color distortions": Finding(severity, "oversaturation", VIVID, explanations=each)}, 4.0)
+
+
+def quoted(severity: float, question: str) -> str:
+    return quoting(colors(severity), question).findings["Color distortions"].explanation
+
+
+def test_the_kind_that_is_asked_about_is_quoted() -> None:
+    for question in (
+        "Is the white balance right?",
+        "Is there a color cast?",
+        "Is it too yellow?",
+        "colour balance ok?",
+    ):
+        assert quoted(0.1, question) == NEUTRAL
+        assert quoted(2.0, question) == f"{VIVID} {NEUTRAL}", "what is there stays"
+    for question in ("Are the colors right?", "Is it oversaturated?"):
+        assert quoted(0.1, question) == VIVID
+
+
+def test_a_white_balance_is_told_by_what_should_be_neutral() -> None:
+    program = AgenticIQA.offline()
+    for photo in (skimage.data.astronaut(), skimage.data.coffee(), skimage.data.chelsea()):
+        reasoning = program(photo, query="Is the white balance right?").quality_reasoning
+        assert "What should be neutral is" in reasoning
+        assert "colorfulness" not in reasoning
 
 
 def test_a_score_is_given_once_for_all_that_it_is_about() -> None:
