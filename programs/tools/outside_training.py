@@ -18,6 +18,7 @@ from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.programs.tools.statistics.monochrome import monochrome_of
+from agenticiqa.programs.tools.statistics.parts import Luma, loaded_whole_luma
 from agenticiqa.programs.tools.statistics.pictorial import pictorial
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]:
         return ("too small",)
     if _is_blank(image.pixels):
         return ("blank",)
-    shares = looks(read_weights(WEIGHTS, SHA256), look_features(image.pixels, backbone))
+    shares = looks(read_weights(WEIGHTS, SHA256), look_features(image.pixels, backbone, loaded_whole_luma(image)))
     if shares[0] < MOST_PHOTO:
         return (LOOKS[1 + int(shares[1:].argmax())],)  # type: ignore[return-value]
     return ("gray",) if monochrome_of(image) else ()
@@ -103,14 +104,14 @@ def _is_blank(image: RGB) -> bool:
     return int((highest - lowest).max()) <= BLANK_RANGE
 
 
-def look_features(image: RGB, backbone: Backbone) -> Values:
-    """The features (F,) that a look is told by, of an image of at least 64 x 64 pixels."""
+def look_features(image: RGB, backbone: Backbone, luma: Luma | None = None) -> Values:
+    """The features (F,) that a look is told by, of an image of at least 64 x 64 pixels; ``luma`` where it is known."""
     factor = SEEN_SIDE / max(image.shape[:2])
     seen = image
     if factor < 1:
         size = tuple(max(SEEN_LEAST, round(side * factor)) for side in image.shape[1::-1])
         seen = np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
-    return np.concatenate([pictorial(image), backbone(seen).mean(axis=(1, 2), dtype=np.float64)])
+    return np.concatenate([pictorial(image, luma), backbone(seen).mean(axis=(1, 2), dtype=np.float64)])
 
 
 def looks(weights: Mapping[str, Values], features: Values) -> Values:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Literal
 
 from agenticiqa.programs.offline.language import word_lists
@@ -29,8 +30,13 @@ def plan_question(
 
     ``feedback`` is the reason why the evidence of an earlier plan was not sufficient. With feedback the plan is wider:
     analysis, selection and execution run, and detection unless the question names the distortions. Raises ToolError if
-    the question asks for a tool that is not in ``known_tools``.
+    the question asks for a tool that is not in ``known_tools``. The same question is read once, as of a whole folder.
     """
+    return _planned(query, reference_given, tuple(known_tools), feedback).model_copy(deep=True)
+
+
+@lru_cache(maxsize=256)
+def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], feedback: str) -> PlannerOutput:
     mentions = tool_mentions(query, known_tools)
     words = _without_options(query)
     tools = requested_tools(words, tool_mentions(words, known_tools), known_tools)

@@ -40,6 +40,12 @@ def loaded_luma_parts(image: "LoadedImage") -> list[Luma]:
     return image.memo.once("luma parts", lambda: luma_parts(image.pixels))
 
 
+def loaded_whole_luma(image: "LoadedImage") -> Luma | None:
+    """The luma of all of a loaded image, if it is so small that its statistics are of all of it."""
+    first, *others = loaded_luma_parts(image)
+    return None if others else first
+
+
 def _starts(side: int) -> list[int]:
     count = min(PARTS_PER_SIDE, -(-side // PART))
     return [int(start) // GRID * GRID for start in np.linspace(0, max(side - PART, 0), count)]

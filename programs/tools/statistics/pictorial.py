@@ -6,11 +6,14 @@ along straight edges. Pages are mostly paper, radiographs and night skies mostly
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.pixels import RGB, single_luma
+
+Pixels = TypeVar("Pixels", RGB, NDArray[np.float32])
 
 MOST_PIXELS = 400_000  # of a larger image a part in its middle and rows and columns in steps are read
 BLOCK = 8  # pixels
@@ -25,18 +28,18 @@ NAMES = (
 )  # fmt: skip
 
 
-def pictorial(image: RGB) -> NDArray[np.float64]:
+def pictorial(image: RGB, luma: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
     """The measurements named in ``NAMES``, finite, of an image of any size: uint8 RGB of shape (H, W, 3).
 
     Shares are 0 to 1. ``colors`` is the logarithm of the number of distinct colors (5 bits a channel) relative to the
     pixels, ``edges_of_steps`` the share of strong steps among all visible ones, ``straight_edges`` of those along rows
-    or columns, ``chroma`` and luma are divided by 255.
+    or columns, ``chroma`` and luma are divided by 255. ``luma`` is that of the image, where it is known.
     """
     part, thin = _middle(image), _thinned(image)
-    plane, colors = single_luma(part), _planes(part)
+    plane, colors = single_luma(part) if luma is None else np.ascontiguousarray(_middle(luma)), _planes(part)
     tones, thin_colors = plane, colors
     if not part.shape == thin.shape == image.shape:
-        tones, thin_colors = single_luma(thin), _planes(thin)
+        tones, thin_colors = single_luma(thin) if luma is None else np.ascontiguousarray(_thinned(luma)), _planes(thin)
     across, down = np.abs(np.diff(plane, axis=1)), np.abs(np.diff(plane, axis=0))
     return np.array(
         [
@@ -48,7 +51,7 @@ def pictorial(image: RGB) -> NDArray[np.float64]:
     )
 
 
-def _middle(image: RGB) -> RGB:
+def _middle(image: Pixels) -> Pixels:
     """The image, or of a large one the middle, so that details keep their scale."""
     height, width = image.shape[:2]
     if height * width <= MOST_PIXELS:
@@ -59,7 +62,7 @@ def _middle(image: RGB) -> RGB:
     return image[top : top + rows, left : left + columns]
 
 
-def _thinned(image: RGB) -> RGB:
+def _thinned(image: Pixels) -> Pixels:
     step = math.ceil(math.sqrt(image.shape[0] * image.shape[1] / MOST_PIXELS))
     return image[::step, ::step]
 

@@ -1,5 +1,6 @@
 """The offline planner against a table of questions, and the rules that every plan of it keeps."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.offline.language import planner
 from agenticiqa.programs.offline.language.planner import plan_question
+from agenticiqa.programs.offline.language.scope import Scope, read_scope
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import PlanFlags
@@ -159,3 +162,20 @@ def test_a_distortion_word_alone_is_never_a_tool(name: str) -> None:
 )
 def test_tools_are_those_that_the_question_wants_run(query: str, tools: list[str]) -> None:
     assert plan_question(query, reference_given=True, known_tools=KNOWN).tools == tools
+
+
+def test_the_same_question_is_read_once_and_its_plan_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, asked = "Is the fog of this very test blurry?", []
+
+    def counted(question: str, options: Mapping[str, str]) -> Scope:
+        asked.append(question)
+        return read_scope(question, options)
+
+    monkeypatch.setattr(planner, "read_scope", counted)
+    first = plan_question(query, reference_given=False, known_tools=KNOWN)
+    expected = first.model_copy(deep=True)
+    first.distortions = {"the fog": ["Noise"]}
+    first.plan.tool_execution = not first.plan.tool_execution
+    assert plan_question(query, reference_given=False, known_tools=KNOWN) == expected
+    assert len(asked) == 1
+    assert plan_question(query, reference_given=True, known_tools=KNOWN).reference_mode == "Full-Reference"
