@@ -6,7 +6,7 @@ from math import hypot
 
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_word
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
-from agenticiqa.signatures.vocabulary import DetectableDistortion
+from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
 OBJECTIONABLE = 1.5  # the severity from which "moderate" is: from here an image counts as blurry, noisy, ...
@@ -14,16 +14,6 @@ NO_COLOR, TONING = (
     4.0,
     2.0,
 )  # what a question about missing color is answered by in a gray picture, about a tint in sepia
-
-NOUNS: dict[DetectableDistortion, str] = {
-    "Blurs": "blur",
-    "Color distortions": "color distortion",
-    "Compression": "compression artifacts",
-    "Noise": "noise",
-    "Brightness change": "brightness change",
-    "Sharpness": "sharpness defect",
-    "Contrast": "contrast defect",
-}
 
 # The direction of each hue on CIELAB's a* and b*.
 HUES: dict[str, tuple[float, float]] = {
@@ -109,8 +99,8 @@ class MeasuredImage:
         if finding.subtype in (GRAY, TONED):
             return f"a {finding.subtype}"
         if finding.severity < VISIBLE:
-            return f"no visible {NOUNS[category]}"
-        return f"{severity_word(finding.severity)} {finding.subtype or NOUNS[category]}"
+            return f"no visible {everyday_name(category)}"
+        return f"{severity_word(finding.severity)} {finding.subtype or everyday_name(category)}"
 
     def _one(self, category: DetectableDistortion, meaning: Meaning) -> float | None:
         if category not in self.findings:
