@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB
 from agenticiqa.programs.tools.statistics.blocking import FAINT_STEP, GRID, LARGEST_STEP
-from agenticiqa.programs.tools.statistics.noise import IMPULSE_HEIGHT
+from agenticiqa.programs.tools.statistics.noise import isolated_in
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
 from agenticiqa.programs.tools.statistics.tonal import BLACK, WHITE
 
@@ -48,16 +48,16 @@ def patch_grid(image: RGB) -> Grid:
     return Grid(np.concatenate([own, near, near - far, near - usual, whole], axis=-1), side)
 
 
-def _of_themselves(colors: NDArray[np.float32]) -> tuple[Values, Values]:
+def _of_themselves(colors: NDArray[np.uint8]) -> tuple[Values, Values]:
     """The features of patches (3, N, 32, 32), each by itself: (N, features), and their steps on the grid: (N, 16)."""
-    red, green, blue = colors
-    luma = sum(np.float32(weight) * plane for weight, plane in zip(LUMA_WEIGHTS, colors, strict=True))
-    own = np.stack([*_tone(luma), *_detail(luma), *_noise(luma), *_color(red, green, blue, luma)], axis=-1)
+    red, _, blue = planes = colors.astype(np.float32)
+    luma = sum(np.float32(weight) * plane for weight, plane in zip(LUMA_WEIGHTS, planes, strict=True))
+    own = np.stack([*_tone(luma), *_detail(luma), *_noise(luma), *_color(colors, red, blue, luma)], axis=-1)
     steps = np.concatenate([_grid_steps(luma), _grid_steps(luma.swapaxes(1, 2))], axis=-1)
     return own.astype(float), steps
 
 
-def _tiles(image: RGB) -> tuple[NDArray[np.float32], tuple[int, int], int]:
+def _tiles(image: RGB) -> tuple[NDArray[np.uint8], tuple[int, int], int]:
     """The patches (3, N, 32, 32), the rows and columns of the grid, and the side of its cells in pixels."""
     height, width = image.shape[:2]
     coarser = max(1, math.ceil(math.sqrt(height * width / WHOLE_PIXELS)))
@@ -74,7 +74,7 @@ def _tiles(image: RGB) -> tuple[NDArray[np.float32], tuple[int, int], int]:
     else:
         image = np.pad(image, [(0, rows * SIDE - height), (0, columns * SIDE - width), (0, 0)], mode="symmetric")
     cut = image.reshape(rows, SIDE, columns, SIDE, 3).transpose(4, 0, 2, 1, 3)
-    return cut.reshape(3, -1, SIDE, SIDE).astype(np.float32), (rows, columns), side
+    return cut.reshape(3, -1, SIDE, SIDE), (rows, columns), side
 
 
 def _tone(luma: Patches) -> list[Values]:
@@ -105,8 +105,12 @@ def _haar(plane: Patches) -> tuple[Patches, list[Patches]]:
     """The patches at half their size, and the magnitudes of vertical, horizontal and diagonal detail."""
     a, b, c, d = plane[:, ::2, ::2], plane[:, ::2, 1::2], plane[:, 1::2, ::2], plane[:, 1::2, 1::2]
     top, bottom, left, right = a + b, c + d, a - b, c - d
-    quarter, half = np.float32(0.25), np.float32(0.5)
-    return (top + bottom) * quarter, [np.abs(each) * half for each in (left + right, top - bottom, left - right)]
+    smaller, bands = top + bottom, [left + right, top - bottom, left - right]
+    smaller *= np.float32(0.25)
+    for band in bands:
+        np.abs(band, out=band)
+        band *= np.float32(0.5)
+    return smaller, bands
 
 
 def _detail(luma: Patches) -> list[Values]:
@@ -133,13 +137,7 @@ def _noise(luma: Patches) -> list[Values]:
     rough = np.abs(down[:, :, :-2] + down[:, :, 2:] - 2 * down[:, :, 1:-1])
     blocks = [rough[:, y : y + 15, x : x + 15].reshape(len(luma), -1) for y in (0, 15) for x in (0, 15)]
     medians = np.stack([np.partition(block, 112, axis=1)[:, 112] for block in blocks]) / 4.05
-    inner = luma[:, 1:-1, 1:-1]
-    isolated = np.zeros(len(luma))
-    for extreme, sign in ((np.maximum, 1), (np.minimum, -1)):
-        beside = extreme(luma[:, :, :-2], luma[:, :, 2:])
-        rows = extreme(beside, luma[:, :, 1:-1])
-        around = extreme(extreme(rows[:, :-2], rows[:, 2:]), beside[:, 1:-1])
-        isolated += _share(sign * (inner - around) > IMPULSE_HEIGHT)
+    isolated = sum(np.bincount(found, minlength=len(luma)) / (SIDE - 2) ** 2 for found in isolated_in(luma))
     return [
         np.log(medians.mean(axis=0) + 0.2),
         np.log(medians.min(axis=0) + 0.2),
@@ -148,7 +146,7 @@ def _noise(luma: Patches) -> list[Values]:
     ]
 
 
-def _color(red: Patches, green: Patches, blue: Patches, luma: Patches) -> list[Values]:
+def _color(colors: NDArray[np.uint8], red: Patches, blue: Patches, luma: Patches) -> list[Values]:
     found: list[Values] = []
     fine, coarse = np.full(len(luma), 0.1), np.full(len(luma), 0.1)
     for channel in (red, blue):
@@ -158,15 +156,18 @@ def _color(red: Patches, green: Patches, blue: Patches, luma: Patches) -> list[V
             for band in detail:
                 total += band.mean(axis=(1, 2))
         found += [tint.mean(axis=(1, 2)), np.log(_deviation(tint) + 0.5)]
-    highest, lowest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
+    highest, lowest = colors.max(axis=0), colors.min(axis=0)  # of bytes, several times faster
     clipped = _share((highest >= WHITE) | (lowest <= BLACK))
-    return [*found, np.log(fine), np.log(coarse), (highest - lowest).mean(axis=(1, 2)), clipped]
+    return [*found, np.log(fine), np.log(coarse), (highest - lowest).astype(np.float32).mean(axis=(1, 2)), clipped]
 
 
 def _grid_steps(luma: Patches) -> Values:
     """For each of the eight places on the grid of JPEG, by how much rows differ more than those beside them: (N, 8)."""
     step = np.abs(luma[:, 1:] - luma[:, :-1])
-    excess = np.clip(step[:, 1:-1] - (step[:, :-2] + step[:, 2:]) / 2, 0, LARGEST_STEP).mean(axis=2)
+    beyond = step[:, :-2] + step[:, 2:]
+    beyond *= np.float32(-0.5)
+    beyond += step[:, 1:-1]
+    excess = np.clip(beyond, 0, LARGEST_STEP, out=beyond).mean(axis=2)
     return np.stack([excess[:, place::GRID].mean(axis=1) for place in range(GRID)], axis=-1)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.tools.statistics.by_name import statistic
-from agenticiqa.programs.tools.statistics.noise import block_noise
+from agenticiqa.programs.tools.statistics.noise import block_noise, isolated_in
 from support.distortion_levels import AT_LEVEL
 from support.images import coffee
 
@@ -20,6 +20,20 @@ def test_isolated_pixels_counts_sprinkled_impulses_and_not_gaussian_noise(photo)
     sprinkled[rng.random(photo.shape[:2]) < 0.01] = 255
     assert statistic("isolated_pixels", sprinkled) == pytest.approx(0.01, abs=0.004)
     assert statistic("isolated_pixels", AT_LEVEL["noise"](3, photo)) < 0.003
+
+
+@pytest.mark.parametrize("size", [(3, 3), (3, 17), (24, 20)])
+def test_isolated_pixels_are_those_that_differ_so_from_all_eight_neighbors(size):
+    planes = np.random.default_rng(0).integers(0, 256, (6, *size)).astype(np.float32)
+    high, low = [], []
+    for number, plane in enumerate(planes):
+        for row, column in np.ndindex(size[0] - 2, size[1] - 2):
+            nine = plane[row : row + 3, column : column + 3].ravel()
+            around = np.delete(nine, 4)
+            high += [number] * bool(nine[4] - around.max() > 40)
+            low += [number] * bool(nine[4] - around.min() < -40)
+    assert [found.tolist() for found in isolated_in(planes)] == [high, low]
+    assert size == (3, 3) or (high and low)
 
 
 @pytest.mark.parametrize(("level", "clips"), [(0, True), (3, True), (4, False), (251, False), (252, True), (255, True)])
