@@ -80,8 +80,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
 
 def _caveat(row: Mapping[str, Any]) -> str:
     """What the result says of its certainty, in short: what the image is instead of a photo, and its reference."""
-    known: Mapping[str, str] = SHORT
-    looks = [known.get(reason, reason) for reason in row.get("outside_training") or ()]
+    looks = [SHORT.get(reason, reason) for reason in row.get("outside_training") or ()]
     return "; ".join([*looks, *filter(None, [(row.get("reference_check") or {}).get("sentence")])])
 
 

@@ -67,7 +67,7 @@ SENTENCES: dict[Reason, str] = {
     "gray": "The picture is gray; what judges it here has seen hardly any gray photos, so the score is less certain.",
 }
 
-SHORT: dict[Reason, str] = {
+SHORT: Mapping[str, str] = {
     "too small": "too small to judge",
     "thin": "too thin to judge",
     "blank": "of one color, nothing to judge",
