@@ -1,10 +1,12 @@
 """Measure how well damage in a part of an image is found, placed and named, and how often there is a false alarm.
 
     python -m agenticiqa.eval.studies.local_damage LABELS.csv... [--split dev] [--planted 200] [--maps]
+        [--jpeg QUALITY] [--feather PIXELS]
 
 The contents are the references of the sets and the best-rated fifth of their photos without a reference. In them damage
-of every kind is planted, at levels 3 to 5, in ninths, quarters, halves and ellipses. --maps also plays the pointing
-game: whether the highest point of each tool's map lies in what was planted.
+of every kind is planted, at levels 3 to 5, in ninths, quarters, halves and ellipses. --jpeg saves each planted image as
+JPEG before it is judged, and each photo that is to have none; --feather makes straight borders soft. --maps also plays
+the pointing game: whether the highest point of each tool's map lies in what was planted.
 """
 
 import argparse
@@ -28,7 +30,8 @@ from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.patches import patch_severities
 from agenticiqa.programs.pictures.heatmap import drawn_damage
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.planted import CORRECT, NAMED, PLANTED, Planted, named_box, plant, seed_of
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.planted import CORRECT, NAMED, PLANTED, Planted, named_box, plant, saved_as_jpeg, seed_of
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
@@ -99,19 +102,26 @@ def plan(number: int, content: str, size: tuple[int, int]) -> tuple[str, int, st
     )
 
 
-def outcomes(paths: Sequence[Path], count: int, with_maps: bool) -> Iterator[Outcome]:
+def outcomes(
+    paths: Sequence[Path], count: int, with_maps: bool, *, jpeg: int | None = None, feather: int = 0
+) -> Iterator[Outcome]:
     """``count`` planted damages in the contents, in turn, and what was found of each."""
     for number in range(count):
         path = paths[number % len(paths)]
         reference = images.load(path)
         kind, level, place, box, soft, seed = plan(number, path.name, reference.size)
-        planted = plant(reference.pixels, kind, level, box, seed, round_and_soft=soft)
-        image = images.load(Image.fromarray(planted.pixels))
+        planted = plant(reference.pixels, kind, level, box, seed, round_and_soft=soft, feather=feather)
+        image = opened(planted.pixels, jpeg)
         found = findings_of(image)
         visible = {name: finding for name, finding in found.items() if finding.severity >= VISIBLE}
         boxes = {name: finding.local.box for name, finding in visible.items() if finding.local}
         points = pointed(image, reference, planted) if with_maps else {}
         yield Outcome(path.name, planted, place, image.size, frozenset(visible), boxes, points)
+
+
+def opened(pixels: RGB, jpeg: int | None) -> LoadedImage:
+    """The image as it is judged: unsaved, or saved as JPEG of a quality."""
+    return images.load(Image.fromarray(pixels if jpeg is None else saved_as_jpeg(pixels, jpeg)))
 
 
 def pointed(image: LoadedImage, reference: LoadedImage, planted: Planted) -> dict[str, bool]:
@@ -134,11 +144,11 @@ def pointed(image: LoadedImage, reference: LoadedImage, planted: Planted) -> dic
     return found
 
 
-def alarms(paths: Sequence[Path]) -> tuple[list[bool], list[bool]]:
+def alarms(paths: Sequence[Path], jpeg: int | None = None) -> tuple[list[bool], list[bool]]:
     """For each photo, whether anything is found in a part of it, and whether anything is found in it as a whole."""
     local, whole = [], []
     for path in paths:
-        image = images.load(path)
+        image = images.load(path) if jpeg is None else opened(images.load(path).pixels, jpeg)
         local.append(any(finding.local and finding.severity >= VISIBLE for finding in findings_of(image).values()))
         whole.append(any(finding.severity >= VISIBLE for finding in findings_of_whole(image).values()))
     return local, whole
@@ -194,17 +204,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("labels", type=Path, nargs="+", help="labeled sets, with references or of authentic photos")
     parser.add_argument("--split", help="of the authentic photos")
     parser.add_argument("--planted", type=int, default=200, help="how many (%(default)s)")
+    parser.add_argument("--jpeg", type=int, metavar="QUALITY", help="save as JPEG of this quality before judging")
+    parser.add_argument("--feather", type=int, default=0, metavar="PIXELS", help="width of straight borders (sharp)")
     parser.add_argument("--maps", action="store_true", help="also play the pointing game with each map")
     args = parser.parse_args(argv)
+    if args.jpeg is not None and not 1 <= args.jpeg <= 100:
+        parser.error(f"--jpeg is a quality from 1 to 100, got {args.jpeg}")
+    if args.feather < 0:
+        parser.error(f"--feather is a width in pixels, got {args.feather}")
     try:
         references, photos = contents(args.labels, args.split)
-        found = list(outcomes([*references, *photos], args.planted, args.maps))
+        found = list(outcomes([*references, *photos], args.planted, args.maps, jpeg=args.jpeg, feather=args.feather))
         print("\n".join(table(found)))
         if args.maps:
             print("\n" + "\n".join(pointing_table(found)))
         for name, paths in (("references", references), ("best-rated fifth of the photos", photos)):
             if paths:
-                local, whole = alarms(paths)
+                local, whole = alarms(paths, args.jpeg)
                 names = [path.name for path in paths]
                 in_part, in_whole = share(local, names), share(whole, names)
                 print(f"\n{name} (n={len(paths)}): found in a part {in_part}, in the whole {in_whole}")

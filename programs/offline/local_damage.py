@@ -24,6 +24,8 @@ Damage = dict[DetectableDistortion, LocalDamage]
 
 FROM = 0.6  # severity from which a patch belongs to a region
 CORE_FROM = 0.45  # of the severity that a fifth of a region exceeds
+SQUARE = np.ones((3, 3), bool)
+CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)  # patches of a region touch along a side
 FEWEST = 4  # patches of a region
 LARGEST_SHARE = 0.75  # of the image: a larger region is not local
 LEAST_SEVERITY = 0.8  # "slight"
@@ -95,14 +97,14 @@ def local_change(image: RGB, reference: RGB) -> LocalDamage | None:
     counts = np.diff([*rows, height])[:, None] * np.diff([*columns, width])
     change = sums / counts
     changed = scipy.ndimage.binary_closing(
-        np.pad(change >= max(LEAST_CHANGE, CHANGED_FROM * np.quantile(change, 0.95)), 1), np.ones((3, 3), bool)
+        np.pad(change >= max(LEAST_CHANGE, CHANGED_FROM * np.quantile(change, 0.95)), 1), SQUARE
     )[1:-1, 1:-1]
     labels, count = scipy.ndimage.label(changed)
     if not count:
         return None
     mask = labels == 1 + np.argmax(np.bincount(labels.ravel())[1:])
     share = float(mask.mean())
-    around = scipy.ndimage.binary_dilation(mask, np.ones((3, 3), bool))
+    around = scipy.ndimage.binary_dilation(mask, SQUARE)
     if share > LARGEST_SHARE or mask.sum() < FEWEST or around.all():
         return None
     if change[~around].mean() > UNCHANGED_BELOW * change[mask].mean():
@@ -113,8 +115,10 @@ def local_change(image: RGB, reference: RGB) -> LocalDamage | None:
 
 def regions(severities: Values) -> Iterator[Region]:
     """The regions of one distortion by its severities in each patch, (rows, columns), that may be local damage."""
+    if severities.max() < FROM:
+        return  # most images have none, and neither mean below can be above the largest
     smooth = scipy.ndimage.uniform_filter(severities, 3, mode="reflect")
-    labels, count = scipy.ndimage.label((severities + smooth) / 2 >= FROM)
+    labels, count = scipy.ndimage.label((severities + smooth) / 2 >= FROM, CROSS)
     for number in range(1, count + 1):
         mask = labels == number
         if FEWEST <= np.count_nonzero(mask) <= LARGEST_SHARE * mask.size:
@@ -128,22 +132,30 @@ def confidence(evidence: Values, weights: Values) -> float:
 
 
 def _evidence(severities: Values, mask: Mask) -> Values:
-    around = scipy.ndimage.binary_dilation(mask, np.ones((3, 3), bool))
+    around = scipy.ndimage.binary_dilation(mask, SQUARE)
     inside, rim, beyond = severities[mask], severities[around & ~mask], severities[~around]
     beyond = beyond if beyond.size else rim
     rows, columns = mask.any(axis=1).sum(), mask.any(axis=0).sum()
     return np.array(
         [
             inside.mean(),
-            np.quantile(inside, 0.2),
+            _quantile(inside, 0.2),
             rim.mean(),
             beyond.mean(),
-            np.quantile(beyond, 0.9),
+            _quantile(beyond, 0.9),
             np.log(mask.mean()),
             np.log(mask.sum()),
             mask.sum() / (rows * columns),
         ]
     )
+
+
+def _quantile(values: Values, share: float) -> float:
+    """As NumPy's quantile of one dimension, in a fifth of its time for the few values of a region."""
+    ranked = np.sort(values)
+    place = share * (len(ranked) - 1)
+    below = int(place)
+    return float(ranked[below] + (place - below) * (ranked[min(below + 1, len(ranked) - 1)] - ranked[below]))
 
 
 def _is_no_depth_of_field(image: RGB, box: Box, odds: float) -> bool:
@@ -178,7 +190,7 @@ def straight_edge(plane: NDArray[np.uint8], box: Box) -> float:
 
 def _core(severities: Values, mask: Mask) -> Mask:
     """The patches of a region without a rim that is only beside damage: features are partly those of neighbors."""
-    return mask & (severities >= CORE_FROM * np.quantile(severities[mask], 0.8))
+    return mask & (severities >= CORE_FROM * _quantile(severities[mask], 0.8))
 
 
 def _box(mask: Mask, side: int, size: tuple[int, int]) -> Box:

@@ -44,9 +44,12 @@ class Planted:
     box: Box
 
 
-def plant(pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_soft: bool = False) -> Planted:
+def plant(
+    pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_soft: bool = False, feather: int = 0
+) -> Planted:
     """The photo with one kind of ``PLANTED`` in a box; with ``round_and_soft`` in its ellipse, with a soft border.
 
+    The border of a box is sharp, or as many pixels wide as ``feather`` says: half of them inside, half outside.
     ``level`` is 1 (slight) to 5 (extreme); the same seed gives the same pixels.
     """
     height, width = pixels.shape[:2]
@@ -58,6 +61,8 @@ def plant(pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_
         share = scipy.ndimage.gaussian_filter(share, FEATHER * max(height, width) / 2)
     else:
         share[top:bottom, left:right] = 1
+        if feather > 1:
+            share = scipy.ndimage.uniform_filter(share, feather, mode="nearest")
     if kind == FLAT:
         color = (
             np.random.default_rng(seed).integers(0, 256) if level % 2 else pixels[top:bottom, left:right].mean((0, 1))
@@ -125,7 +130,12 @@ def random_planted(pixels: RGB, name: str, number: int) -> Planted:
     box = random_box((pixels.shape[1], pixels.shape[0]), rng)
     planted = plant(pixels, kind, level, box, int(rng.integers(1 << 31)), round_and_soft=bool(rng.random() < 0.25))
     if rng.random() < SAVED_AS_JPEG:
-        file = io.BytesIO()
-        Image.fromarray(planted.pixels).save(file, "JPEG", quality=int(rng.integers(75, 96)))
-        return replace(planted, pixels=np.asarray(Image.open(file).convert("RGB")))
+        return replace(planted, pixels=saved_as_jpeg(planted.pixels, int(rng.integers(75, 96))))
     return planted
+
+
+def saved_as_jpeg(pixels: RGB, quality: int) -> RGB:
+    """The pixels after they were saved as JPEG, with color at half the size, as most programs do."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=quality)
+    return np.asarray(Image.open(file).convert("RGB"))

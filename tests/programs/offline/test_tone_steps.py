@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from agenticiqa.programs.images.boxes import overlap
 from agenticiqa.programs.offline.distortions import damaged_parts, findings_of
-from agenticiqa.programs.offline.tone_steps import MEANING, level_of, step_strengths, tone_step
+from agenticiqa.programs.offline.step_lines import Planes, step_strengths
+from agenticiqa.programs.offline.tone_change import UNCHANGED, level_of
+from agenticiqa.programs.offline.tone_steps import COLOR, JPEG_COLOR, MEANING, SOFT_COLOR, TONE, tone_step
 from agenticiqa.programs.tools.distort import KINDS
-from agenticiqa.programs.tools.planted import named_box, plant
+from agenticiqa.programs.tools.planted import named_box, plant, saved_as_jpeg
 from support.images import coffee, loaded
 
 SIZE = (320, 240)
@@ -48,8 +51,9 @@ def test_a_photo_its_distorted_copies_and_a_framed_picture_have_none():
     framed[30:-30, 40:-40] = photo[30:-30, 40:-40]
     tall = photo.copy()
     tall[120:] = photo[119::-1][:, ::-1]
-    for pixels in (photo, framed, tall, np.full_like(photo, 90), photo[:90]):
+    for pixels in (photo, framed, tall, np.full_like(photo, 90), photo[:90], photo[:96, :96]):
         assert tone_step(pixels) is None
+        assert tone_step(saved_as_jpeg(pixels, 85)) is None
     for kind in ("jpeg", "darken", "white_noise", "gaussian_blur"):
         assert tone_step(plant(photo, kind, 4, (0, 0, *SIZE), 1).pixels) is None
 
@@ -64,13 +68,51 @@ def test_a_gray_picture_has_no_color_damage():
 def test_the_strength_of_a_step_is_at_its_line_alone():
     photo = coffee()
     photo[:, 100:] = photo[:, 100:] // 2
-    strengths = step_strengths(photo).mean(axis=0)
+    strengths = step_strengths(Planes.of(photo), TONE).mean(axis=0)
     assert strengths.argmax() == 99
     assert strengths[99] > 3 * np.abs(np.delete(strengths, 99)).max() / 2
-    assert step_strengths(photo.swapaxes(0, 1)).shape == (320 // 16, 239)
+    assert step_strengths(Planes.of(photo.swapaxes(0, 1)), TONE).shape == (320 // 16, 239)
+
+
+@pytest.mark.parametrize(("look", "place"), [(COLOR, 99), (JPEG_COLOR, 48), (SOFT_COLOR, 11)])
+def test_a_step_of_color_is_seen_at_every_scale_and_one_of_luma_is_none(look, place):
+    photo = coffee().astype(float)
+    gray = photo.mean(axis=2, keepdims=True)
+    faded = photo.copy()
+    faded[:, 100:] = (gray + 0.2 * (photo - gray))[:, 100:]
+    strengths = step_strengths(Planes.of(np.rint(faded).astype(np.uint8)), look).mean(axis=0)
+    assert abs(int(strengths.argmax()) - place) <= 1
+    shaded = np.repeat(gray, 3, axis=2).astype(np.uint8)
+    shaded[:, 100:] //= 2
+    assert step_strengths(Planes.of(shaded), look).max() <= 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [("darken", "ninth 4"), ("brighten", "quarter 3"), ("desaturate", "quarter 0"), ("color_cast", "quarter 3")],
+)
+def test_a_photo_that_was_saved_as_jpeg_afterwards_has_its_part_as_well(kind, where):
+    box = named_box(where, SIZE)
+    planted = plant(coffee(), kind, 4, box, 1)
+    found = tone_step(saved_as_jpeg(planted.pixels, 85))
+    assert found is not None
+    assert overlap(found.damage.box, box) > 0.9
+    assert found.category == KINDS[kind].category
+    assert found.part.subtype == MEANING[kind][0]
+
+
+def test_a_soft_border_of_color_is_found_and_a_loss_of_light_is_no_change_of_color():
+    box = named_box("quarter 0", SIZE)
+    found = tone_step(plant(coffee(), "color_cast", 5, box, 1, feather=16).pixels)
+    assert found is not None
+    assert found.part.subtype == "color cast"
+    assert overlap(found.damage.box, box) > 0.8
+    for level in (3, 4, 5):
+        darker = tone_step(saved_as_jpeg(plant(coffee(), "darken", level, box, 1).pixels, 75))
+        assert darker is None or darker.part.subtype == "underexposure"
 
 
 @pytest.mark.parametrize("kind", MEANING)
 def test_levels_are_those_of_distort(kind):
     assert [level_of(kind, strength) for strength in KINDS[kind].strengths] == pytest.approx([1, 2, 3, 4, 5])
-    assert level_of(kind, MEANING[kind][1]) == 0
+    assert level_of(kind, UNCHANGED.get(kind, 1.0)) == 0
