@@ -53,7 +53,8 @@ def level_of(kind: str, strength: float) -> float:
 def sides_of(image: RGB, box: Box, look: Look) -> Sides:
     """Of each side inside the image the pixels twice outside and twice inside of it, each the mean of some across it.
 
-    What a look takes for the border itself is left out.
+    What a look takes for the border itself is left out, and as much between the two on the same side, so that these
+    differ by as much as what the scene shows does across the border.
     """
     left, top, right, bottom = box
     height, width = image.shape[:2]
@@ -62,11 +63,13 @@ def sides_of(image: RGB, box: Box, look: Look) -> Sides:
     places += [(lying, top, left, right, False, height), (lying, bottom, left, right, True, height)]
     border = 0 if look.scale == look.gap == 1 else max(look.scale, 3)
     wide = max(look.scale, 2)
+    apart = 2 * border + wide
     sides: Sides = []
     for along, place, start, stop, is_end, length in places:
         if 0 < place < length:
-            starts = (place - border - 2 * wide, place - border - wide, place + border, place + border + wide)
-            strips = [_strip(along[start:stop], min(max(first, 0), length - wide), wide) for first in starts]
+            first = place + border
+            starts = (first - 2 * apart, first - apart, first, first + apart)
+            strips = [_strip(along[start:stop], min(max(each, 0), length - wide), wide) for each in starts]
             sides.append((strips[3], strips[2], strips[1], strips[0]) if is_end else tuple(strips))  # type: ignore[arg-type]
     return sides
 
