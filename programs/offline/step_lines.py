@@ -1,8 +1,8 @@
 """Find straight lines at which the tone or the color of an image changes, and the rectangles that they may enclose.
 
-A ``Look`` says what is compared: all channels or color alone, pixel by pixel or as means of squares, neighbors or those
-some pixels apart. JPEG spreads a change of color over some pixels, for it stores color at half the size; a soft border
-is sharp in an image that is reduced enough. The scene's own detail shrinks as well, so each look has limits of its own.
+A ``Look`` says what is compared: all channels or color alone, neighbors, or pairs of pixels with one between them. JPEG
+spreads a change of color over some pixels, for it stores color at half the size. The scene's own steps are larger over
+some pixels, too, so each look has limits of its own.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,8 @@ LARGEST_SHARE = 0.75  # of the image's area
 class Look:
     """One way to look for steps.
 
-    ``halvings`` is how often two pixels become one, ``gap`` how many of these are from one side of a step to the other.
+    ``scale`` is how many pixels across a line become one, 1 or 2; ``gap`` is how many of these from one side of a step
+    to the other.
     A step of less than ``faint`` gray levels, the sum of the channels, means little, nor does one of color that is less
     than ``luma_share`` of that of luma. The rest are logarithms of a step's ratio to those beside it: ``seen`` is that
     from which a segment counts for a line, and ``least`` the mean along every side of a part; ``least_alone`` is for a
@@ -41,18 +42,13 @@ class Look:
     """
 
     is_color: bool
-    halvings: int
+    scale: int
     gap: int
     faint: float
     luma_share: float
     seen: float
     least: float
     least_alone: float
-
-    @property
-    def scale(self) -> int:
-        """The side in pixels of what is compared."""
-        return 2**self.halvings
 
 
 @dataclass(frozen=True)
@@ -95,35 +91,29 @@ def step_strengths(planes: Planes, look: Look) -> Strengths:
     an 8-pixel grid have in common is taken off.
     """
     pixels = planes.color if look.is_color else planes.tone
-    for _ in range(look.halvings):
+    if look.scale == 2:
         pixels = pixels[:, :, : pixels.shape[2] // 2 * 2 : 2] + pixels[:, :, 1::2]
-    along = max(look.scale // THINNED, 1)
-    for _ in range(along.bit_length() - 1):
-        pixels = pixels[:, : pixels.shape[1] // 2 * 2 : 2] + pixels[:, 1::2]
-    added, each = look.scale * along, SEGMENT // max(look.scale, THINNED)
-    mean = _steps(pixels[:2] if look.is_color else pixels, look.gap, each) / np.float32(added)
+    mean = _steps(pixels[:2] if look.is_color else pixels, look.gap) / np.float32(look.scale)
     lines, far = mean.shape[1], look.gap - 1 + REACH
     strength = np.zeros_like(mean)
-    if lines <= 2 * far:
-        return strength
     usual = np.zeros((len(mean), lines - 2 * far), np.float32)
     for away in range(look.gap, look.gap + REACH):
         usual += mean[:, far - away : lines - far - away]
         usual += mean[:, far + away : lines - far + away]
     usual = usual / np.float32(2 * REACH) + np.float32(look.faint)
     if look.luma_share:
-        usual += np.float32(look.luma_share / added) * _steps(pixels[2:], look.gap, each)[:, far : lines - far]
+        usual += np.float32(look.luma_share / look.scale) * _steps(pixels[2:], look.gap)[:, far : lines - far]
     np.log((mean[:, far : lines - far] + np.float32(look.faint)) / usual, out=strength[:, far : lines - far])
     grid = GRID // look.scale
-    if grid > 1:
-        whole = lines // grid * grid
-        common = strength[:, :whole].mean(axis=0).reshape(-1, grid).mean(axis=0)
-        strength -= np.resize(np.maximum(common, 0), lines)
+    whole = lines // grid * grid
+    common = strength[:, :whole].mean(axis=0).reshape(-1, grid).mean(axis=0)
+    strength -= np.resize(np.maximum(common, 0), lines)
     return np.clip(strength, -1, 2, out=strength)
 
 
-def _steps(planes: Rows, gap: int, each: int) -> Strengths:
-    """The sum over planes of the differences of pixels ``gap`` apart, the mean of ``each`` rows."""
+def _steps(planes: Rows, gap: int) -> Strengths:
+    """The sum over planes of the differences of pixels ``gap`` apart, the mean of each segment's rows."""
+    each = SEGMENT // THINNED
     change = np.abs(planes[:, :, gap:] - planes[:, :, :-gap]).sum(axis=0, dtype=np.int16)
     segments = len(change) // each
     sums = change[: segments * each].reshape(segments, each, -1).sum(axis=1, dtype=np.int32)
@@ -144,7 +134,7 @@ class _Lines:
         for row in strengths - np.float32(look.seen):
             run = np.maximum(run + row, 0)
             best = np.maximum(best, run)
-        margin, apart = max(1, MARGIN // look.scale), max(1, APART // look.scale)
+        margin, apart = MARGIN // look.scale, APART // look.scale
         best[:margin] = best[-margin:] = 0
         columns: list[int] = []
         # A side has at least two segments, which together are twice as strong as its mean has to be.

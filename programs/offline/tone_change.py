@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.offline.step_lines import SEGMENT, Look
+from agenticiqa.programs.offline.step_lines import Look
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB
 from agenticiqa.signatures.types import Box
@@ -21,6 +21,7 @@ UNCHANGED = {"color_cast": 0.0}  # the strength that changes nothing; of all oth
 TONES, COLORS = ("darken", "brighten", "low_contrast", "high_contrast"), ("desaturate", "oversaturate")
 REDUCING = ("darken", "low_contrast", "desaturate")
 TRIED_LEVELS = np.arange(0.5, 5.01, 0.25)
+WIDE, WIDE_BORDER = 2, 3  # pixels across a border: of what is compared, and to each side of one spread by JPEG
 MOST_PIXELS = 400  # along a border, more say no more
 PLAIN = 0.5  # of the detail behind the border, what a loss of contrast may leave
 CLEARLY = 1.25  # so many times the difference of pixels inside has to be at the border
@@ -51,7 +52,7 @@ def level_of(kind: str, strength: float) -> float:
 
 
 def sides_of(image: RGB, box: Box, look: Look) -> Sides:
-    """Of each side inside the image the pixels twice outside and twice inside of it, each the mean of some across it.
+    """Of each side inside the image the pixels twice outside and twice inside of it, each the mean of two across it.
 
     What a look takes for the border itself is left out, and as much between the two on the same side, so that these
     differ by as much as what the scene shows does across the border.
@@ -61,15 +62,14 @@ def sides_of(image: RGB, box: Box, look: Look) -> Sides:
     lying = image.swapaxes(0, 1)
     places = [(image, left, top, bottom, False, width), (image, right, top, bottom, True, width)]
     places += [(lying, top, left, right, False, height), (lying, bottom, left, right, True, height)]
-    border = 0 if look.scale == look.gap == 1 else max(look.scale, 3)
-    wide = max(look.scale, 2)
-    apart = 2 * border + wide
+    border = WIDE_BORDER if look.gap > 1 else 0
+    apart = 2 * border + WIDE
     sides: Sides = []
     for along, place, start, stop, is_end, length in places:
         if 0 < place < length:
             first = place + border
             starts = (first - 2 * apart, first - apart, first, first + apart)
-            strips = [_strip(along[start:stop], min(max(each, 0), length - wide), wide) for each in starts]
+            strips = [_strip(along[start:stop], min(max(each, 0), length - WIDE)) for each in starts]
             sides.append((strips[3], strips[2], strips[1], strips[0]) if is_end else tuple(strips))  # type: ignore[arg-type]
     return sides
 
@@ -104,11 +104,9 @@ def explained(image: RGB, box: Box, sides: Sides, *, is_color: bool) -> tuple[Bo
     return (_rest(box, image.shape), other) if is_other else (box, change)
 
 
-def _strip(pixels: RGB, first: int, wide: int) -> Values:
-    mean: Values = pixels[:, first : first + wide].mean(axis=1, dtype=float)
-    if wide < SEGMENT // 2:
-        return mean
-    return mean[: len(mean) // wide * wide].reshape(-1, wide, 3).mean(axis=1)
+def _strip(pixels: RGB, first: int) -> Values:
+    mean: Values = pixels[:, first : first + WIDE].mean(axis=1, dtype=float)
+    return mean
 
 
 def _change(before: Values, after: Values, within: Values, mean: float, *, is_color: bool) -> Change:

@@ -22,11 +22,10 @@ from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 SMALLEST_SIDE = 96  # pixels of an image
 # Limits chosen on the 1,500 training photos of CLIVE and BIQ2021, with and without JPEG, and on parts planted in them.
 # Something is found in four of these photos; one does have such a part, the others show a window, a shelf and a wall.
-TONE = Look(is_color=False, halvings=0, gap=1, faint=3.0, luma_share=0.0, seen=0.45, least=0.95, least_alone=1.2)
-COLOR = Look(is_color=True, halvings=0, gap=1, faint=5.0, luma_share=0.0, seen=0.3, least=0.5, least_alone=0.6)
-JPEG_COLOR = Look(is_color=True, halvings=1, gap=2, faint=5.0, luma_share=0.25, seen=0.3, least=0.65, least_alone=0.75)
-SOFT_COLOR = Look(is_color=True, halvings=3, gap=2, faint=3.0, luma_share=0.5, seen=0.3, least=0.8, least_alone=0.9)
-LOOKS = (TONE, COLOR, JPEG_COLOR, SOFT_COLOR)
+TONE = Look(is_color=False, scale=1, gap=1, faint=3.0, luma_share=0.0, seen=0.45, least=0.95, least_alone=1.2)
+COLOR = Look(is_color=True, scale=1, gap=1, faint=5.0, luma_share=0.0, seen=0.3, least=0.5, least_alone=0.6)
+JPEG_COLOR = Look(is_color=True, scale=2, gap=2, faint=5.0, luma_share=0.25, seen=0.3, least=0.65, least_alone=0.75)
+LOOKS = (TONE, COLOR, JPEG_COLOR)
 TRIED = 8  # parts of each look, with the clearest sides first
 GOES_ON, GOES_ON_ALONE = 0.5, 0.7  # correlation of luma on both sides of the border, along it
 UNEXPLAINED = 0.2  # of the difference at the border, what a change may leave, or explain beyond usual detail
@@ -56,7 +55,7 @@ class ToneStep:
 def tone_step(image: RGB) -> ToneStep | None:
     """The part with another tone behind straight borders, of an image, uint8 (H, W, 3); ``None`` if there is no such.
 
-    At most one is found: that with the clearest borders, sharp ones first. A round border is none.
+    At most one is found: that with the clearest borders. A soft or a round border is none.
     """
     height, width = image.shape[:2]
     if min(height, width) < SMALLEST_SIDE:
