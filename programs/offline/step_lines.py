@@ -5,7 +5,6 @@ spreads a change of color over some pixels, for it stores color at half the size
 some pixels, too, so each look has limits of its own.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,6 +16,7 @@ from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
 from agenticiqa.signatures.types import Box
 
 Rows = NDArray[np.int16]  # (3, rows, columns): every second row of an image, or sums of its pixels
+Spans = NDArray[np.int_]  # (N, 2)
 Strengths = NDArray[np.float32]  # (segments, lines): how strong the step is at each line, in each segment of it
 
 SEGMENT = 16  # pixels along a line
@@ -146,39 +146,44 @@ class _Lines:
         places = [round((column + (look.gap + 1) / 2) * look.scale) for column in columns]
         return cls(places, np.cumsum(np.pad(strengths[:, columns].astype(float), ((1, 0), (0, 0))), axis=0), segment)
 
-    def surplus(self, place: int, start: int, stop: int, look: Look, least: float) -> float | None:
-        """By how much a stretch of a line is stronger than what is just seen; ``None`` where it is no clear side."""
-        column = self.places.index(place)
-        first, last = -(-start // self.segment), min(stop // self.segment, len(self.strength) - 1)
-        count = last - first
-        strength = float(self.strength[last, column] - self.strength[first, column])
-        return strength - look.seen * count if count > 1 and strength >= least * count else None
+    def surplus(self, spans: Spans, look: Look, least: float) -> NDArray[np.float64]:
+        """By how much the lines along each span are stronger than what is just seen: (spans, lines + 2).
+
+        It is -inf where a line is no clear side. The first and the last are the image's own sides, for which it is 0.
+        """
+        first, last = -(-spans[:, 0] // self.segment), np.minimum(spans[:, 1] // self.segment, len(self.strength) - 1)
+        count = (last - first)[:, None]
+        strength = self.strength[last] - self.strength[first]
+        found = np.where((count > 1) & (strength >= least * count), strength - look.seen * count, -np.inf)
+        return np.pad(found, ((0, 0), (1, 1)))
 
 
-def _rated(upright: _Lines, level: _Lines, look: Look, size: tuple[int, int]) -> Iterator[tuple[float, Box]]:
+def _rated(upright: _Lines, level: _Lines, look: Look, size: tuple[int, int]) -> list[tuple[float, Box]]:
+    """The rectangles between lines, and how clear their sides are."""
     width, height = size
-    columns = _pairs(upright.places, width)
-    for top, bottom in _pairs(level.places, height):
-        for left, right in columns:
-            if (right - left) * (bottom - top) > LARGEST_SHARE * width * height:
-                continue
-            sides = [(upright, place, top, bottom) for place in (left, right) if 0 < place < width]
-            sides += [(level, place, left, right) for place in (top, bottom) if 0 < place < height]
-            least = look.least_alone if len(sides) == 1 else look.least
-            total = 0.0
-            for lines, place, start, stop in sides:
-                surplus = lines.surplus(place, start, stop, look, least)
-                if surplus is None:
-                    break
-                total += surplus
-            else:
-                yield total, (left, top, right, bottom)
+    columns, sides_of_columns = _spans(upright.places, width)
+    rows, sides_of_rows = _spans(level.places, height)
+
+    def clearness(least: float) -> NDArray[np.float64]:
+        beside, above = upright.surplus(rows, look, least), level.surplus(columns, look, least)
+        found: NDArray[np.float64] = beside[:, sides_of_columns].sum(axis=2) + above[:, sides_of_rows].sum(axis=2).T
+        return found
+
+    sides = np.add.outer(((rows > 0) & (rows < height)).sum(axis=1), ((columns > 0) & (columns < width)).sum(axis=1))
+    total = np.where(sides == 1, clearness(look.least_alone), clearness(look.least))
+    area = np.outer(np.ptp(rows, axis=1), np.ptp(columns, axis=1))
+    found = []
+    for row, column in np.argwhere((total > -np.inf) & (area <= LARGEST_SHARE * width * height)):
+        (left, right), (top, bottom) = columns[column].tolist(), rows[row].tolist()
+        found.append((float(total[row, column]), (left, top, right, bottom)))
+    return found
 
 
-def _pairs(places: list[int], length: int) -> list[tuple[int, int]]:
-    """Places of two opposite sides of a part, the image's own among them."""
-    least = max(SMALLEST_PART, length * SHARE_OF_SIDE)
-    return [(start, stop) for start, stop in combinations([0, *places, length], 2) if stop - start >= least]
+def _spans(places: list[int], length: int) -> tuple[Spans, Spans]:
+    """From where to where a part may reach, (spans, 2), and which sides these are: 0 and the last are the image's."""
+    sides, least = [0, *places, length], max(SMALLEST_PART, length * SHARE_OF_SIDE)
+    pairs = [pair for pair in combinations(range(len(sides)), 2) if sides[pair[1]] - sides[pair[0]] >= least]
+    return np.array(sides)[np.array(pairs)], np.array(pairs)
 
 
 def _coarser(image: RGB) -> int:
