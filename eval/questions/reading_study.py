@@ -1,35 +1,39 @@
-"""How well rules and a trained classifier read questions, without any image.
+"""How well the rules and the network read questions, without any image.
 
-    python -m agenticiqa.eval.questions.reading_study [--test heldout]
+    python -m agenticiqa.eval.questions.reading_study [--test press]
 
-The classifier is logistic regression on hashed character n-grams (scikit-learn). It learns from the dev wordings, and
-from the lexicon's phrases in a few frames; the rules are ``programs/offline/language``. Both read what a wording of
-another split asks for, and of which category of distortion; wordings with options are left out: both read these alike.
+The rules are ``programs/offline/language``, the network is the one that ships beside them, which has learned the
+wordings of every split but ``public`` and ``press``. Both read what a wording asks for, and of which category of
+distortion; wordings with options are left out.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from agenticiqa.eval.questions.concepts import CONCEPTS
 from agenticiqa.eval.questions.report import share_text
 from agenticiqa.eval.questions.wordings import SPLITS, Wording, read_wordings, wordings_file
 from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.by_region import BACKGROUND, SUBJECT
+from agenticiqa.programs.offline.language.question_reader import read_text
 from agenticiqa.programs.offline.language.reader import read_question
 from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.programs.tools.catalog import TOOLS
-from agenticiqa.signatures.lexicon import LEXICON
 
-Reader = Callable[[str], str]
 ASKED = {
     **dict.fromkeys(("presence", "negation", "subject", "reference"), "presence"),
     **dict.fromkeys(("where", "half"), "where"),
     **{kind: kind for kind in ("degree", "compare", "metric", "rating", "unanswerable")},
     "which": "list",
 }
-NGRAMS, FEATURES = (2, 5), 2**18  # characters of an n-gram, and places of the hash
-FRAMES = ("Is there {}?", "Is it {}?", "How {} is it?", "Does this image have {}?", "{}?", "Where is the {}?")
+OF_INTENTS = {
+    **dict.fromkeys(("yes", "no", "part-yes", "part-no", "reference-yes", "reference-no"), "presence"),
+    **dict.fromkeys(("where", "half", "half-clean"), "where"),
+    **dict.fromkeys(("compare-yes", "compare-no", "compare-image", "compare-reference"), "compare"),
+    **dict.fromkeys(("which", "compare-category"), "list"),
+    **dict.fromkeys(("rating-high", "rating-low"), "rating"),
+}
 
 
 def asked_of(wording: Wording) -> str:
@@ -72,49 +76,31 @@ def rules_category(text: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def trained(texts: Sequence[str], labels: Sequence[str]) -> Reader:
-    """A classifier that learned the labels of texts."""
-    from sklearn.feature_extraction.text import HashingVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
-    grams = HashingVectorizer(analyzer="char_wb", ngram_range=NGRAMS, n_features=FEATURES)
-    model = make_pipeline(grams, LogisticRegression(C=30.0, max_iter=500, class_weight="balanced"))
-    model.fit(texts, labels)
-    return lambda text: str(model.predict([text])[0])
+def network_asked(text: str) -> str:
+    """What the network reads."""
+    intent = read_text(text).intent.name
+    return OF_INTENTS.get(intent, intent)
 
 
-def lexicon_examples() -> list[tuple[str, str]]:
-    """The lexicon's phrases in every frame, each with its category."""
-    return [
-        (frame.format(phrase.strip().replace("*", "")), words.meaning.subject)
-        for words in LEXICON
-        if words.meaning and words.meaning.subject in {concept.category for concept in CONCEPTS.values()}
-        for phrase in words.phrases.split(",")
-        for frame in FRAMES
-    ]
+def network_category(text: str) -> str:
+    """The category that the network reads; "" for none."""
+    name = read_text(text).meaning.name
+    return CONCEPTS[name].category if name in CONCEPTS else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the share read rightly by each reader, with 95 % Wilson intervals."""
     parser = argparse.ArgumentParser(prog="python -m agenticiqa.eval.questions.reading_study", description=__doc__)
-    parser.add_argument("--test", choices=SPLITS, default="heldout", help="the wordings to read (%(default)s)")
+    parser.add_argument("--test", choices=SPLITS, default="press", help="the wordings to read (%(default)s)")
     args = parser.parse_args(argv)
-    learned, tested = plain_wordings("dev"), plain_wordings(args.test)
-    asked = trained([row.text for row in learned], [asked_of(row) for row in learned])
-    phrases = lexicon_examples()
-    about = [row for row in learned if row.about in CONCEPTS and row.kind != "unanswerable"]
-    category = trained(
-        [*(row.text for row in about), *(text for text, _ in phrases)],
-        [*map(category_of, about), *(name for _, name in phrases)],
-    )
+    tested = plain_wordings(args.test)
     named = [row for row in tested if row.about in CONCEPTS and row.kind != "unanswerable"]
-    print("| read | n | rules | classifier | both alike: n | right |\n| --- | --- | --- | --- | --- | --- |")
-    for what, rows, truth, rules, model in (
-        ("what is asked", tested, asked_of, rules_asked, asked),
-        ("which distortion", named, category_of, rules_category, category),
+    print("| read | n | rules | network | both alike: n | right |\n| --- | --- | --- | --- | --- | --- |")
+    for what, rows, truth, rules, network in (
+        ("what is asked", tested, asked_of, rules_asked, network_asked),
+        ("which distortion", named, category_of, rules_category, network_category),
     ):
-        read = [(truth(row), rules(row.text), model(row.text)) for row in rows]
+        read = [(truth(row), rules(row.text), network(row.text)) for row in rows]
         alike = [each for each in read if each[1] == each[2]]
         shares = [share_text(sum(each[0] == each[place] for each in read), len(read)) for place in (1, 2)]
         agreed = share_text(sum(true == found for true, found, _ in alike), len(alike))

@@ -6,6 +6,7 @@ A recipe is written as the photo's name, the kind, the level and the place: "pal
 
 import csv
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,9 @@ OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"} 
     "bottom right": "top left",
 }
 """A part of the image that shares no pixel with the named one."""
+
+SAME_PHOTOS = {"press": "public"}
+"""Splits that have the photos of another one; nothing was chosen or learned on either."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ class Recipe:
     def __str__(self) -> str:
         made = f"/{self.kind}-{self.level}" if self.kind else ""
         return f"{self.content}{made}{'@' + self.place if self.place else ''}"
+
+
+def photos_of(split: str, contents: Iterable[Content]) -> list[Content]:
+    """The photos that the questions of a split are asked of."""
+    return [content for content in contents if content.split == SAME_PHOTOS.get(split, split)]
 
 
 def read_contents(manifest: Path = CONTENTS) -> dict[str, Content]:

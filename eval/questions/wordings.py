@@ -16,7 +16,7 @@ from pathlib import Path
 from agenticiqa.eval.questions.concepts import CONCEPTS
 from agenticiqa.programs.errors import UserError
 
-SPLITS = ("dev", "heldout", "fresh", "test", "trade", "research", "public")
+SPLITS = ("dev", "heldout", "fresh", "test", "trade", "research", "public", "press")
 COLUMNS = ["kind", "style", "about", "truth", "text"]
 _TAGGED = re.compile(r"([A-Z])[.):]\)?\s*[^{}]*?\{([^{}]+)\}")
 _TAG = re.compile(r"\{[^{}]+\}")

@@ -54,6 +54,7 @@ _YES_NO = re.compile(
     """,
     re.I | re.X,
 )
+_ASKS_FOR_LETTER = re.compile(r"\b(?:letter|options?)\b", re.I)
 _GRADING = re.compile(r"\b(?:rat(?:e|ing)|scor(?:e|ing)|scale|grade)\b", re.I)
 _TASK = re.compile(
     r"(?:look|check|describe|rate|compare|explain|list|identify|evaluate|assess|consider|tell|first|then|note|write"
@@ -255,7 +256,8 @@ def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
     if mid_sentence and not bare_paren:
         if _LABELLED.search(before) and first["close"] != ".":
             return None
-        if not first["open"] and len(run) < 3 and not first[0].lower().startswith(("option", "choice", "answer")):
+        said = first[0].lower().startswith(("option", "choice", "answer")) or _ASKS_FOR_LETTER.search(query)
+        if not first["open"] and len(run) < 3 and not said:
             return None
     return _offer_of(query, run)
 

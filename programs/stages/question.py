@@ -56,6 +56,7 @@ _METRIC_VALUE = re.compile(
 _SPAN = re.compile(
     r"(?<![\w.])(\d+)\s*(?:\([^)]*\)\s*|=[^,;.]*?)?(?:to|and|-|–|through|\.\.)\s*(\d+)(?![\w]|\.\d)", re.I
 )
+_BRACKETS = re.compile(r"\[\s*(\d+)\s*,\s*(\d+)\s*\]")
 _OUT_OF = re.compile(r"\b(?:out\s+of|of)\s+(?:a\s+)?(?:possible\s+)?(\d+)\b|\b(?:x|_+)?\s*/\s*(\d+)\b", re.I)
 _POINTS = re.compile(r"\b(\d+)[- ](?:point|star|level)s?\b", re.I)
 _PERCENT = re.compile(r"(?:\bper\s?cent(?:age)?\b|%)(?! of)", re.I)
@@ -93,7 +94,8 @@ class Scale:
 
     def shown(self, value: float) -> str:
         """A number on the scale in words: "3.4 of 5" or "61 of 100"."""
-        return f"{value:.{0 if self.high - self.low > 20 else 1}f} of {self.high:g}"
+        span = self.high - self.low
+        return f"{value:.{0 if span > 20 else 1 if span > 1 else 2}f} of {self.high:g}"
 
 
 def stated_scale(query: str) -> Scale | None:
@@ -105,7 +107,7 @@ def stated_scale(query: str) -> Scale | None:
     query = _NUMBER_WORD.sub(lambda match: str(NUMBERS[match[0].lower()]), query)
     rates = bool(_RATED.search(query)) or bool(re.search(r"\b(?:how|quality|level)\b", query, re.I))
     ends = sorted({float(end["number"]) for end in _END.finditer(query)})
-    span, out_of, points = _SPAN.search(query), _OUT_OF.search(query), _POINTS.search(query)
+    span, out_of, points = _BRACKETS.search(query) or _SPAN.search(query), _OUT_OF.search(query), _POINTS.search(query)
     if span and rates and float(span[1]) < float(span[2]):
         low, high = float(span[1]), float(span[2])
     elif rates and len(ends) > 1:

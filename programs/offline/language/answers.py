@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from agenticiqa.programs.offline.findings import severity_word
+from agenticiqa.programs.offline.findings import GRAY, TONED, severity_word
 from agenticiqa.programs.offline.language.choices import choose, is_yes_no, yes_no_letter
 from agenticiqa.programs.offline.language.claims import Clause
 from agenticiqa.programs.offline.language.comparisons import (
@@ -13,12 +14,14 @@ from agenticiqa.programs.offline.language.comparisons import (
     names_reference_alone,
 )
 from agenticiqa.programs.offline.language.evidence_text import quoting, scores_in_words
-from agenticiqa.programs.offline.language.intents import intent_of
-from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
-from agenticiqa.programs.offline.language.places import Look, find_place
-from agenticiqa.programs.offline.language.plain_question import in_plain_words, overrules
+from agenticiqa.programs.offline.language.free_options import choose_by_meaning
+from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.places import Look, find_place, name_places
 from agenticiqa.programs.offline.language.question import Question
-from agenticiqa.programs.offline.language.reader import ONE, claim_of, not_measurable, read_question
+from agenticiqa.programs.offline.language.question_reader import read_text
+from agenticiqa.programs.offline.language.reader import ONE, claim_of, not_measurable, read_question, turns_around
+from agenticiqa.programs.offline.language.second_reading import PREFERRED, asked_instead, denied
+from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import (
@@ -33,6 +36,7 @@ from agenticiqa.programs.offline.language.verdicts import (
 )
 from agenticiqa.programs.offline.language.yes_no import answer_yes_no, clauses_of, offers_opposites, verify
 from agenticiqa.programs.stages.fusion import level_name
+from agenticiqa.programs.stages.options import question_part
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.question import Scale
 from agenticiqa.programs.tools.tool import with_unit
@@ -42,6 +46,7 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 REFERENCE = "the reference"  # its name for ``look``
 IMAGE = ""  # the name of the whole image
+REFERENCE_OR_MODEL = "the reference picture (--reference) or a vision-language model (--backend)"
 NOTHING_VISIBLE = "No visible distortion was measured"
 UNSURE = "Without a reference, nobody knows which colors the scene had."
 FIVE = Scale(1, 5)
@@ -77,31 +82,41 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
         verdict = Verdict(None, question.doubt)
     else:
         verdict, measured = _answer(question, look, measured)
-    if measured and measured.findings and not (options or question.asked == "metric"):
-        verdict, measured = _in_other_words(query, question, verdict, look, measured)
+    if measured and measured.findings and question.asked != "metric":
+        verdict, measured = _second_reading(query, question, verdict, look, measured)
     quoted = quoting(measured, query) if measured else None
     return Answered(verdict.answer or UNABLE, _reasoning(verdict, quoted, evidence))
 
 
-def _in_other_words(
+def _second_reading(
     query: str, question: Question, verdict: Verdict, look: Look, measured: MeasuredImage
 ) -> tuple[Verdict, MeasuredImage]:
-    """The verdict on a question as the classifier reads it, where the rules do not tell what is asked, or mistake it.
-
-    It stays as it is where the measurements do not tell, where a word asks for what none of them tells, or where a part
-    is not found.
-    """
-    unmeasured = verdict.categories or not_measurable(question.text)
-    if not verdict.answer and (unmeasured or (question.asked == "compare" and question.is_sure)):
+    """The verdict on a question as the network reads it, where the rules do not tell what is asked, or mistake it."""
+    whole, asked = look(IMAGE), question_part(query)
+    if whole is None:
         return verdict, measured
-    whole, intent = look(IMAGE), intent_of(query, question.text)
-    settled = verdict.answer and not overrules(intent, question.asked)
-    if settled or whole is None or any(look(region) is None for region in question.regions):
+    if question.options and not is_yes_no(question.options):
+        apart = question.subject == "reference" or question.regions or name_places(question.options)
+        apart = apart or turns_around(asked) or (names_reference_alone(asked) and look(REFERENCE) is None)
+        read = None if verdict.answer or verdict.categories or apart else choose_by_meaning(asked, question, whole)
+        return (read, whole) if read else (verdict, measured)
+    reading = read_text(corrected(asked))
+    unmeasured = any(meaning.subject == "unmeasured" for meaning in question.claim.meanings)
+    doubtful = not_measurable(question.text) and reading.intent.probability < PREFERRED
+    if not verdict.answer and (unmeasured or doubtful):
         return verdict, measured
-    plain = in_plain_words(query, question.text, intent, question.regions)
-    if not plain:
+    plain = asked_instead(asked, question, verdict, reading, _answer)
+    if plain is None or (plain.part and look(plain.part) is None):
         return verdict, measured
-    return _answer(read_question(plain, {}, regions=() if verdict.answer else question.regions), look, whole)
+    parts = (plain.part,) if plain.part else ()
+    found, about = _answer(read_question(plain.text, {}, regions=parts), look, whole)
+    if found.answer is None and verdict.categories:
+        return verdict, measured
+    found = denied(found) if plain.is_denial else found
+    if question.options:
+        word = (found.answer or "").partition(",")[0]
+        found = yes_no_letter(question.options, replace(found, answer=word or None)) or verdict
+    return found, about
 
 
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:
@@ -288,6 +303,10 @@ def _list(question: Question, measured: MeasuredImage) -> Verdict:
         return Verdict(f"{NOTHING_VISIBLE}, but {hidden} cannot be told from the colors of the scene", UNSURE)
     if not shown and not named and ONE.search(question.text):
         return Verdict(None, "No distortion is visible in the measurements, so that none is the worst.")
+    hidden = _hidden(measured) if shown and not named and ONE.search(question.text) else ""
+    if hidden and measured.findings[shown[0]].severity < OBJECTIONABLE:
+        reason = f"Only {measured.describe(shown[0])} was measured, and {hidden}."
+        return Verdict(None, reason, shown[:1], needed=REFERENCE_OR_MODEL)
     if not shown:
         answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
         return Verdict(answer, "Every severity in question is below slight.")
@@ -297,6 +316,16 @@ def _list(question: Question, measured: MeasuredImage) -> Verdict:
         return Verdict(" and ".join(_entry(name, measured) for name in shown), "It has the worst measurement.", shown)
     answer = "; ".join(f"{_entry(name, measured)}: {_explained(name, measured)}" for name in shown)
     return Verdict(answer, "These are the measured distortions that are slight or worse, the worst first.")
+
+
+def _hidden(measured: MeasuredImage) -> str:
+    """What may be wrong with the colors that no measurement tells; "" if nothing."""
+    if measured.has_reference:
+        return ""
+    if measured.findings["Color distortions"].subtype in (GRAY, TONED):
+        return f"nobody knows whether {measured.describe('Color distortions')} is meant"
+    kinds = " or ".join(sorted(measured.unsure))
+    return f"{kinds} cannot be told from the colors of the scene" if kinds else ""
 
 
 def _entry(name: DetectableDistortion, measured: MeasuredImage) -> str:

@@ -1,83 +1,119 @@
 """A question asked again in words that the rules know, once it is clear what it asks for and of which distortion."""
 
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-from agenticiqa.programs.offline.language.intents import Intent
-from agenticiqa.programs.offline.language.question import Asked
-from agenticiqa.signatures.lexicon import LOWER, Meaning, Subject, terms_in
+from agenticiqa.programs.offline.language.question_reader import KINDS, NONE, NOUNS, Read, Reading
+from agenticiqa.programs.stages.question import NUMBERS, stated_scale
+from agenticiqa.signatures.lexicon import terms_in
 
-RESTATED, OVERRULED = 0.6, 0.8  # least probability of the intent where the rules give no answer, and where they do
+RESTATED, NAMED = 0.7, 0.6  # least probability of the intent and of the distortion
+OPEN = 0.9  # of the intent where no word names a fault or the quality, as in "Describe what they are doing"
+OF_ANY = ("which", "compare-category")
+OF_ALL = 0.8  # the same, that a question is about the whole image where the rules take some words for a part of it
 _WORDS = {
     "yes": "Is there {noun}?",
-    "no": "Is it free of {noun}?",
     "degree": "How severe is the {noun}?",
     "which": "What is the main distortion?",
     "where": "Where is the {noun}?",
     "half": "Which half has more {noun}, {halves}?",
     "half-clean": "Which half has less {noun}, {halves}?",
     "part-yes": "Is there {noun} in {part}?",
-    "part-no": "Is {part} free of {noun}?",
     "compare-yes": "Is there more {noun} than in the reference?",
-    "compare-no": "Is there no more {noun} than in the reference?",
     "compare-image": "Which has more {noun}, the image or the reference?",
     "compare-reference": "Which has less {noun}, the image or the reference?",
     "compare-category": "What is the main distortion compared with the reference?",
     "reference-yes": "Is there {noun} in the reference?",
-    "reference-no": "Is the reference free of {noun}?",
+    "rating-high": "Rate the {noun} from {low} to {high}, where {high} is the best and {low} the worst.",
+    "rating-low": "Rate the {noun} from {low} to {high}, where {low} is the best and {high} the worst.",
 }
-_NOUNS: dict[Subject, str] = {
-    "Blurs": "blur",
-    "clarity": "blur",
-    "Noise": "noise",
-    "Compression": "compression artifacts",
-    "Brightness change": "brightness change",
-    "Contrast": "contrast problem",
-    "Color distortions": "color distortion",
-    "Sharpness": "oversharpening",
+_OF_PART = r"(?:[- ]hand)?[- ](?:half|side|part|edge|corner|third|quarter|quadrant|bit|portion|section|area|end|border)"
+_BEFORE = r"\b(?:the|top|bottom|upper|lower|far|extreme|my|its|or)[ -]"
+_SIDES = {
+    "left": re.compile(rf"{_BEFORE}left\b|\bleft{_OF_PART}|\bleft(?: |-)?(?:or|/|and) ?right\b", re.I),
+    "right": re.compile(rf"{_BEFORE}right\b|\bright{_OF_PART}|\bleft ?(?:or|/) ?right\b", re.I),
+    "top": re.compile(r"\b(?:top|upper|uppermost|above)\b", re.I),
+    "bottom": re.compile(r"\b(?:bottom|lower|lowermost|below|down|foot)\b", re.I),
 }
-_VERTICAL = re.compile(r"\b(?:top|bottom|upper|lower|above|below)\b", re.I)
+_CENTER = re.compile(r"\b(?:cent(?:er|re|ral)|middle)\b", re.I)
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBERS)})\b", re.I)
 
 
-def in_plain_words(question: str, asking: str, intent: Intent, regions: Sequence[str]) -> str:
-    """The question in plain words; "" if it is not clear what it asks, or of which distortion or part.
+@dataclass(frozen=True)
+class PlainQuestion:
+    """A question in plain words, of a part of the image if it has a ``part``.
 
-    ``asking`` is the part of it that asks, and ``regions`` are the parts of the image that it names.
+    If it ``is_denial``, "No" to it means "Yes" to the question that was asked.
     """
-    name = intent.name if intent.probability >= RESTATED else ""
-    if name in ("yes", "no") and regions:
-        name = f"part-{name}"
-    if name not in _WORDS or (name.startswith("part") and len(regions) != 1):
+
+    text: str
+    is_denial: bool
+    part: str
+
+
+def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) -> PlainQuestion | None:
+    """The question in plain words; ``None`` if it is not clear what it asks, or of which distortion or part.
+
+    ``regions`` are the parts of the image that the rules find in it.
+    """
+    name = reading.intent.name if reading.intent.probability >= RESTATED else ""
+    if is_denial := name.endswith("no"):
+        name = f"{name.removesuffix('no')}yes"
+    part = ""
+    if name == "part-yes" or (name == "yes" and regions and reading.intent.probability < OF_ALL):
+        name, part = "part-yes", _part(question, regions)
+        if not part:
+            return None
+    if name in OF_ANY and reading.intent.probability < OPEN and not terms_in(question):
+        return None
+    words, noun = _WORDS.get(name, ""), noun_for(reading.meaning)
+    if name.startswith("rating") and reading.meaning.name == NONE:
+        noun = "quality"
+    if not words or ("{noun}" in words and not noun):
+        return None
+    ends = scale_ends(question) if name.startswith("rating") else (0, 0)
+    if ends is None:
+        return None
+    text = words.format(noun=noun, halves=_halves(question), part=part, low=f"{ends[0]:g}", high=f"{ends[1]:g}")
+    return PlainQuestion(text, is_denial, part)
+
+
+def noun_for(meaning: Read) -> str:
+    """Words for the distortion that is meant, for its category where its kind is not clear; "" if neither is."""
+    if meaning.probability >= NAMED:
+        return NOUNS.get(meaning.name, "")
+    return NOUNS[KINDS[meaning.name]] if meaning.name in KINDS and meaning.category >= NAMED else ""
+
+
+def _part(question: str, regions: tuple[str, ...]) -> str:
+    """The one part that is named, in the words of the rules if they have found the same."""
+    place = place_named(question)
+    if not place:
+        return regions[0] if len(regions) == 1 else ""
+    return next((region for region in regions if place_named(f"the {region} part") == place), place)
+
+
+def place_named(question: str) -> str:
+    """The side, corner or middle of the image that a question names; "" for none or several."""
+    found = [side for side, pattern in _SIDES.items() if pattern.search(question)]
+    if {"left", "right"} <= set(found) or {"top", "bottom"} <= set(found):
         return ""
-    words, noun = _WORDS[name], distortion_named(question, asking)
-    if not (noun if "{noun}" in words else terms_in(question)):
-        return ""
-    halves = "the top or the bottom" if _VERTICAL.search(question) else "the left or the right"
-    return words.format(noun=noun, halves=halves, part=regions[0] if regions else "")
+    if not found:
+        return "center" if _CENTER.search(question) else ""
+    return " ".join(sorted(found, key=lambda side: side in ("left", "right")))
 
 
-def overrules(intent: Intent, asked: Asked) -> bool:
-    """Whether a question for a part or for one of two pictures was surely taken for one that is answered yes or no."""
-    named = intent.name in ("where", "half", "half-clean", "compare-image", "compare-reference")
-    return asked == "presence" and named and intent.probability >= OVERRULED
+def scale_ends(question: str) -> tuple[float, float] | None:
+    """The lowest and the highest number of the scale that a question states."""
+    if scale := stated_scale(question):
+        return scale.low, scale.high
+    plain = _NUMBER_WORD.sub(lambda match: str(NUMBERS[match[0].lower()]), question)
+    numbers = sorted({float(number) for number in _NUMBER.findall(plain)})
+    return (numbers[0], numbers[-1]) if len(numbers) > 1 else None
 
 
-def distortion_named(question: str, asking: str) -> str:
-    """The noun for the one distortion that a question names; "" if it names none or several, or one not measured."""
-    for part in (asking, question):
-        if meanings := [term.meaning for term in terms_in(part) if term.meaning.subject not in ("any", "quality")]:
-            return _noun(meanings)
-    return ""
-
-
-def _noun(meanings: Sequence[Meaning]) -> str:
-    judged = [meaning for meaning in meanings if meaning.sense != "neutral"] or meanings
-    kinds = {meaning.kind for meaning in judged} - {"", LOWER["Sharpness"]}
-    if len({meaning.scale for meaning in judged}) > 1 or len(kinds) > 1:
-        return ""
-    first = judged[0]
-    if first.scale == "clarity" and first.sense == "virtue":
-        return _NOUNS["clarity"]
-    if kinds:
-        return kinds.pop()
-    return _NOUNS["clarity"] if first.kind == LOWER["Sharpness"] else _NOUNS.get(first.subject, "")
+def _halves(question: str) -> str:
+    across = _SIDES["left"].search(question) or _SIDES["right"].search(question)
+    upright = _SIDES["top"].search(question) or _SIDES["bottom"].search(question)
+    return "the top or the bottom" if upright and not across else "the left or the right"

@@ -123,7 +123,7 @@ _PART = (
 _END = r"(?:left|right|top|bottom|upper|lower|cent(?:er|re)|middle|edges|borders|corners)"
 _PLACED = re.compile(rf"\b{_END}[- ](?:hand[- ])?{_PART}\b", re.I)
 _WHERE = re.compile(
-    rf"\bwhere(?:abouts)?\b|\b(?:locate|point (?:out|to|at|me to)|(?:location|position) of)\b"
+    rf"\bwhere(?:abouts)?\b(?! \d)|\b(?:locate|point (?:out|to|at|me to)|(?:location|position) of)\b"
     rf"|\b(?:which|what)\s+(?:\w+\s+){{0,4}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
     rf"|\b(?:name|identify|find|show|mark|indicate|give|tell)(?: me)? the (?:\w+ ){{0,3}}{_PART}\b"
     rf"|\b{_END}(?: half| side| part)?(?:,? or |/)(?:in |on |at )?(?:the )?{_END}\b",
@@ -335,3 +335,8 @@ def _is_about_a_term(text: str, claim: Clause) -> bool:
         r"\W*(?:is|are|was|were|does|do|did|will|would|can|could|has|have)\s+(?:the|this|that|its)\s+", before, re.I
     )
     return bool(is_subject) and any(word in text[terms[0].end :].lower() for word in claim.unknown_words)
+
+
+def turns_around(text: str) -> bool:
+    """Whether a word turns the sense of a question about distortions around: "did it escape", "would ruin it"."""
+    return bool(_TURNED.search(text))

@@ -20,6 +20,7 @@ from agenticiqa.signatures.lexicon import Meaning, terms_in
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 PRESENT = 1.0  # the severity from which a distortion other than noise and blur is said to be there
+DOUBTFUL = 0.5  # severity below such a limit in which the measurements are not precise enough for a no
 _INTENSIFIER = re.compile(r"\b(?:totally|completely|entirely|fully|absolutely|super|so)\b", re.I)  # is no degree
 _LINE = "The line between yes and no is drawn at"
 _CLAUSE_BREAK = re.compile(r"\s*(?:[,;:.?!]+|\b(?:and|or|but|nor)\b)\s*", re.I)
@@ -100,7 +101,7 @@ def verify(clause: Clause, measured: MeasuredImage) -> Verdict:
     denied = clause.negated ^ (clause.deficit and clause.meanings[0].sense == "fault")
     if severity < limit and measured.may_hide(meaning):
         return cannot_exclude(meaning, measured)
-    if not measured.has_reference and limit == PRESENT and VISIBLE <= severity < limit:
+    if not measured.has_reference and limit in (PRESENT, OBJECTIONABLE) and limit - DOUBTFUL <= severity < limit:
         return Verdict(None, f"What is measured is too slight to tell ({severity:.1f} of 4).", about)
     return _verdict(severity >= limit, denied, f"{_LINE} {severity_word(limit)}", about)
 

@@ -8,7 +8,7 @@ import pytest
 
 from agenticiqa.eval import train
 from agenticiqa.eval.questions.questions import MAKERS, Question, questions
-from agenticiqa.eval.questions.recipes import PLACES, Content, Recipe, box_of, pixels_of, read_contents
+from agenticiqa.eval.questions.recipes import PLACES, Content, Recipe, box_of, photos_of, pixels_of, read_contents
 from agenticiqa.eval.questions.wordings import SPLITS, read_wordings, wordings_file
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.distort import distort
@@ -17,9 +17,7 @@ HERE = [split for split in SPLITS if wordings_file(split).exists()]
 
 
 def made(split: str) -> list[Question]:
-    return questions(
-        read_wordings(wordings_file(split)), [each for each in read_contents().values() if each.split == split]
-    )
+    return questions(read_wordings(wordings_file(split)), photos_of(split, read_contents().values()))
 
 
 @pytest.mark.parametrize("split", HERE)

@@ -1,0 +1,103 @@
+"""What the network that reads questions learns from: the wordings of questions and of their options, with labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from agenticiqa.eval.questions import wordings
+from agenticiqa.eval.questions.concepts import CONCEPTS
+from agenticiqa.eval.questions.wordings import SPLITS, Wording, read_wordings, wordings_file
+from agenticiqa.programs.offline.language.choices import is_yes_no
+from agenticiqa.programs.offline.language.question_reader import INTENTS, MEANINGS, NONE
+from agenticiqa.programs.stages.options import parse_options, question_part
+
+MEASURED_ONLY = ("public", "press")
+"""The sets that nothing is learned from."""
+TEACHING = Path(wordings.__file__).with_name("teaching.csv")
+"""Wordings for learning alone. Of two kinds more: "option", the text of an option that names the concept, and "level",
+one that says how much of it there is; ``truth`` then has the levels that it is true for."""
+MOST_OF_TEMPLATES = 800
+UNKNOWN = -1  # no label
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, and what should be read from it.
+
+    ``intent`` and ``meaning`` are places in ``INTENTS`` and ``MEANINGS`` or ``UNKNOWN``, ``level`` is 0 (none of it) to
+    5 or ``UNKNOWN``.
+    """
+
+    text: str
+    intent: int
+    meaning: int
+    level: float = UNKNOWN
+
+
+def taught(without: Sequence[str], random: Random) -> list[Example]:
+    """The examples of all sets that may be learned from but those, and of ``TEACHING``; of templates a part."""
+    splits = [split for split in SPLITS if split not in (*MEASURED_ONLY, *without)]
+    rows = [row for split in splits for row in read_wordings(wordings_file(split))] + read_wordings(TEACHING)
+    filled = [row for row in rows if row.is_template]
+    some = random.sample(filled, min(len(filled), MOST_OF_TEMPLATES))
+    return examples_of([*(row for row in rows if not row.is_template), *some])
+
+
+def examples_of(rows: Sequence[Wording]) -> list[Example]:
+    """What to read from each of the wordings and from their options, each once."""
+    made: list[Example] = []
+    for row in rows:
+        if row.kind == "option":
+            made.append(Example(row.text, UNKNOWN, MEANINGS.index(row.about)))
+        elif row.kind == "level":
+            made.append(_of_level(row.text, row.truth, row.about))
+        elif row.tags or len(parse_options(row.text)) > 2:
+            made += [_of_question(row, question_part(row.text)), *_of_options(row)]
+        else:
+            made.append(_of_question(row, row.text))
+    return list(dict.fromkeys(made))
+
+
+def intent_of(wording: Wording) -> str:
+    """The intent of a wording, by its kind and truth."""
+    kind, truth = wording.kind, wording.truth
+    if kind == "choice" and is_yes_no(offered := parse_options(wording.text)):
+        says_yes = next(letter for letter, text in offered.items() if text.lower().startswith("yes"))
+        return "no" if wording.tags[says_yes].startswith("0") else "yes"
+    if kind == "choice":
+        return "degree" if wording.about in CONCEPTS else "which"
+    if kind in ("presence", "negation"):
+        return truth
+    if kind == "subject":
+        return f"part-{truth.partition(':')[2]}"
+    if kind == "half":
+        return "half-clean" if truth.endswith("clean") else kind
+    if kind == "rating":
+        worst, best = map(float, truth.split(":"))
+        return "rating-high" if worst < best else "rating-low"
+    return f"{kind}-{truth}" if kind in ("reference", "compare") else kind
+
+
+def _of_question(wording: Wording, asked: str) -> Example:
+    about = wording.about if wording.about in CONCEPTS else NONE
+    meaning = UNKNOWN if wording.kind in ("unanswerable", "metric") else MEANINGS.index(about)
+    return Example(asked, INTENTS.index(intent_of(wording)), meaning)
+
+
+def _of_options(wording: Wording) -> list[Example]:
+    found = []
+    for letter, text in parse_options(wording.text).items():
+        tag = wording.tags.get(letter, "")
+        if tag in MEANINGS:
+            found.append(Example(text, UNKNOWN, MEANINGS.index(tag)))
+        elif tag[:1].isdigit() and wording.kind in ("degree", "choice"):
+            found.append(_of_level(text, tag, wording.about))
+    return found
+
+
+def _of_level(text: str, levels: str, about: str) -> Example:
+    """An option that says how much there is: the middle of the levels that it is true for."""
+    first, _, last = levels.partition("-")
+    meaning = UNKNOWN if first == "0" else MEANINGS.index(about)
+    return Example(text, UNKNOWN, meaning, (float(first) + float(last or first)) / 2)

@@ -1,0 +1,63 @@
+"""Options in words of their own, "everything looks mushy": what each means is read by a small network."""
+
+from collections.abc import Mapping
+
+from agenticiqa.programs.offline.language.choices import choose
+from agenticiqa.programs.offline.language.claims import parse_clause
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.programs.offline.language.question import Question
+from agenticiqa.programs.offline.language.question_reader import (
+    KINDS,
+    NONE,
+    NOUNS,
+    OTHER,
+    Reading,
+    fault_named,
+    read_text,
+)
+from agenticiqa.programs.offline.language.spelling import corrected
+from agenticiqa.programs.offline.language.verdicts import Verdict, nearest
+
+_REST = {NONE: "none of these", OTHER: "other"}
+READ = 0.5  # least probability of what an option, or the question, is about
+WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
+CLEARLY = 0.5  # severity by which an option must be nearer than the next one: what it claims is read no better
+
+
+def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -> Verdict | None:
+    """The option that fits the measurements, of several distortions or of several degrees of one.
+
+    ``asked`` is the question without its options. ``None`` where it is not clear what it or an option is about.
+    """
+    read = {letter: read_text(corrected(text)) for letter, text in question.options.items()}
+    named = {letter: reading.meaning.name for letter, reading in read.items()}
+    clear = [reading.meaning.name for reading in read.values() if reading.meaning.category >= READ]
+    faults = {name for name in clear if name in NOUNS}
+    asking = read_text(corrected(asked))
+    if len(faults) > 1:
+        about = {meaning.scale for meaning in question.claim.meanings} - {"any", "quality"}
+        others = any(fault.scale not in about for name in faults if about and (fault := fault_named(name)))
+        if others or min(reading.meaning.category for reading in read.values()) < READ:
+            return None
+        plain = {letter: NOUNS.get(name, _REST.get(name, "")) for letter, name in named.items()}
+        return choose(parse_clause("What is the main distortion?"), plain, measured, ())
+    about_one = asking.meaning if asking.meaning.name in NOUNS else None
+    graded = asking.intent.name in ("degree", "yes", "no", "rating-high", "rating-low")
+    if about_one is None or about_one.category < READ or OTHER in clear or not graded:
+        return None
+    if any(KINDS.get(name, name) != KINDS.get(about_one.name, about_one.name) for name in faults):
+        return None
+    return _of_degrees(about_one.name, read, measured)
+
+
+def _of_degrees(noun: str, read: Mapping[str, Reading], measured: MeasuredImage) -> Verdict | None:
+    fault = fault_named(noun)
+    severity = measured.severity(fault) if fault else None
+    if fault is None or severity is None:
+        return None
+    places = {letter: reading.level / WORST_LEVEL * WORST_SEVERITY for letter, reading in read.items()}
+    nearer, other, *_ = sorted(abs(place - severity) for place in places.values())
+    if other - nearer < CLEARLY:
+        return None
+    worst = measured.worst_of(fault.categories)
+    return nearest(places, severity, [worst] if worst else [], f"severity ({severity:.1f} between 0 and 4)")

@@ -1,0 +1,151 @@
+"""What a question or an option means, read by a small network: for wordings that the rules do not know.
+
+A sentence encoder (all-MiniLM-L6-v2: W. Wang et al., "MiniLM", NeurIPS 2020) trained further on questions that people
+of many kinds might ask; ``eval/train/train_question_reader.py`` trains it and prints how well it reads.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.images.memo import Memo
+from agenticiqa.programs.offline.language.claims import parse_clause
+from agenticiqa.programs.tools.numerics.networks import run_network
+from agenticiqa.programs.tools.numerics.weights import read_checked
+from agenticiqa.signatures.lexicon import Meaning
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+NETWORK = Path(__file__).with_name("question_reader.onnx")
+SHA256 = "55d5df32843b8f3c1d3d22a9cc84753b57033fb6640c4ad24b270de269be1cc3"
+VOCABULARY = Path(__file__).with_name("question_reader.json")
+VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
+OUTPUT = "read"
+LONGEST_TEXT, LONGEST = 2_000, 96  # characters, and tokens of them, that are read: nobody asks at greater length
+KEPT = 256  # texts whose reading is kept: the same question is asked of all images of a folder
+
+_CUT_OFF = re.compile(r"\s*[,;:-]\s*$")  # what its options have left of a question
+
+INTENTS = (
+    "yes",
+    "no",
+    "degree",
+    "which",
+    "where",
+    "half",
+    "half-clean",
+    "part-yes",
+    "part-no",
+    "compare-yes",
+    "compare-no",
+    "compare-image",
+    "compare-reference",
+    "compare-category",
+    "reference-yes",
+    "reference-no",
+    "metric",
+    "rating-high",
+    "rating-low",
+    "unanswerable",
+)
+"""What may be asked for. "yes" and "no" are the true answers where the distortion is there: "no" for "Is it sharp?".
+
+With "part" of a part of the image, with "reference" of the reference; "compare" is with the reference: whether there is
+more of it, which of the two has it ("image", "reference"), or what differs. "half" is which half has it, "half-clean"
+which one has less. "rating" is a number on a scale whose best end is the high or the low one.
+"""
+NOUNS = {
+    "blur": "blur",
+    "defocus": "defocus blur",
+    "motion_blur": "motion blur",
+    "noise": "noise",
+    "grain": "grain",
+    "impulse_noise": "salt and pepper noise",
+    "compression": "compression artifacts",
+    "blocking": "blocking artifacts",
+    "banding": "banding",
+    "dark": "underexposure",
+    "bright": "overexposure",
+    "exposure": "brightness change",
+    "low_contrast": "low contrast",
+    "high_contrast": "excessive contrast",
+    "faded": "desaturation",
+    "oversaturated": "oversaturation",
+    "cast": "color cast",
+    "oversharpened": "oversharpening",
+}
+"""The distortions that may be meant, with words for them that the rules know."""
+KINDS = {
+    **dict.fromkeys(("blur", "defocus", "motion_blur"), "blur"),
+    **dict.fromkeys(("noise", "grain", "impulse_noise"), "noise"),
+    **dict.fromkeys(("compression", "blocking", "banding"), "compression"),
+    **dict.fromkeys(("dark", "bright", "exposure"), "exposure"),
+}
+"""The distortions that are kinds of one category, and the one that stands for all of them."""
+NONE, OTHER = "none", "other"
+MEANINGS = (*NOUNS, NONE, OTHER)
+"""What a text may be about: a distortion, none or any of them, or something else."""
+READINGS: Mapping[str, int] = {"intent": len(INTENTS), "meaning": len(MEANINGS), "level": 1}
+"""What the network reads, in the order of its output, and how many values that is."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """One of ``INTENTS`` or ``MEANINGS``, and how probable it is (0..1); ``category`` is that of it and its like."""
+
+    name: str
+    probability: float
+    category: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a text asks for, and what it is about; ``level`` is how much of that an option claims, 0 (none) to 5."""
+
+    intent: Read
+    meaning: Read
+    level: float
+
+
+def fault_named(name: str) -> Meaning | None:
+    """One of ``NOUNS`` in the terms of the rules; ``None`` for another name."""
+    meanings = parse_clause(NOUNS.get(name, "")).meanings
+    return meanings[0] if meanings else None
+
+
+@lru_cache(KEPT)
+def read_text(text: str) -> Reading:
+    """What a question without its options, or one option, means. Raises ToolError for damaged weights."""
+    shown = _CUT_OFF.sub("?", text[:LONGEST_TEXT])
+    numbers = _vocabulary().encode(shown).ids[:LONGEST]
+    found = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]
+    intents, meanings, level = np.split(found, np.cumsum(list(READINGS.values()))[:-1])
+    return Reading(_likeliest(INTENTS, intents), _likeliest(MEANINGS, meanings), float(level[0]))
+
+
+def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32]) -> Read:
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    best = int(shares.argmax())
+    like = [KINDS.get(name, name) == KINDS.get(names[best], names[best]) for name in names]
+    return Read(names[best], float(shares[best]), float(shares[like].sum()))
+
+
+def _vocabulary() -> "Tokenizer":
+    return _tokenizer.once("", _loaded)
+
+
+_tokenizer = Memo()
+
+
+def _loaded() -> "Tokenizer":
+    from tokenizers import Tokenizer  # here, so that the program starts without it
+
+    return Tokenizer.from_str(read_checked(VOCABULARY, VOCABULARY_SHA256).decode())

@@ -1,0 +1,194 @@
+"""Questions and options that the rules do not know, or mistake, are read by the network."""
+
+import pytest
+
+from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE, answer_from_evidence
+from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.programs.offline.language.plain_question import (
+    RESTATED,
+    PlainQuestion,
+    in_plain_words,
+    place_named,
+    scale_ends,
+)
+from agenticiqa.programs.offline.language.question_reader import (
+    INTENTS,
+    LONGEST_TEXT,
+    MEANINGS,
+    NETWORK,
+    NOUNS,
+    SHA256,
+    Read,
+    Reading,
+    fault_named,
+    read_text,
+)
+from agenticiqa.programs.offline.language.second_reading import denied
+from agenticiqa.programs.offline.language.verdicts import Verdict
+from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.tools.numerics.weights import read_checked
+from agenticiqa.signatures.types import UNABLE, ExecutorOutput
+from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+
+
+def measured(category: DetectableDistortion | None, kind: str = "") -> MeasuredImage:
+    damage, none = Finding(3.5, kind, ""), Finding(0.0, "", "")
+    return MeasuredImage({name: damage if name == category else none for name in DETECTABLE}, 2.0 if category else 4.8)
+
+
+def answer(question: str, image: MeasuredImage, reference: MeasuredImage | None = None) -> str:
+    look = {IMAGE: image, REFERENCE: reference}.get
+    return answer_from_evidence(question, parse_options(question), look, ExecutorOutput()).final_answer
+
+
+@pytest.mark.parametrize(
+    ("question", "category", "kind", "there", "absent"),
+    [
+        ("Would an honest critic grumble about grain here?", "Noise", "Gaussian noise", "Yes", "No"),
+        (
+            "Could I hand this file over to the client as wholly spared from grain?",
+            "Noise",
+            "Gaussian noise",
+            "No",
+            "Yes",
+        ),
+        ("Can I rule out banding?", "Compression", "banding", "No", "Yes"),
+        ("its not blurry at all is it", "Blurs", "defocus", "Yes", "No"),
+        ("Grain-free, yes or no?", "Noise", "Gaussian noise", "B", "A"),
+    ],
+)
+def test_unknown_wordings_of_yes_and_no(
+    question: str, category: DetectableDistortion, kind: str, there: str, absent: str
+) -> None:
+    assert answer(question, measured(category, kind)).startswith(there)
+    assert answer(question, measured(None)).startswith(absent)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Does the lighting create a dramatic mood?",
+        "Was the grain added on purpose?",
+        "Is the woman's face blurred?",
+        "Tell me a joke about Blimfark.",
+        "Is the picture pixelated?",
+        "Does the blur make the text unreadable?",
+        "Is it noisier than the last one I sent?",
+    ],
+)
+def test_what_no_measurement_tells_stays_undetermined(question: str) -> None:
+    assert answer(question, measured("Noise", "Gaussian noise")) == UNABLE
+
+
+@pytest.mark.parametrize(
+    ("question", "category", "kind", "letter"),
+    [
+        (
+            "What spoiled it? A. I've missed focus B. It's full of grain C. The colors drained away",
+            "Blurs",
+            "defocus",
+            "A",
+        ),
+        ("What spoiled it? A. I've missed focus B. It's full of grain C. The colors drained away", "Noise", "", "B"),
+        ("Grain check: (A) clean as a whistle (B) you could sand wood with it", "Noise", "Gaussian noise", "B"),
+        ("Grain check: (A) clean as a whistle (B) you could sand wood with it", None, "", "A"),
+    ],
+)
+def test_options_in_words_of_their_own(
+    question: str, category: DetectableDistortion | None, kind: str, letter: str
+) -> None:
+    assert answer(question, measured(category, kind)) == letter
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which mishap did this frame escape? A. I've missed focus B. It's full of grain",
+        "What sets this copy apart from the original? A. I've missed focus B. It's full of grain",
+        "Which roast does the picture advertise? A. Dark as the night B. Bright and fruity",
+    ],
+)
+def test_options_are_not_chosen_when_the_question_asks_for_something_else(question: str) -> None:
+    assert answer(question, measured("Noise", "Gaussian noise")) == UNABLE
+
+
+def reading(intent: str, meaning: str = "noise", probability: float = 0.9) -> Reading:
+    return Reading(Read(intent, probability, probability), Read(meaning, 0.9, 0.9), 0.0)
+
+
+def test_only_a_clear_question_is_asked_again() -> None:
+    question = "Has it been spared from grain?"
+    assert in_plain_words(question, reading("no"), ()) == PlainQuestion("Is there noise?", True, "")
+    assert in_plain_words(question, reading("part-no"), ("the sky",)) == PlainQuestion(
+        "Is there noise in the sky?", True, "the sky"
+    )
+    assert in_plain_words(question, reading("part-no"), ()) is None
+    assert in_plain_words(question, reading("no", probability=RESTATED - 0.01), ()) is None
+    assert in_plain_words(question, reading("no", "none"), ()) is None
+    assert in_plain_words(question, reading("unanswerable"), ()) is None
+    assert in_plain_words("Rate it.", reading("rating-low"), ()) is None
+    rated = in_plain_words("Rate the noise, 0 is clean and 7 unbearable", reading("rating-low"), ())
+    assert rated
+    assert rated.text == "Rate the noise from 0 to 7, where 0 is the best and 7 the worst."
+
+
+def test_a_kind_that_is_not_clear_is_asked_about_as_its_category() -> None:
+    found = Reading(Read("yes", 0.9, 0.9), Read("defocus", 0.5, 0.95), 0.0)
+    plain = in_plain_words("Is it OOF?", found, ())
+    assert plain
+    assert plain.text == "Is there blur?"
+
+
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("Noisy up top, isn't it?", "top"),
+        ("In the bottom right-hand corner, is it blocky?", "bottom right"),
+        ("Has the left half kept its colors?", "left"),
+        ("Has compression left visible artifacts, am I right?", ""),
+        ("Which half, left or right?", ""),
+        ("Is it dark in the middle?", "center"),
+    ],
+)
+def test_a_place_is_named_by_its_side(question: str, place: str) -> None:
+    assert place_named(question) == place
+
+
+def test_the_ends_of_a_scale_are_its_lowest_and_highest_number() -> None:
+    assert scale_ends("Use 0 for no grain at all. Use 100 for as much as you can imagine.") == (0.0, 100.0)
+    assert scale_ends("From one to five, how noisy?") == (1.0, 5.0)
+    assert scale_ends("How noisy is it?") is None
+
+
+def test_a_denial_turns_yes_and_no_around() -> None:
+    assert denied(Verdict("Yes, severe noise", "")).answer == "No, severe noise"
+    assert denied(Verdict("No", "")).answer == "Yes"
+    assert denied(Verdict(None, "")).answer is None
+
+
+def test_the_network_reads_what_is_asked_and_about_what() -> None:
+    found = read_text("Would you say that the original already had that yellowish tinge?")
+    assert (found.intent.name, found.meaning.name) == ("reference-yes", "cast")
+    assert 0 < found.intent.probability <= found.intent.category <= 1
+    read_text.cache_clear()
+    assert read_text("Would you say that the original already had that yellowish tinge?") == found
+
+
+@pytest.mark.parametrize("text", ["", "?", "noise " * LONGEST_TEXT, "はい 🙂 \x00", "[MASK] [SEP]"])
+def test_any_text_is_read(text: str) -> None:
+    found = read_text(text)
+    assert found.intent.name in INTENTS
+    assert found.meaning.name in MEANINGS
+
+
+def test_the_rules_know_the_words_for_every_distortion() -> None:
+    for name in NOUNS:
+        fault = fault_named(name)
+        assert fault is not None
+        assert fault.sense == "fault"
+    assert fault_named("none") is None
+
+
+def test_the_network_is_the_one_that_was_trained() -> None:
+    assert len(read_checked(NETWORK, SHA256)) == NETWORK.stat().st_size
