@@ -91,11 +91,11 @@ def encoded(weights: "Tensors", tokens: "torch.Tensor", dropped: float = 0.0) ->
     is_word = tokens != 0
     x = drop(normalized(weights["word"][tokens] + weights["position"][: tokens.shape[1]], "norm"))
     for number in range(LAYERS):
-        heads = [
+        query, key, value = (
             linear(x, f"{number}.{part}").unflatten(2, (HEADS, -1)).transpose(1, 2)
             for part in ("query", "key", "value")
-        ]
-        seen = functional.scaled_dot_product_attention(*heads, attn_mask=is_word[:, None, None, :])
+        )
+        seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=is_word[:, None, None, :])
         x = normalized(x + drop(linear(seen.transpose(1, 2).flatten(2), f"{number}.mixed")), f"{number}.attended")
         inner = functional.gelu(linear(x, f"{number}.up"))
         x = normalized(x + drop(linear(inner, f"{number}.down")), f"{number}.out")
