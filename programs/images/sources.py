@@ -161,7 +161,9 @@ def local_path(source: str | os.PathLike[str]) -> Path:
         _refuse_address(name[:60])
     if not os.path.exists(name):
         shown = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
-        refuse(shown or "(empty path)", "expected an image, but there is no such file; check the path", ImageNotFound)
+        is_question = " " in name and name.rstrip().endswith("?")
+        mend = "a question is given as the query (--query)" if is_question else "check the path"
+        refuse(shown or "(empty path)", f"expected an image, but there is no such file; {mend}", ImageNotFound)
     return Path(name)
 
 

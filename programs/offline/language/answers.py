@@ -96,9 +96,11 @@ def _second_reading(
     if whole is None:
         return verdict, measured
     if question.options and not is_yes_no(question.options):
-        apart = question.subject == "reference" or question.regions or name_places(question.options)
-        apart = apart or turns_around(asked) or (names_reference_alone(asked) and look(REFERENCE) is None)
-        read = None if verdict.answer or verdict.categories or apart else choose_by_meaning(asked, question, whole)
+        told = look(REFERENCE) is not None or not names_reference_alone(asked)
+        of_image = told and question.subject == "image" and not (question.regions or name_places(question.options))
+        if verdict.answer or verdict.categories or not of_image or turns_around(asked) or not_measurable(asked):
+            return verdict, measured
+        read = choose_by_meaning(asked, question, whole)
         return (read, whole) if read else (verdict, measured)
     reading = read_text(corrected(asked))
     unmeasured = any(meaning.subject == "unmeasured" for meaning in question.claim.meanings)

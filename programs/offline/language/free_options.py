@@ -19,6 +19,7 @@ from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.verdicts import Verdict, nearest
 
 _REST = {NONE: "none of these", OTHER: "other"}
+OPPOSITES = {"dark", "bright"}  # of one category, but no degrees of the same
 READ = 0.5  # least probability of what an option, or the question, is about
 WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
 CLEARLY = 0.5  # severity by which an option must be nearer than the next one: what it claims is read no better
@@ -34,7 +35,7 @@ def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -
     clear = [reading.meaning.name for reading in read.values() if reading.meaning.category >= READ]
     faults = {name for name in clear if name in NOUNS}
     asking = read_text(corrected(asked))
-    if len(faults) > 1:
+    if len({KINDS.get(name, name) for name in faults}) > 1 or faults >= OPPOSITES:
         about = {meaning.scale for meaning in question.claim.meanings} - {"any", "quality"}
         others = any(fault.scale not in about for name in faults if about and (fault := fault_named(name)))
         if others or min(reading.meaning.category for reading in read.values()) < READ:

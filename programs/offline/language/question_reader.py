@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 NETWORK = Path(__file__).with_name("question_reader.onnx")
-SHA256 = "55d5df32843b8f3c1d3d22a9cc84753b57033fb6640c4ad24b270de269be1cc3"
+SHA256 = "b55d3033b0b7e3f2407a8e27375e29448d5a17ea1d4f0616ebc838240cdc9553"
 VOCABULARY = Path(__file__).with_name("question_reader.json")
 VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
 OUTPUT = "read"

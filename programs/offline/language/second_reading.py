@@ -16,7 +16,6 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 Answer = Callable[[Question, Look, MeasuredImage], tuple[Verdict, MeasuredImage]]
 
 PREFERRED = 0.8  # least probability of the intent and of the distortion where the rules read something else
-REFUSED = 0.9  # the same, that nothing tells what is asked
 _SAME: Mapping[str, tuple[Asked, ...]] = {
     "yes": ("presence",),
     "no": ("presence",),
@@ -37,9 +36,10 @@ def asked_instead(
     not sure.
     """
     plain = in_plain_words(asked, reading, question.regions)
-    if plain is None or not verdict.answer:
-        same_without_answer = plain and verdict.categories and reads_the_same(question, reading, answer)
-        return None if same_without_answer else plain
+    if plain is None:
+        return None
+    if not verdict.answer:  # of a question that both read alike, the measurements do not tell
+        return None if verdict.categories and reads_the_same(question, reading, answer) else plain
     says_ends = question.asked == "rating" and question.scale is not None and question.scale.best is not None
     if says_ends or question.asked == "choice" or names_several(question) or reads_the_same(question, reading, answer):
         return None

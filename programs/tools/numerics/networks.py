@@ -13,8 +13,12 @@ from agenticiqa.programs.tools.numerics.weights import read_checked
 KEPT_PIXELS = 512 * 512  # of an input: the working memory for more of them is returned after each run
 
 
-def run_network(file: Path, sha256: str, output: str, given: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One named output of a network with one input, (1, C, H, W); only the layers that lead to it are computed.
+def run_network(
+    file: Path, sha256: str, output: str, given: NDArray[np.float32] | NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """One named output of a network with one input, pixels (1, C, H, W) or tokens (1, N).
+
+    Only the layers that lead to the output are computed.
 
     Raises ToolError when the file is missing or its sha256 is not the given one.
     """

@@ -66,6 +66,13 @@ def test_one_missing_path_is_named_and_the_others_are_judged(album: Path, capsys
     assert told[2] == "2 judged, kept in scores.jsonl"
 
 
+def test_a_question_in_the_place_of_an_image_is_told_where_it_goes(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["assess", str(album / "a.png"), "Is it sharp?"]) != 0
+    assert "there is no such file; a question is given as the query (--query)" in capsys.readouterr().err
+
+
 def test_all_missing_is_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "gone.png", "lost.png", "--jsonl", "scores.jsonl"]) == 2
     assert [line.split(": ")[1] for line in capsys.readouterr().err.splitlines()] == ["gone.png", "lost.png"]
