@@ -20,7 +20,7 @@ from agenticiqa.programs.offline.language.places import Look, find_place, name_p
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.question_reader import read_text
 from agenticiqa.programs.offline.language.reader import ONE, claim_of, not_measurable, read_question, turns_around
-from agenticiqa.programs.offline.language.second_reading import PREFERRED, asked_instead, denied
+from agenticiqa.programs.offline.language.second_reading import PREFERRED, YES_OR_NO, asked_instead, denied
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
@@ -108,7 +108,8 @@ def _second_reading(
     if not verdict.answer and (unmeasured or doubtful):
         return verdict, measured
     plain = asked_instead(asked, question, verdict, reading, _answer)
-    if plain is None or (plain.part and look(plain.part) is None):
+    of_each = len(question.regions) > 1 and all(look(region) for region in question.regions)
+    if plain is None or (of_each and reading.intent.name in YES_OR_NO) or (plain.part and look(plain.part) is None):
         return verdict, measured
     parts = (plain.part,) if plain.part else ()
     found, about = _answer(read_question(plain.text, {}, regions=parts), look, whole)
@@ -117,7 +118,7 @@ def _second_reading(
     found = denied(found) if plain.is_denial else found
     if question.options:
         word = (found.answer or "").partition(",")[0]
-        found = yes_no_letter(question.options, replace(found, answer=word or None)) or verdict
+        found = (yes_no_letter(question.options, replace(found, answer=word)) if word in (YES, NO) else None) or verdict
     return found, about
 
 

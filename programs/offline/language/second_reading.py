@@ -16,6 +16,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 Answer = Callable[[Question, Look, MeasuredImage], tuple[Verdict, MeasuredImage]]
 
 PREFERRED = 0.8  # least probability of the intent and of the distortion where the rules read something else
+YES_OR_NO = ("yes", "no", "part-yes", "part-no")
 _SAME: Mapping[str, tuple[Asked, ...]] = {
     "yes": ("presence",),
     "no": ("presence",),

@@ -192,3 +192,12 @@ def test_the_rules_know_the_words_for_every_distortion() -> None:
 
 def test_the_network_is_the_one_that_was_trained() -> None:
     assert len(read_checked(NETWORK, SHA256)) == NETWORK.stat().st_size
+
+
+def test_a_yes_or_no_is_not_chosen_for_another_answer() -> None:
+    left, right = measured("Blurs", "defocus"), measured(None)
+    look = {IMAGE: left, "left half": left, "right half": right}.get
+    question = "Are the left half and the right half blurry? A. Yes B. No"
+    found = answer_from_evidence(question, parse_options(question), look, ExecutorOutput())
+    assert found.final_answer == UNABLE
+    assert "The regions differ" in found.reasoning
