@@ -13,12 +13,11 @@ from collections.abc import Sequence
 
 from agenticiqa.eval.questions.concepts import CONCEPTS
 from agenticiqa.eval.questions.report import share_text
-from agenticiqa.eval.questions.wordings import SPLITS, Wording, read_wordings, wordings_file
+from agenticiqa.eval.questions.wordings import SPLITS, Wording, offers_options, read_wordings, wordings_file
 from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.by_region import BACKGROUND, SUBJECT
 from agenticiqa.programs.offline.language.question_reader import read_text
 from agenticiqa.programs.offline.language.reader import read_question
-from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.programs.tools.catalog import TOOLS
 
 ASKED = {
@@ -49,7 +48,7 @@ def category_of(wording: Wording) -> str:
 def plain_wordings(split: str) -> list[Wording]:
     """The wordings of a split that have no options."""
     rows = read_wordings(wordings_file(split))
-    return [row for row in rows if row.kind in ASKED and not row.tags and len(parse_options(row.text)) < 3]
+    return [row for row in rows if row.kind in ASKED and not offers_options(row)]
 
 
 def rules_asked(text: str) -> str:

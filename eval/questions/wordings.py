@@ -15,6 +15,7 @@ from pathlib import Path
 
 from agenticiqa.eval.questions.concepts import CONCEPTS
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.stages.options import parse_options
 
 SPLITS = ("dev", "heldout", "fresh", "test", "trade", "research", "public", "press")
 COLUMNS = ["kind", "style", "about", "truth", "text"]
@@ -33,6 +34,11 @@ class Wording:
     text: str
     tags: dict[str, str]
     is_template: bool = False
+
+
+def offers_options(wording: Wording) -> bool:
+    """Whether a wording is answered by one of its options; yes and no alone are none."""
+    return bool(wording.tags) or len(parse_options(wording.text)) > 2
 
 
 def wordings_file(split: str) -> Path:

@@ -7,7 +7,7 @@ from random import Random
 
 from agenticiqa.eval.questions import wordings
 from agenticiqa.eval.questions.concepts import CONCEPTS
-from agenticiqa.eval.questions.wordings import SPLITS, Wording, read_wordings, wordings_file
+from agenticiqa.eval.questions.wordings import SPLITS, Wording, offers_options, read_wordings, wordings_file
 from agenticiqa.programs.offline.language.choices import is_yes_no
 from agenticiqa.programs.offline.language.question_reader import INTENTS, MEANINGS, NONE
 from agenticiqa.programs.stages.options import parse_options, question_part
@@ -52,7 +52,7 @@ def examples_of(rows: Sequence[Wording]) -> list[Example]:
             made.append(Example(row.text, UNKNOWN, MEANINGS.index(row.about)))
         elif row.kind == "level":
             made.append(_of_level(row.text, row.truth, row.about))
-        elif row.tags or len(parse_options(row.text)) > 2:
+        elif offers_options(row):
             made += [_of_question(row, question_part(row.text)), *_of_options(row)]
         else:
             made.append(_of_question(row, row.text))

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from agenticiqa.programs.stages.fusion_profile import FusionProfile
@@ -13,6 +13,7 @@ logger = logging.getLogger(__name__)
 
 Probabilities = dict[int, float]
 N = TypeVar("N", bound=float)
+Name = TypeVar("Name", bound=Hashable)
 Source = Literal["quality_probs", "reasoning", "uniform"]
 
 SMOOTHED = 0.7
@@ -170,7 +171,7 @@ def eta_of(error: float) -> float:
     return 1 / (2 * error**2)
 
 
-def softmax(logs: Mapping[N, float]) -> dict[N, float]:
+def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
     """Probabilities that sum to one from log-probabilities of any offset. Raises ValueError for NaN or infinity."""
     if not all(math.isfinite(log) for log in logs.values()):
         raise ValueError(f"log-probabilities are finite, got {dict(logs)}")

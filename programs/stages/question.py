@@ -104,7 +104,7 @@ def stated_scale(query: str) -> Scale | None:
     >>> stated_scale("Rate the quality from 0 to 10."), stated_scale("A score out of 100?")
     (Scale(low=0.0, high=10.0, best=None), Scale(low=0.0, high=100.0, best=None))
     """
-    query = _NUMBER_WORD.sub(lambda match: str(NUMBERS[match[0].lower()]), query)
+    query = in_digits(query)
     rates = bool(_RATED.search(query)) or bool(re.search(r"\b(?:how|quality|level)\b", query, re.I))
     ends = sorted({float(end["number"]) for end in _END.finditer(query)})
     span, out_of, points = _BRACKETS.search(query) or _SPAN.search(query), _OUT_OF.search(query), _POINTS.search(query)
@@ -124,6 +124,11 @@ def stated_scale(query: str) -> Scale | None:
     else:
         return None
     return Scale(low, high, _best_end(query, low, high))
+
+
+def in_digits(text: str) -> str:
+    """The text with numbers that are written as words in digits: "from one to ten" is "from 1 to 10"."""
+    return _NUMBER_WORD.sub(lambda match: str(NUMBERS[match[0].lower()]), text)
 
 
 def _best_end(query: str, low: float, high: float) -> Literal["low", "high"] | None:

@@ -26,6 +26,7 @@ from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import (
     NO,
+    REFERENCE_OR_MODEL,
     TIE,
     YES,
     Verdict,
@@ -46,7 +47,6 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 REFERENCE = "the reference"  # its name for ``look``
 IMAGE = ""  # the name of the whole image
-REFERENCE_OR_MODEL = "the reference picture (--reference) or a vision-language model (--backend)"
 NOTHING_VISIBLE = "No visible distortion was measured"
 UNSURE = "Without a reference, nobody knows which colors the scene had."
 FIVE = Scale(1, 5)
@@ -100,7 +100,7 @@ def _second_reading(
         of_image = told and question.subject == "image" and not (question.regions or name_places(question.options))
         if verdict.answer or verdict.categories or not of_image or turns_around(asked) or not_measurable(asked):
             return verdict, measured
-        read = choose_by_meaning(asked, question, whole)
+        read = choose_by_meaning(corrected(asked), question, whole)
         return (read, whole) if read else (verdict, measured)
     reading = read_text(corrected(asked))
     unmeasured = any(meaning.subject == "unmeasured" for meaning in question.claim.meanings)
@@ -302,8 +302,7 @@ def _list(question: Question, measured: MeasuredImage) -> Verdict:
         named = [name for name in named if name != "Compression"]
     shown = [name for name in measured.visible if name in named or not named]
     if not shown and not named and measured.unsure:
-        hidden = " or ".join(sorted(measured.unsure))
-        return Verdict(f"{NOTHING_VISIBLE}, but {hidden} cannot be told from the colors of the scene", UNSURE)
+        return Verdict(f"{NOTHING_VISIBLE}, but {_hidden(measured)}", UNSURE)
     if not shown and not named and ONE.search(question.text):
         return Verdict(None, "No distortion is visible in the measurements, so that none is the worst.")
     hidden = _hidden(measured) if shown and not named and ONE.search(question.text) else ""
@@ -365,6 +364,4 @@ def _reasoning(verdict: Verdict, measured: MeasuredImage | None, evidence: Execu
     if details or (scores and verdict.answer):
         shown = [*details, *scores] if verdict.answer else details
         parts.append(f"Measured: {'; '.join(shown)}.")
-    if not verdict.answer:
-        parts.append(f"An answer needs {verdict.needed}.")
-    return " ".join(parts)
+    return " ".join(filter(None, [*parts, verdict.missing]))

@@ -15,7 +15,6 @@ from agenticiqa.programs.offline.language.question_reader import (
     fault_named,
     read_text,
 )
-from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.verdicts import Verdict, nearest
 
 _REST = {NONE: "none of these", OTHER: "other"}
@@ -28,13 +27,14 @@ CLEARLY = 0.5  # severity by which an option must be nearer than the next one: w
 def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -> Verdict | None:
     """The option that fits the measurements, of several distortions or of several degrees of one.
 
-    ``asked`` is the question without its options. ``None`` where it is not clear what it or an option is about.
+    ``asked`` is the question without its options, its spelling corrected. ``None`` where it is not clear what it or an
+    option is about.
     """
-    read = {letter: read_text(corrected(text)) for letter, text in question.options.items()}
+    read = {letter: read_text(text) for letter, text in question.options.items()}
     named = {letter: reading.meaning.name for letter, reading in read.items()}
     clear = [reading.meaning.name for reading in read.values() if reading.meaning.category >= READ]
     faults = {name for name in clear if name in NOUNS}
-    asking = read_text(corrected(asked))
+    asking = read_text(asked)
     if len({KINDS.get(name, name) for name in faults}) > 1 or faults >= OPPOSITES:
         about = {meaning.scale for meaning in question.claim.meanings} - {"any", "quality"}
         others = any(fault.scale not in about for name in faults if about and (fault := fault_named(name)))

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from agenticiqa.programs.offline.language.question_reader import KINDS, NONE, NOUNS, Read, Reading
-from agenticiqa.programs.stages.question import NUMBERS, stated_scale
+from agenticiqa.programs.stages.question import in_digits, stated_scale
 from agenticiqa.signatures.lexicon import terms_in
 
 RESTATED, NAMED = 0.7, 0.6  # least probability of the intent and of the distortion
@@ -37,7 +37,6 @@ _SIDES = {
 }
 _CENTER = re.compile(r"\b(?:cent(?:er|re|ral)|middle)\b", re.I)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
-_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBERS)})\b", re.I)
 
 
 @dataclass(frozen=True)
@@ -88,13 +87,13 @@ def noun_for(meaning: Read) -> str:
 
 def _part(question: str, regions: tuple[str, ...]) -> str:
     """The one part that is named, in the words of the rules if they have found the same."""
-    place = place_named(question)
+    place = side_named(question)
     if not place:
         return regions[0] if len(regions) == 1 else ""
-    return next((region for region in regions if place_named(f"the {region} part") == place), place)
+    return next((region for region in regions if side_named(f"the {region} part") == place), place)
 
 
-def place_named(question: str) -> str:
+def side_named(question: str) -> str:
     """The side, corner or middle of the image that a question names; "" for none or several."""
     found = [side for side, pattern in _SIDES.items() if pattern.search(question)]
     if {"left", "right"} <= set(found) or {"top", "bottom"} <= set(found):
@@ -108,8 +107,7 @@ def scale_ends(question: str) -> tuple[float, float] | None:
     """The lowest and the highest number of the scale that a question states."""
     if scale := stated_scale(question):
         return scale.low, scale.high
-    plain = _NUMBER_WORD.sub(lambda match: str(NUMBERS[match[0].lower()]), question)
-    numbers = sorted({float(number) for number in _NUMBER.findall(plain)})
+    numbers = sorted({float(number) for number in _NUMBER.findall(in_digits(question))})
     return (numbers[0], numbers[-1]) if len(numbers) > 1 else None
 
 

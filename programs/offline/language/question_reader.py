@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.offline.language.claims import parse_clause
+from agenticiqa.programs.stages.fusion import softmax
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.lexicon import Meaning
@@ -131,11 +132,10 @@ def read_text(text: str) -> Reading:
 
 
 def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32]) -> Read:
-    shares = np.exp(scores - scores.max())
-    shares /= shares.sum()
-    best = int(shares.argmax())
-    like = [KINDS.get(name, name) == KINDS.get(names[best], names[best]) for name in names]
-    return Read(names[best], float(shares[best]), float(shares[like].sum()))
+    shares = softmax(dict(zip(names, map(float, scores), strict=True)))
+    best = max(names, key=shares.__getitem__)
+    like = KINDS.get(best, best)
+    return Read(best, shares[best], sum(share for name, share in shares.items() if KINDS.get(name, name) == like))
 
 
 def _vocabulary() -> "Tokenizer":

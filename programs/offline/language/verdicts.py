@@ -8,6 +8,7 @@ from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 YES, NO = "Yes", "No"
+REFERENCE_OR_MODEL = "the reference picture (--reference) or a vision-language model (--backend)"
 TIE = 0.05
 """Two options whose distances differ by less than this are equally near: the measurements are not more precise."""
 
@@ -27,7 +28,12 @@ class Verdict:
     @property
     def in_words(self) -> str:
         """The reason, and what would help if there is no answer."""
-        return self.reason if self.answer else f"{self.reason} An answer needs {self.needed}."
+        return " ".join(filter(None, (self.reason, self.missing)))
+
+    @property
+    def missing(self) -> str:
+        """What would help, in a sentence; "" if there is an answer."""
+        return "" if self.answer else f"An answer needs {self.needed}."
 
 
 def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> Verdict:
@@ -44,9 +50,7 @@ def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> Verdict:
     """The verdict if a weak finding does not exclude what ``meaning`` names."""
     what = meaning.kind or "color distortion"
     reason = f"Without a reference, {what} cannot be told from the colors of the scene."
-    return Verdict(
-        None, reason, meaning.categories, "the reference picture (--reference) or a vision-language model (--backend)"
-    )
+    return Verdict(None, reason, meaning.categories, REFERENCE_OR_MODEL)
 
 
 def not_understood(words: Sequence[str]) -> Verdict:

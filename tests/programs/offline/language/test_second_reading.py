@@ -9,8 +9,8 @@ from agenticiqa.programs.offline.language.plain_question import (
     RESTATED,
     PlainQuestion,
     in_plain_words,
-    place_named,
     scale_ends,
+    side_named,
 )
 from agenticiqa.programs.offline.language.question_reader import (
     INTENTS,
@@ -152,7 +152,7 @@ def test_a_kind_that_is_not_clear_is_asked_about_as_its_category() -> None:
     ],
 )
 def test_a_place_is_named_by_its_side(question: str, place: str) -> None:
-    assert place_named(question) == place
+    assert side_named(question) == place
 
 
 def test_the_ends_of_a_scale_are_its_lowest_and_highest_number() -> None:
