@@ -144,14 +144,19 @@ def write(model: onnx.ModelProto, file: Path) -> None:
 
 def _backbone(graph: Graph, network: Network) -> tuple[str, str]:
     """The square roots (to reduce skew) of all activation statistics, (1, F, 1, 1), and the last stage's output."""
-    x = graph.add("Div", [graph.add("Sub", ["image", graph.constant(CENTER)]), graph.constant(SCALE)])
+    x = graph.add("Mul", [graph.add("Sub", ["image", graph.constant(CENTER)]), graph.constant(1 / SCALE)])
     x = graph.conv(x, network.stem)
-    inside: list[str] = []
+    by_block: list[list[str]] = []
     for stage in network.stages:
         for block in stage:
             x, inner = graph.block(x, block)
-            inside += graph.statistics(inner)
-    return graph.add("Sqrt", [graph.add("Concat", inside, axis=1)]), x
+            by_block.append(graph.statistics(inner))
+    # One after the other: onnxruntime goes back from the end, and would compute all blocks before the first statistics,
+    # with the activations of all in memory.
+    inside = graph.add("Concat", by_block[0], axis=1)
+    for found in by_block[1:]:
+        inside = graph.add("Concat", [inside, *found], axis=1)
+    return graph.add("Sqrt", [inside]), x
 
 
 def _model(graph: Graph, outputs: Mapping[str, Sequence[str | int]]) -> onnx.ModelProto:

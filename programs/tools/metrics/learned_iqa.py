@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
-SHA256 = "f2a24543e1dcb1f72295d7918baa804b4c76446a470dbe529ab9d1623ce24cd8"
+SHA256 = "96ea73eda2ac2056cc0e90250d33d88ff18dcb2e84ced560acddaa3b630b7219"
 
 LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
 SMALLEST_SIDE = 32

@@ -128,3 +128,21 @@ def test_statistics_of_the_pixels_tell_damage_apart():
         assert np.abs(found(distort(scene(), kind, 3)) - plain).max() > 0.05
     for flat in (0, 255):
         assert np.isfinite(found(np.full((64, 64, 3), flat, np.uint8))).all()
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.6, 8.0, 248.0, 252.5])
+@pytest.mark.parametrize("comparison", ["Less", "Greater"])
+def test_a_share_is_of_exact_comparisons(comparison, limit):
+    import onnxruntime
+
+    from agenticiqa.eval.train.quality_graph import Graph, _model
+
+    edge = np.float32(limit)
+    near = [np.nextafter(edge, np.float32(end)) for end in (-np.inf, np.inf)]
+    graph = Graph()
+    graph.add("Identity", [Statistics(graph)._share(comparison, "image", limit)], "found")
+    session = onnxruntime.InferenceSession(_model(graph, {"found": ["n", "c", 1, 1]}).SerializeToString())
+    values = np.array([near[0], edge, near[1], 0, 255, -255], np.float32)
+    found = session.run(["found"], {"image": np.broadcast_to(values[:, None], (1, 3, 6, 1)).copy()})[0]
+    expected = values < edge if comparison == "Less" else values > edge
+    assert found.ravel() == pytest.approx(expected.mean())

@@ -1,6 +1,7 @@
 """Training the learned model: sets on one scale, no leak from held-out images, and a file that repeats the head."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from agenticiqa.eval.train.quality_head import HIDDEN, LAST, NETWORKS, Networks,
 from agenticiqa.eval.train.quality_training import networks_input
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
+from agenticiqa.programs.tools.numerics.onnx_layers import layers_to
 
 pytestmark = pytest.mark.slow
 
@@ -165,6 +167,23 @@ def test_the_graph_is_that_of_the_shipped_file(network):
     settings = [pair for pair in pairs if pair[0].size <= 2 and pair[0] != pytest.approx(3.0)]
     assert len(settings) > 50
     assert all(np.array_equal(one, other) for one, other in settings)
+
+
+def test_the_statistics_of_a_block_are_computed_before_the_next_blocks(network, tmp_path):
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "profile")
+    model = build(network, *head_of(np.random.default_rng(0)))
+    reading = layers_to(model.SerializeToString(), "reading")
+    session = onnxruntime.InferenceSession(reading, options, providers=["CPUExecutionProvider"])
+    session.run(["reading"], {"image": np.zeros((1, 3, 64, 64), "f4")})
+    events = json.loads(Path(session.end_profiling()).read_text())
+    done = [event["name"] for event in events if event["name"].endswith("_kernel_time")]
+    last = max(place for place, name in enumerate(done) if name.startswith("Clip_") and "nchwc" in name)
+    operators = [node.op_type for node in model.graph.node]
+    blocks = model.graph.node[: operators.index("Concat")]
+    deviations = [f"{node.output[0]}_kernel_time" for node in blocks if node.op_type == "Sqrt"]
+    assert len(deviations) == 16
+    assert sum(name in done[:last] for name in deviations) == 15  # all but the last block's
 
 
 def test_the_same_model_is_the_same_bytes(network, tmp_path):
