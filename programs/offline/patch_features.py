@@ -23,7 +23,7 @@ SIDE = 32  # pixels of a patch
 NEAR, FAR = 3, 7  # cells of the two neighborhoods that a patch is compared with
 ROUNDING = 0.6  # gray levels: smaller Haar coefficients are rounding
 SCALES = 3
-AT_ONCE = 64  # patches, few enough for a processor's cache
+AT_ONCE = 96  # patches, few enough for a processor's cache
 
 
 @dataclass(frozen=True)

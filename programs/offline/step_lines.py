@@ -169,11 +169,14 @@ def _rated(upright: _Lines, level: _Lines, look: Look, size: tuple[int, int]) ->
         found: NDArray[np.float64] = beside[:, sides_of_columns].sum(axis=2) + above[:, sides_of_rows].sum(axis=2).T
         return found
 
-    sides = np.add.outer(((rows > 0) & (rows < height)).sum(axis=1), ((columns > 0) & (columns < width)).sum(axis=1))
-    total = np.where(sides == 1, clearness(look.least_alone), clearness(look.least))
     area = np.outer(np.ptp(rows, axis=1), np.ptp(columns, axis=1))
+    total = np.where(area <= LARGEST_SHARE * width * height, clearness(look.least), -np.inf)
+    if total.max() == -np.inf:
+        return []  # as in most images; a part with one side only has to be clearer still
+    sides = np.add.outer(((rows > 0) & (rows < height)).sum(axis=1), ((columns > 0) & (columns < width)).sum(axis=1))
+    total[(sides == 1) & (clearness(look.least_alone) == -np.inf)] = -np.inf
     found = []
-    for row, column in np.argwhere((total > -np.inf) & (area <= LARGEST_SHARE * width * height)):
+    for row, column in np.argwhere(total > -np.inf):
         (left, right), (top, bottom) = columns[column].tolist(), rows[row].tolist()
         found.append((float(total[row, column]), (left, top, right, bottom)))
     return found
