@@ -2,8 +2,8 @@
 
     python -m agenticiqa.eval.train.train_patches LABELS.csv... --packages PACKAGES --cache CACHE [--out patches.npz]
 
-LABELS.csv is a set of authentic photos, of whose training split (``split`` is train) the 180 best-rated are used;
-PACKAGES is as for ``train_detector``. CACHE keeps the features of each photo. Prints, by cross-validation over photos,
+LABELS.csv is a set of authentic photos, of which the training split (``split`` is train) is used; PACKAGES is as for
+``train_detector``. CACHE keeps the features of each photo. Prints, by cross-validation over photos,
 how often the place and kind of planted damage are found, and how often damage is found in photos without any; --out
 trains on all photos, writes the weights and prints their SHA-256.
 """
@@ -32,19 +32,27 @@ from agenticiqa.programs.offline.patch_features import patch_grid
 from agenticiqa.programs.offline.patches import WORST
 from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.planted import CORRECT, FLAT, random_planted, seed_of
+from agenticiqa.programs.tools.planted import (
+    CORRECT,
+    FLAT,
+    JPEG_QUALITIES,
+    perhaps_saved,
+    random_planted,
+    saved_as_jpeg,
+    seed_of,
+)
 from agenticiqa.signatures.vocabulary import DETECTABLE
 
 Values = NDArray[np.float64]
 
 CLEAN = "clean"
 FOLDS = 3
-BEST_RATED = 180  # photos of each set
-PLANTED_EACH = 3  # damaged copies of a photo, beside itself and a copy that is damaged all over
-PATCHES_EACH = 70  # patches of an image that are learned from
+PLANTED_EACH = 6  # damaged copies of a photo, beside itself and a copy that is damaged all over
+PATCHES_EACH = 40  # patches of an image that are learned from
 COPIES = 3  # sizes in which each pristine photo is used
 LONGER_SIDE = (384, 900)  # range of these sizes in pixels
-HIDDEN, NETWORKS, EPOCHS, BATCH = 48, 2, 14, 512
+# One network, as wide as two of which the mean would cost as much time: it finds more after JPEG.
+HIDDEN, NETWORKS, EPOCHS, BATCH = 96, 1, 16, 512
 DECAY, JITTER = 1e-3, 0.1  # less than for whole images, of which there are fewer than of patches
 FOUND_FROM = 0.3  # intersection over union from which a region is the planted one
 PENALTY = 1.0  # on the squared weights of the regions' evidence, which are scaled to a deviation of one
@@ -67,14 +75,17 @@ class Sample:
 
 
 def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Iterator[tuple[str, RGB]]:
-    """The names and pixels of the best of each set's training split, and of the pristine photos in a few sizes."""
+    """The names and pixels of each set's training split, and of the pristine photos in a few sizes.
+
+    All draws are made by the names, so these are the same wherever the sets and packages lie.
+    """
     for path in labels:
-        for item in sorted(read_labels(path, split="train"), key=lambda item: -item.mos)[:BEST_RATED]:
+        for item in sorted(read_labels(path, split="train"), key=lambda item: -item.mos):
             with Image.open(item.image) as opened:
-                yield str(item.image), np.asarray(opened.convert("RGB"))
+                yield f"{path.parent.name}/{item.image.name}", np.asarray(opened.convert("RGB"))
     with manifest.open(encoding="utf-8", newline="") as file:
-        photos = [packages / row["file"] for row in csv.DictReader(file)]
-    for path in photos:
+        photos = {row["file"]: packages / row["file"] for row in csv.DictReader(file)}
+    for name, path in photos.items():
         if not path.is_file():
             print(f"not there: {path}", file=sys.stderr)
             continue
@@ -84,22 +95,29 @@ def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Itera
             longer = int(np.random.default_rng(seed_of(path.name, copy)).integers(*LONGER_SIDE))
             scaled = photo.copy()
             scaled.thumbnail((longer, longer), Image.Resampling.LANCZOS)
-            yield f"{path}#{copy}", np.asarray(scaled)
+            yield f"{name}#{copy}", np.asarray(scaled)
 
 
 def samples_of(name: str, pixels: RGB) -> Iterator[Sample]:
-    """The samples made from one photo: itself, copies damaged in a part, and one damaged all over."""
+    """The samples made from one photo: itself, itself saved as JPEG, copies damaged in a part, one damaged all over.
+
+    Half of the damaged copies are saved as JPEG afterwards. The copy that is saved and not damaged counts as clean:
+    what JPEG does to a photo is all over, and must not be taken for the damage of a part.
+    """
     photo = name.partition("#")[0]
     grid = patch_grid(pixels)
     rows, columns = grid.values.shape[:2]
     yield Sample(photo, CLEAN, 0, np.zeros((rows, columns)), grid.values.astype(np.float32))
+    rng = np.random.default_rng(seed_of(name, PLANTED_EACH + 1))
+    saved = patch_grid(saved_as_jpeg(pixels, int(rng.integers(*JPEG_QUALITIES))))
+    yield Sample(photo, CLEAN, 0, np.zeros((rows, columns)), saved.values.astype(np.float32))
     for number in range(PLANTED_EACH):
         planted = random_planted(pixels, name, number)
         share = share_of_patches(planted.share, (rows, columns), grid.side)
         yield Sample(photo, planted.kind, planted.level, share, patch_grid(planted.pixels).values.astype(np.float32))
     rng = np.random.default_rng(seed_of(name, PLANTED_EACH))
     kind, level = list(KINDS)[rng.integers(len(KINDS))], int(rng.integers(1, 6))
-    damaged = patch_grid(distort(pixels, kind, level, seed=int(rng.integers(1 << 31))))
+    damaged = patch_grid(perhaps_saved(distort(pixels, kind, level, seed=int(rng.integers(1 << 31))), rng))
     yield Sample(photo, kind, level, np.ones((rows, columns)), damaged.values.astype(np.float32))
 
 

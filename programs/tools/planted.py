@@ -26,7 +26,8 @@ CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
     "fast_fading": ("Compression", "Blurs"),
     "low_resolution": ("Blurs", "Compression"),
 }
-SAVED_AS_JPEG = 0.4  # share of the photos that are saved again after damage was planted
+SAVED_AS_JPEG = 0.5  # share of the photos that are saved again after damage was planted
+JPEG_QUALITIES = (60, 96)  # of these, the second excluded
 FEATHER = 0.04  # of the longer side: the width of a soft border
 
 
@@ -129,9 +130,12 @@ def random_planted(pixels: RGB, name: str, number: int) -> Planted:
     level = int(rng.integers(DISTORTION_LEVELS[0], DISTORTION_LEVELS[-1], endpoint=True))
     box = random_box((pixels.shape[1], pixels.shape[0]), rng)
     planted = plant(pixels, kind, level, box, int(rng.integers(1 << 31)), round_and_soft=bool(rng.random() < 0.25))
-    if rng.random() < SAVED_AS_JPEG:
-        return replace(planted, pixels=saved_as_jpeg(planted.pixels, int(rng.integers(75, 96))))
-    return planted
+    return replace(planted, pixels=perhaps_saved(planted.pixels, rng))
+
+
+def perhaps_saved(pixels: RGB, rng: np.random.Generator) -> RGB:
+    """The pixels, in half of the draws after they were saved as JPEG of any quality that photos usually have."""
+    return saved_as_jpeg(pixels, int(rng.integers(*JPEG_QUALITIES))) if rng.random() < SAVED_AS_JPEG else pixels
 
 
 def saved_as_jpeg(pixels: RGB, quality: int) -> RGB:
