@@ -40,6 +40,9 @@ _INSTRUCTION = re.compile(
     r"\?\s.*|[.!]\s+(?:please|answer|choose|select|pick|reply|respond|explain|justify|give|return|only)\b.*",
     re.I | re.S,
 )
+_ASKED_LAST = re.compile(r"(?:\s[-–—:]|[.;])\s+(?=(?:which|what|where|choose|pick|select)\b)", re.I)
+_AROUND = " -*•\"'()[]"
+_CLOSING = frozenset(")]）】］")
 _LEAD_IN = re.compile(
     r"\**\b(?:(?:choose|pick|select)(?:\s+(?:one|an?\s+\w+|the\s+(?:best|right|correct)(?:\s+\w+)?))?"
     r"(?:\s+(?:from|between|among|of)\b(?:\s+(?:the\s+following|these)(?:\s+(?:options|choices|answers))?)?\s*:?|\s*:)"
@@ -120,7 +123,7 @@ def question_part(query: str) -> str:
         return asked
     before = _LEAD_IN.sub(lambda match: "" if match.end() == offer.start else match[0], asked[: offer.start])
     before = without_trailing(before.rstrip(" \n\t([-*•"))
-    after = without_leading(asked[offer.end :].lstrip(" \n\t.:;"))
+    after = without_leading(asked[offer.end :].lstrip(" \n\t.:;]-–—"))
     return f"{before} {after}".strip() or asked
 
 
@@ -223,7 +226,8 @@ def _by_style(query: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[st
     """The markers of each style; of one style first those that begin a line, then all."""
 
     def style(marker: re.Match[str]) -> tuple[bool, str, str, bool]:
-        return bool(marker["open"]), marker["close"], marker["bold"] or "", marker["letter"].isupper()
+        bracketed = bool(marker["open"]) and marker["close"] in _CLOSING  # not in "[A. sharp, B. soft]"
+        return bracketed, marker["close"], marker["bold"] or "", marker["letter"].isupper()
 
     for _, group in groupby(sorted(pattern.finditer(query), key=style), key=style):
         markers = list(group)
@@ -291,6 +295,8 @@ def _offer_of(query: str, run: list[re.Match[str]], *, numbered: bool = False) -
     """The texts between the markers, and the rest of the last one's line."""
     last = run[-1]
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
+    if not query[: run[0].start()].strip():  # "A. left B. right - which half is darker?"
+        tail = _ASKED_LAST.split(tail, maxsplit=1)[0]
     bodies = [query[here.end() : after.start()] for here, after in pairwise(run)]
     # "(a) the sky and (b) the sea" is an enumeration, not a choice.
     if any(re.search(r"\band\s*$", body) for body in bodies):
@@ -317,7 +323,9 @@ def _listed(query: str) -> _Offer | None:
     short = all(text and len(text.split()) <= 6 for text in texts)
     if not (FEWEST <= len(texts) <= MOST and distinct and short):
         return None
-    return _of_texts(texts, lead_in.start(), lead_in.end() + length + bool(re.match(r"[.?!]", tail[length:])))
+    end = lead_in.end() + length + bool(re.match(r"[.?!]", tail[length:]))
+    lettered = {text.casefold() for text in texts} != {"yes", "no"}
+    return replace(_of_texts(texts, lead_in.start(), end), lettered=lettered)
 
 
 def _yes_no(query: str) -> _Offer | None:
@@ -343,5 +351,5 @@ def _folded(text: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    text = " ".join(text.split()).strip(" -*•\"'()[]")
-    return re.sub(r"(?:[\s,;|/，；]+(?:or)?|[.?!。？])+$", "", text)
+    text = " ".join(text.split()).strip(_AROUND)
+    return re.sub(r"(?:[\s,;|/，；]+(?:or)?|[.?!。？])+$", "", text).rstrip(_AROUND)

@@ -28,7 +28,7 @@ _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|do|does|did|has|have|can|could|how|which|who|where|when)\b"
     r"|\b(?:whether|which|where|whereabouts|tell|check|list|name|find|identify|locate|location|position|compare|discuss"
     r"|comment|point out|left|right|top|bottom|half"
-    r"|diagnose|need to know|want to know)\b|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
+    r"|diagnose|need to know|want to know|(?:answer|reply|respond|say) (?:with |by )?\W?(?:yes|no|true|false))\b|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
     re.I,
 )
 # What a request to rate is about: the picture, or, named before it, one property of it.
