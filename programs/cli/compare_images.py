@@ -30,8 +30,8 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path, write_atomically
-from agenticiqa.programs.page.comparison import Lines, comparison_page
-from agenticiqa.programs.page.entry import entry_of
+from agenticiqa.programs.page.comparison import comparison_page
+from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
 from agenticiqa.programs.page.thumbnails import NAME_DIGITS, Wanted, folder_beside, write_thumbnails
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.pictures.map_copy import map_copy
@@ -127,15 +127,17 @@ def compare(images: Sequence[str], args: Namespace) -> int:
 
 
 def ranking(rows: Sequence[Row]) -> Lines:
-    """A line for each image: rank, score with its interval, bytes, bits per pixel, main distortion."""
-    lines = []
-    for row in rows:
-        entry = entry_of(row)
+    """A line for each image: rank, score with its interval, bytes, bits per pixel, main distortion.
+
+    A last column says why a score means little, where one does.
+    """
+    lines, entries = [], [entry_of(row) for row in rows]
+    for row, entry in zip(rows, entries, strict=True):
         interval = "-" if entry.low is None or entry.high is None else f"[{entry.low:.2f}, {entry.high:.2f}]"
         score = "no score" if entry.score is None else f"{entry.score:.2f}"
         size = ["-", "-"] if row["bytes"] is None else [f"{row['bytes']:,}", f"{row['bits_per_pixel']:.2f}"]
         lines.append([str(row["rank"]), entry.image, score, interval, *size, entry.finding or "none found"])
-    return HEADINGS, lines
+    return with_caveats(entries, HEADINGS, lines)
 
 
 def metrics(rows: Sequence[Row]) -> Lines:

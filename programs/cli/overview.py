@@ -20,7 +20,7 @@ from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.outputs import Write, complain
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
-from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
+from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet
 from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, write_thumbnails
 
@@ -113,7 +113,7 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
     if args.worst:
         scored = [entry for entry in in_order if entry.score is not None][: args.worst]
         lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
-        render.print_lines(("score", "image", "main distortion"), lines)
+        render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
     if args.fail_under is None:
         return 0
     below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]

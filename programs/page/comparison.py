@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from agenticiqa.programs.page.entry import Entry
+from agenticiqa.programs.page.entry import Entry, Lines
 from agenticiqa.programs.page.render import render
 from agenticiqa.programs.page.sheet import link_to
 from agenticiqa.programs.page.thumbnails import folder_beside
-
-Lines = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings, and lines of as many cells
 
 
 def comparison_page(

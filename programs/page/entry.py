@@ -1,6 +1,6 @@
 """What an overview shows of one result: a few short fields instead of the whole row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from agenticiqa.programs.tools.outside_training import SHORT
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
 
+Lines = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings, and lines of as many cells
 NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items()}
 
 
@@ -87,3 +88,10 @@ def _caveat(row: Mapping[str, Any]) -> str:
 def worst_first(entries: list[Entry]) -> list[Entry]:
     """The entries by score, the lowest first, those of one score by name; the last are those without a score."""
     return sorted(entries, key=lambda entry: (entry.score is None, entry.score or 0.0, entry.image))
+
+
+def with_caveats(entries: Sequence[Entry], headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Lines:
+    """A table with a line for each entry, and where one has a caveat, a last column for it."""
+    if not any(entry.caveat for entry in entries):
+        return headings, lines
+    return (*headings, "caveat"), [(*line, entry.caveat) for entry, line in zip(entries, lines, strict=True)]

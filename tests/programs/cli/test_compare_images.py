@@ -57,6 +57,14 @@ def test_without_a_reference_each_is_judged_alone(copies: Path, capsys: pytest.C
     assert "NIQE" in [line[0] for line in lines]
 
 
+def test_what_is_no_photo_is_marked(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.fromarray(scene()[:8, :8]).save("icon.png")
+    assert main(["compare", "good.jpg", "icon.png"]) == OK
+    headings, *lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()[:3]]
+    assert headings[-1] == "caveat"
+    assert {line[1]: bool(line[-1]) for line in lines} == {"good.jpg": False, "icon.png": True}
+
+
 def test_nothing_that_can_be_judged(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "text.jpg"]) == USAGE
     assert main(["compare", "none.jpg"]) == USAGE

@@ -60,6 +60,19 @@ def test_a_score_that_means_little_is_marked_in_the_sheet_and_in_the_last_column
     assert Path("sheet.html").read_text().count('<span class="caveat">too thin to judge</span>') == 1
 
 
+def test_a_score_that_means_little_is_marked_among_the_worst(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def worst() -> dict[str, list[str]]:
+        assert main(["assess", "album", "--worst", "9"]) == OK
+        headings, *lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+        return {"headings": headings} | {Path(line[1]).name: line[3:] for line in lines}
+
+    assert worst() == {"headings": ["score", "image", "main distortion"], "soft.png": [], "sharp.png": []}
+    Image.fromarray(scene()[:2]).resize((600, 2)).save(album / "strip.png")
+    found = worst()
+    assert found.pop("headings")[-1] == "caveat"
+    assert found == {"strip.png": ["too thin to judge"], "soft.png": [""], "sharp.png": [""]}
+
+
 def test_a_limit_has_a_status_of_its_own_and_a_failure_goes_first(
     album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
