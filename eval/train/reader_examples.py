@@ -9,15 +9,19 @@ from agenticiqa.eval.questions import wordings
 from agenticiqa.eval.questions.concepts import CONCEPTS
 from agenticiqa.eval.questions.wordings import SPLITS, Wording, offers_options, read_wordings, wordings_file
 from agenticiqa.programs.offline.language.choices import is_yes_no
-from agenticiqa.programs.offline.language.question_reader import INTENTS, MEANINGS, NONE
+from agenticiqa.programs.offline.language.question_reader import AMOUNT, INTENTS, MEANINGS, NONE, in_context
 from agenticiqa.programs.stages.options import parse_options, question_part
+from agenticiqa.signatures.lexicon import terms_in
 
-MEASURED_ONLY = ("public", "press")
+MEASURED_ONLY = ("public", "press", "service")
 """The sets that nothing is learned from."""
 TEACHING = Path(wordings.__file__).with_name("teaching.csv")
 """Wordings for learning alone. Of two kinds more: "option", the text of an option that names the concept, and "level",
-one that says how much of it there is; ``truth`` then has the levels that it is true for."""
+one that says how much of it there is, of "any" where it does not say of what; ``truth`` has the levels that it is true
+for."""
 MOST_OF_TEMPLATES = 800
+SHORT = 2  # words of an option that names nothing and so says only how much
+ANY = "any"
 UNKNOWN = -1  # no label
 
 
@@ -86,18 +90,23 @@ def _of_question(wording: Wording, asked: str) -> Example:
 
 
 def _of_options(wording: Wording) -> list[Example]:
-    found = []
+    """Each option by itself, as far as it says enough alone, and behind its question."""
+    found, asked = [], question_part(wording.text)
     for letter, text in parse_options(wording.text).items():
         tag = wording.tags.get(letter, "")
         if tag in MEANINGS:
-            found.append(Example(text, UNKNOWN, MEANINGS.index(tag)))
+            found += [Example(each, UNKNOWN, MEANINGS.index(tag)) for each in (text, in_context(asked, text))]
         elif tag[:1].isdigit() and wording.kind in ("degree", "choice"):
-            found.append(_of_level(text, tag, wording.about))
+            names_it = bool(terms_in(text))
+            short = len(text.split()) <= SHORT and not tag.startswith("0")
+            found.append(_of_level(text, tag, wording.about if names_it else ANY if short else ""))
+            found.append(_of_level(in_context(asked, text), tag, wording.about, NONE))
     return found
 
 
-def _of_level(text: str, levels: str, about: str) -> Example:
-    """An option that says how much there is: the middle of the levels that it is true for."""
+def _of_level(text: str, levels: str, about: str, absent: str = "") -> Example:
+    """An option that says how much there is, of what is clear: the middle of the levels that it is true for."""
     first, _, last = levels.partition("-")
-    meaning = UNKNOWN if first == "0" else MEANINGS.index(about)
+    named = AMOUNT if about == ANY else absent if levels == "0" else about if first != "0" else ""
+    meaning = MEANINGS.index(named) if named else UNKNOWN
     return Example(text, UNKNOWN, meaning, (float(first) + float(last or first)) / 2)

@@ -11,9 +11,8 @@ from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_of_whole
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE
-from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.programs.offline.language.measured_image import PRESENT, MeasuredImage
 from agenticiqa.programs.offline.language.places import NINTHS
-from agenticiqa.programs.offline.language.yes_no import PRESENT
 from agenticiqa.programs.offline.opinion import estimate_opinion
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box

@@ -258,7 +258,7 @@ def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
     # An initial ("the portrait of A. Smith") and a label ("image A: ...") occur in the middle of a sentence.
     mid_sentence = bool(before.strip()) and not re.search(r"[?:.!;,)\"'\n？：。][\s*•-]*$", before)
     if mid_sentence and not bare_paren:
-        if _LABELLED.search(before) and first["close"] != ".":
+        if first["close"] != "." and all(_LABELLED.search(query[: marker.start()]) for marker in run):
             return None
         said = first[0].lower().startswith(("option", "choice", "answer")) or _ASKS_FOR_LETTER.search(query)
         if not first["open"] and len(run) < 3 and not said:

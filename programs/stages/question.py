@@ -28,8 +28,18 @@ _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|do|does|did|has|have|can|could|how|which|who|where|when)\b"
     r"|\b(?:whether|which|where|whereabouts|tell|check|list|name|find|identify|locate|location|position|compare|discuss"
     r"|comment|point out|left|right|top|bottom|half"
-    r"|diagnose|need to know|want to know|(?:answer|reply|respond|say) (?:with |by )?\W?(?:yes|no|true|false))\b|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
+    r"|diagnose|need to know|want to know)\b"
+    r"|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
     re.I,
+)
+# What is true or not, whatever else is to be scored: "Evaluate the claim '...'. Reply yes if it holds."
+_CLAIMS = re.compile(
+    r"\b(?:statement|claim|sentence|assertion)\b"
+    r"|\b(?:answer|reply|respond|say|report)\s+(?:(?:with|by|only|just)\s+)*\W?(?:yes|no|true|false)\b",
+    re.I,
+)
+_ENDS_IN_YES_NO = re.compile(
+    r"(?:^|[.!?;:]\s+)(?:is|are|was|were|do|does|did|has|have|can|could|would|will)\b(?P<asked>[^.?!]*)\?\W*$", re.I
 )
 # What a request to rate is about: the picture, or, named before it, one property of it.
 _RATED = re.compile(
@@ -105,7 +115,7 @@ def stated_scale(query: str) -> Scale | None:
     (Scale(low=0.0, high=10.0, best=None), Scale(low=0.0, high=100.0, best=None))
     """
     query = in_digits(query)
-    rates = bool(_RATED.search(query)) or bool(re.search(r"\b(?:how|quality|level)\b", query, re.I))
+    rates = bool(_RATED.search(query)) or bool(re.search(r"\b(?:how|quality|level|severity)\b", query, re.I))
     ends = sorted({float(end["number"]) for end in _END.finditer(query)})
     span, out_of, points = _BRACKETS.search(query) or _SPAN.search(query), _OUT_OF.search(query), _POINTS.search(query)
     if span and rates and float(span[1]) < float(span[2]):
@@ -174,6 +184,9 @@ def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -
     if query_type == "Other" or _REASON_FIRST.search(query):
         return QueryType.EXPLANATION
     if rates_property(query) or (_METRIC_VALUE.search(query) and not _QUALITY.search(query)):
+        return QueryType.EXPLANATION
+    ending = _ENDS_IN_YES_NO.search(query)
+    if _CLAIMS.search(query) or (ending and not (_RATING.search(ending["asked"]) or _QUALITY.search(ending["asked"]))):
         return QueryType.EXPLANATION
     if (_RATING.search(query) and _QUALITY.search(query)) or _HOW_GOOD.search(query):
         return QueryType.SCORING

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agenticiqa.programs.offline.findings import GRAY, TONED, severity_word
+from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.choices import choose, is_yes_no, yes_no_letter
 from agenticiqa.programs.offline.language.claims import Clause
 from agenticiqa.programs.offline.language.comparisons import (
@@ -13,21 +13,33 @@ from agenticiqa.programs.offline.language.comparisons import (
     names_reference,
     names_reference_alone,
 )
+from agenticiqa.programs.offline.language.distortion_list import BAD, explained, list_distortions
 from agenticiqa.programs.offline.language.evidence_text import quoting, scores_in_words
 from agenticiqa.programs.offline.language.free_options import choose_by_meaning
-from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place, name_places
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.question_reader import read_text
-from agenticiqa.programs.offline.language.reader import ONE, claim_of, not_measurable, read_question, turns_around
-from agenticiqa.programs.offline.language.second_reading import PREFERRED, YES_OR_NO, asked_instead, denied
+from agenticiqa.programs.offline.language.reader import (
+    claim_of,
+    denied_before_tag,
+    not_measurable,
+    read_question,
+    turns_around,
+)
+from agenticiqa.programs.offline.language.second_reading import (
+    PREFERRED,
+    YES_OR_NO,
+    asked_instead,
+    both_at_once,
+    denied,
+)
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import (
     NO,
-    REFERENCE_OR_MODEL,
-    TIE,
+    NOTHING_VISIBLE,
     YES,
     Verdict,
     cannot_exclude,
@@ -43,19 +55,11 @@ from agenticiqa.programs.stages.question import Scale
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
-from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 REFERENCE = "the reference"  # its name for ``look``
 IMAGE = ""  # the name of the whole image
-NOTHING_VISIBLE = "No visible distortion was measured"
-UNSURE = "Without a reference, nobody knows which colors the scene had."
 FIVE = Scale(1, 5)
 
-_DESCRIBED = re.compile(
-    r"\b(?:describe|explain|assess|evaluate)\s+(?:\w+\s+)?(?:image|photo|picture|pic|shot|it|this)\b", re.I
-)
-_CODING = re.compile(r"compress|jpe?g|webp|cod(?:ing|ec)|block|band|ring|posteri|mosquito", re.I)
-_BAD = re.compile(r"\b(?:bad|poor|terrible|awful|horrible|wrong|ugly|worse)\b", re.I)
 _AMOUNT = re.compile(r"\b(?:noise|blur|grain|artifacts?|artefacts?)[- ]?free\b|\b(?:free|absence|lack)\b", re.I)
 
 
@@ -93,7 +97,8 @@ def _second_reading(
 ) -> tuple[Verdict, MeasuredImage]:
     """The verdict on a question as the network reads it, where the rules do not tell what is asked, or mistake it."""
     whole, asked = look(IMAGE), question_part(query)
-    if whole is None:
+    unmeasured = any(meaning.subject == "unmeasured" for meaning in question.claim.meanings)
+    if whole is None or (unmeasured and not verdict.answer):
         return verdict, measured
     if question.options and not is_yes_no(question.options):
         told = look(REFERENCE) is not None or not names_reference_alone(asked)
@@ -103,17 +108,17 @@ def _second_reading(
         read = choose_by_meaning(corrected(asked), question, whole)
         return (read, whole) if read else (verdict, measured)
     reading = read_text(corrected(asked))
-    unmeasured = any(meaning.subject == "unmeasured" for meaning in question.claim.meanings)
     doubtful = not_measurable(question.text) and reading.intent.probability < PREFERRED
-    if not verdict.answer and (unmeasured or doubtful):
+    if not verdict.answer and doubtful:
         return verdict, measured
     plain = asked_instead(asked, question, verdict, reading, _answer)
     of_each = len(question.regions) > 1 and all(look(region) for region in question.regions)
-    if plain is None or (of_each and reading.intent.name in YES_OR_NO) or (plain.part and look(plain.part) is None):
+    of_each = of_each and (reading.intent.name in YES_OR_NO or both_at_once(question))
+    if plain is None or of_each or (plain.part and look(plain.part) is None):
         return verdict, measured
     parts = (plain.part,) if plain.part else ()
     found, about = _answer(read_question(plain.text, {}, regions=parts), look, whole)
-    if found.answer is None and verdict.categories:
+    if found.answer is None and verdict.categories and not verdict.answer:
         return verdict, measured
     found = denied(found) if plain.is_denial else found
     if question.options:
@@ -202,10 +207,13 @@ def _of_one(question: Question, measured: MeasuredImage, options: Mapping[str, s
         return _lettered(options, answer_yes_no(question.bare, measured), measured)
     if question.asked == "rating":
         return _rate(question, measured)
+    if said := denied_before_tag(question):  # "It isn't noisy, is it?": "yes" says that it is
+        found = denied(answer_yes_no(said, measured))
+        return _lettered({}, found, measured) if found.answer else _state(question, measured)
     if question.asked == "presence" and not offers_opposites(question.bare):
         return _lettered({}, answer_yes_no(question.bare, measured), measured)
     if question.asked == "list":
-        return _list(question, measured)
+        return list_distortions(question, measured)
     return _state(question, measured)
 
 
@@ -227,7 +235,7 @@ def _state(question: Question, measured: MeasuredImage) -> Verdict:
     """The severity of the one thing that the question names."""
     asked = question.claim
     meanings = asked.meanings or (
-        [Meaning("any", "fault")] if asked.comparison == "worse" or _BAD.search(asked.text) else []
+        [Meaning("any", "fault")] if asked.comparison == "worse" or BAD.search(asked.text) else []
     )
     if len({meaning.scale for meaning in meanings}) != 1:
         return not_understood(asked.unknown_words)
@@ -287,58 +295,6 @@ def _rate(question: Question, measured: MeasuredImage) -> Verdict:
     )
 
 
-def _list(question: Question, measured: MeasuredImage) -> Verdict:
-    """The visible distortions, worst first: those that the question names, or all of them."""
-    asked = question.claim
-    named = [name for meaning in asked.meanings if meaning.subject != "any" for name in meaning.categories]
-    faulted = bool(_BAD.search(question.text)) or any(
-        term.meaning.sense != "neutral" or term.meaning.subject == "quality" for term in asked.terms
-    )
-    if not (faulted or asked.terms or _DESCRIBED.search(question.text) or names_reference(question.text)):
-        return not_understood(asked.unknown_words)
-    if any(meaning.subject == "unmeasured" for meaning in asked.meanings):
-        return not_measured([term.text for term in asked.terms])
-    if not _CODING.search(question.text):  # an artifact of any kind
-        named = [name for name in named if name != "Compression"]
-    shown = [name for name in measured.visible if name in named or not named]
-    if not shown and not named and measured.unsure:
-        return Verdict(f"{NOTHING_VISIBLE}, but {_hidden(measured)}", UNSURE)
-    if not shown and not named and ONE.search(question.text):
-        return Verdict(None, "No distortion is visible in the measurements, so that none is the worst.")
-    hidden = _hidden(measured) if shown and not named and ONE.search(question.text) else ""
-    if hidden and measured.findings[shown[0]].severity < OBJECTIONABLE:
-        reason = f"Only {measured.describe(shown[0])} was measured, and {hidden}."
-        return Verdict(None, reason, shown[:1], needed=REFERENCE_OR_MODEL)
-    if not shown:
-        answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
-        return Verdict(answer, "Every severity in question is below slight.")
-    if ONE.search(question.text) or (len(named) > 1 and re.search(r"\bor\b", question.text)):
-        worst = measured.findings[shown[0]].severity
-        shown = [name for name in shown if worst - measured.findings[name].severity < TIE]
-        return Verdict(" and ".join(_entry(name, measured) for name in shown), "It has the worst measurement.", shown)
-    answer = "; ".join(f"{_entry(name, measured)}: {_explained(name, measured)}" for name in shown)
-    return Verdict(answer, "These are the measured distortions that are slight or worse, the worst first.")
-
-
-def _hidden(measured: MeasuredImage) -> str:
-    """What may be wrong with the colors that no measurement tells; "" if nothing."""
-    if measured.has_reference:
-        return ""
-    if measured.findings["Color distortions"].subtype in (GRAY, TONED):
-        return f"nobody knows whether {measured.describe('Color distortions')} is meant"
-    kinds = " or ".join(sorted(measured.unsure))
-    return f"{kinds} cannot be told from the colors of the scene" if kinds else ""
-
-
-def _entry(name: DetectableDistortion, measured: MeasuredImage) -> str:
-    finding = measured.findings[name]
-    return f"{name} ({', '.join(filter(None, (severity_word(finding.severity), finding.subtype)))})"
-
-
-def _explained(name: DetectableDistortion, measured: MeasuredImage) -> str:
-    return measured.findings[name].explanation.strip().rstrip(".")
-
-
 def _metric_values(query: str, evidence: ExecutorOutput) -> Verdict:
     """What the metrics that the question names gave, in their own units, and mapped to 1..5."""
     named = names_tools(query, [call.tool for call in evidence.tool_log])
@@ -358,7 +314,7 @@ def _in(region: str) -> str:
 
 def _reasoning(verdict: Verdict, measured: MeasuredImage | None, evidence: ExecutorOutput) -> str:
     about = [name for name in verdict.categories if measured and name in measured.findings]
-    details = [f"{measured.describe(name)} ({_explained(name, measured)})" for name in about] if measured else []
+    details = [f"{measured.describe(name)} ({explained(name, measured)})" for name in about] if measured else []
     scores = scores_in_words(evidence)
     parts = [verdict.reason]
     if details or (scores and verdict.answer):

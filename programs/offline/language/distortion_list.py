@@ -6,7 +6,6 @@ from agenticiqa.programs.offline.findings import GRAY, TONED, severity_word
 from agenticiqa.programs.offline.language.comparisons import names_reference
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, MeasuredImage
 from agenticiqa.programs.offline.language.question import Question
-from agenticiqa.programs.offline.language.reader import ONE
 from agenticiqa.programs.offline.language.verdicts import (
     NOTHING_VISIBLE,
     REFERENCE_OR_MODEL,
@@ -15,6 +14,7 @@ from agenticiqa.programs.offline.language.verdicts import (
     not_measured,
     not_understood,
 )
+from agenticiqa.programs.offline.language.word_lists import ONE
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 UNSURE = "Without a reference, nobody knows which colors the scene had."

@@ -8,7 +8,7 @@ from typing import Literal
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.claims import Clause, claimed_meaning, parse_clause
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
-from agenticiqa.programs.offline.language.verdicts import TIE, Verdict, cannot_tell
+from agenticiqa.programs.offline.language.verdicts import TIE, Verdict, cannot_exclude, cannot_tell
 from agenticiqa.signatures.lexicon import DETECTABLE, Meaning, terms_in
 
 _ABSENT = re.compile(
@@ -69,6 +69,9 @@ def choose_distortion(
         return Verdict(None, "None of the distortions offered is one that is measured.")
     if absent:
         return _absent(named, rests, severities, unmeasured)
+    hidden = next((fault for fault in every if measured.may_hide(fault)), None)
+    if hidden and highest < VISIBLE:
+        return cannot_exclude(hidden, measured)
     if several:
         return _together(named, rests, severities, measured, unmeasured)
     return _worst(named, rests, severities, measured, unmeasured)

@@ -4,21 +4,24 @@ from collections.abc import Mapping
 
 from agenticiqa.programs.offline.language.choices import choose
 from agenticiqa.programs.offline.language.claims import parse_clause
-from agenticiqa.programs.offline.language.measured_image import MeasuredImage
+from agenticiqa.programs.offline.language.measured_image import PRESENT, MeasuredImage
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.question_reader import (
+    AMOUNT,
     KINDS,
     NONE,
     NOUNS,
     OTHER,
     Reading,
     fault_named,
+    in_context,
     read_text,
 )
-from agenticiqa.programs.offline.language.verdicts import Verdict, nearest
+from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_exclude, nearest
 
 _REST = {NONE: "none of these", OTHER: "other"}
 OPPOSITES = {"dark", "bright"}  # of one category, but no degrees of the same
+GRADED = ("degree", "yes", "no", "rating-high", "rating-low")  # intents that options of degrees may answer
 READ = 0.5  # least probability of what an option, or the question, is about
 WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
 CLEARLY = 0.5  # severity by which an option must be nearer than the next one: what it claims is read no better
@@ -30,25 +33,28 @@ def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -
     ``asked`` is the question without its options, its spelling corrected. ``None`` where it is not clear what it or an
     option is about.
     """
-    read = {letter: read_text(text) for letter, text in question.options.items()}
+    read = {letter: read_text(in_context(asked, text)) for letter, text in question.options.items()}
     named = {letter: reading.meaning.name for letter, reading in read.items()}
     clear = [reading.meaning.name for reading in read.values() if reading.meaning.category >= READ]
     faults = {name for name in clear if name in NOUNS}
-    asking = read_text(asked)
     if len({KINDS.get(name, name) for name in faults}) > 1 or faults >= OPPOSITES:
         about = {meaning.scale for meaning in question.claim.meanings} - {"any", "quality"}
         others = any(fault.scale not in about for name in faults if about and (fault := fault_named(name)))
-        if others or min(reading.meaning.category for reading in read.values()) < READ:
+        if others or AMOUNT in clear or min(reading.meaning.category for reading in read.values()) < READ:
             return None
         plain = {letter: NOUNS.get(name, _REST.get(name, "")) for letter, name in named.items()}
         return choose(parse_clause("What is the main distortion?"), plain, measured, ())
-    about_one = asking.meaning if asking.meaning.name in NOUNS else None
-    graded = asking.intent.name in ("degree", "yes", "no", "rating-high", "rating-low")
-    if about_one is None or about_one.category < READ or OTHER in clear or not graded:
+    asking = read_text(asked)
+    about_one = asking.meaning.name if asking.meaning.name in NOUNS and asking.meaning.category >= READ else ""
+    named_twice = sum(name in faults for name in clear) > 1
+    if not about_one and named_twice:
+        about_one = max(faults, key=clear.count)
+    graded = asking.intent.name in GRADED or (named_twice and asking.intent.name == "which")
+    if not about_one or OTHER in clear or not graded:
         return None
-    if any(KINDS.get(name, name) != KINDS.get(about_one.name, about_one.name) for name in faults):
+    if any(KINDS.get(name, name) != KINDS.get(about_one, about_one) for name in faults):
         return None
-    return _of_degrees(about_one.name, read, measured)
+    return _of_degrees(about_one, read, measured)
 
 
 def _of_degrees(noun: str, read: Mapping[str, Reading], measured: MeasuredImage) -> Verdict | None:
@@ -56,6 +62,8 @@ def _of_degrees(noun: str, read: Mapping[str, Reading], measured: MeasuredImage)
     severity = measured.severity(fault) if fault else None
     if fault is None or severity is None:
         return None
+    if severity < PRESENT and measured.may_hide(fault):
+        return cannot_exclude(fault, measured)
     places = {letter: reading.level / WORST_LEVEL * WORST_SEVERITY for letter, reading in read.items()}
     nearer, other, *_ = sorted(abs(place - severity) for place in places.values())
     if other - nearer < CLEARLY:

@@ -9,6 +9,7 @@ from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_
 from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
+PRESENT = 1.0  # the severity from which a distortion other than noise and blur is said to be there
 OBJECTIONABLE = 1.5  # the severity from which "moderate" is: from here an image counts as blurry, noisy, ...
 NO_COLOR, TONING = (
     4.0,

@@ -9,6 +9,7 @@ from agenticiqa.signatures.lexicon import terms_in
 
 RESTATED, NAMED = 0.7, 0.6  # least probability of the intent and of the distortion
 OPEN = 0.9  # of the intent where no word names a fault or the quality, as in "Describe what they are doing"
+OF_SCALE = 0.4  # of the intent where a scale is stated, and which of its ends is the best
 OF_ANY = ("which", "compare-category")
 OF_ALL = 0.8  # the same, that a question is about the whole image where the rules take some words for a part of it
 _WORDS = {
@@ -56,7 +57,9 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) ->
 
     ``regions`` are the parts of the image that the rules find in it.
     """
-    name = reading.intent.name if reading.intent.probability >= RESTATED else ""
+    scale = stated_scale(question) if reading.intent.name.startswith("rating") else None
+    says_ends = scale is not None and scale.best is not None
+    name = reading.intent.name if reading.intent.probability >= (OF_SCALE if says_ends else RESTATED) else ""
     if is_denial := name.endswith("no"):
         name = f"{name.removesuffix('no')}yes"
     part = ""
@@ -66,6 +69,8 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) ->
             return None
     if name in OF_ANY and reading.intent.probability < OPEN and not terms_in(question):
         return None
+    if name and scale is not None and scale.best is not None:  # in words: surer than the network
+        name = f"rating-{scale.best}"
     words, noun = _WORDS.get(name, ""), noun_for(reading.meaning)
     if name.startswith("rating") and reading.meaning.name == NONE:
         noun = "quality"

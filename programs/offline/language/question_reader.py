@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 NETWORK = Path(__file__).with_name("question_reader.onnx")
-SHA256 = "b55d3033b0b7e3f2407a8e27375e29448d5a17ea1d4f0616ebc838240cdc9553"
+SHA256 = "8a9e4d7f8859867256f3bcf2f924024cb7e6e0d5494ad08713a6f4eef6cde5fc"
 VOCABULARY = Path(__file__).with_name("question_reader.json")
 VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
 OUTPUT = "read"
@@ -90,9 +90,9 @@ KINDS = {
     **dict.fromkeys(("dark", "bright", "exposure"), "exposure"),
 }
 """The distortions that are kinds of one category, and the one that stands for all of them."""
-NONE, OTHER = "none", "other"
-MEANINGS = (*NOUNS, NONE, OTHER)
-"""What a text may be about: a distortion, none or any of them, or something else."""
+NONE, OTHER, AMOUNT = "none", "other", "amount"
+MEANINGS = (*NOUNS, NONE, OTHER, AMOUNT)
+"""What a text may be about: a distortion, none or any of them, something else, or only how much of it there is."""
 READINGS: Mapping[str, int] = {"intent": len(INTENTS), "meaning": len(MEANINGS), "level": 1}
 """What the network reads, in the order of its output, and how many values that is."""
 
@@ -119,6 +119,11 @@ def fault_named(name: str) -> Meaning | None:
     """One of ``NOUNS`` in the terms of the rules; ``None`` for another name."""
     meanings = parse_clause(NOUNS.get(name, "")).meanings
     return meanings[0] if meanings else None
+
+
+def in_context(asked: str, option: str) -> str:
+    """An option behind the question that it answers, so that "over" means something."""
+    return f"{asked} {option}"
 
 
 @lru_cache(KEPT)

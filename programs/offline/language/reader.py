@@ -18,6 +18,7 @@ from agenticiqa.programs.offline.language.question import Asked, Question
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.tool_names import names_tools
+from agenticiqa.programs.offline.language.word_lists import ONE
 from agenticiqa.programs.stages.instructions import without_instructions
 from agenticiqa.programs.stages.options import lists_options, question_part
 from agenticiqa.programs.stages.question import rates_property, stated_scale
@@ -91,7 +92,7 @@ _ASKS_AT_ONCE = re.compile(
 )
 _TAG = re.compile(
     r"(?:(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|yeah)"
-    r"|,\s*(?:right|correct|true))\s*\?\s*$",
+    r"|,\s*(?:right|correct|true))\s*\??\s*$",
     re.I,
 )
 _EXCLUDED = re.compile(
@@ -153,8 +154,10 @@ _LISTS_CHANGES = re.compile(
     r"\b(?:chang|differ|introduc|added|applied|distinguish|done|happened|way)",
     re.I,
 )
-ONE = re.compile(
-    r"\b(?:main|major|primary|principal|dominant|most|worst|worse|biggest|bigger|largest|greatest|strongest|stronger|dominates?|prevail\w*)\b",
+_WHICH_FAULT = re.compile(
+    r"^\W*(?:what(?:'s| is| are)?|which|name|identify|list)"
+    r"(?: (?:the|kind|type|of|its|single|main|most|worst|strongest|biggest|serious|severe|dominant|visible))*"
+    r" (?:distortion|degradation|defect|fault|flaw|problem|artifact)s?\b",
     re.I,
 )
 _IS_IT = re.compile(
@@ -287,6 +290,12 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
     return "presence" if claim.meanings else "list"
 
 
+def denied_before_tag(question: Question) -> str:
+    """What a question denies before it asks back, "there is no noise" of "There is no noise, is there?"; else ""."""
+    said = _TAG.sub("", question.bare)
+    return said if question.asked == "degree" and question.claim.negated and said != question.bare else ""
+
+
 def _is_about_reference(text: str, claim: Clause) -> bool:
     return names_reference_alone(text) and not is_comparison(text, {}) and not _lists_changes(text, claim)
 
@@ -310,7 +319,9 @@ def not_measurable(text: str) -> re.Match[str] | None:
 def _lists_changes(text: str, claim: Clause) -> bool:
     """Whether it asks what was done to the reference: "What changed?"."""
     named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
-    return not named and names_reference(text) and bool(_LISTS_CHANGES.search(text))
+    if named or not names_reference(text):
+        return False
+    return bool(_LISTS_CHANGES.search(text) or (_WHICH_FAULT.search(text) and is_comparison(text, {})))
 
 
 def _confidence(text: str, claim: Clause, asked: Asked) -> tuple[float, str]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.offline.language.claims import TWO_SIDED, Clause, claimed_meaning
-from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
-from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_tell, nearest, not_measured
+from agenticiqa.programs.offline.language.measured_image import PRESENT, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_exclude, cannot_tell, nearest, not_measured
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 
 _USUAL = re.compile(
@@ -38,6 +38,8 @@ def choose_on_scale(asked: Clause, options: Mapping[str, Clause], measured: Meas
     severity = measured.severity(meaning)
     if severity is None:
         return cannot_tell(meaning, measured)
+    if severity < PRESENT and measured.may_hide(meaning):
+        return cannot_exclude(meaning, measured)
     about = measured.worst_of(meaning.categories)
     return nearest(places, severity, [about] if about else [], f"severity ({severity:.1f} between 0 and 4)")
 
@@ -130,6 +132,8 @@ def _between_ends(places: Mapping[str, float | None], meaning: Meaning, measured
     if signed is None:
         shown = f"show {measured.describe(about[0])} but not to which side" if about else "do not cover it"
         return Verdict(None, f"The measurements {shown}.", about)
+    if abs(signed) < PRESENT and measured.may_hide(fault := Meaning(meaning.subject, "fault")):
+        return cannot_exclude(fault, measured)
     if abs(signed) < VISIBLE and all(abs(place or 0) > 1.5 for place in places.values()):
         return Verdict(None, "No visible change to either side was measured, and no option says so.", about)
     return nearest(places, signed, about, f"{meaning.subject.lower()} ({signed:+.1f} between -4 and 4)")

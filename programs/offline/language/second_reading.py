@@ -1,5 +1,6 @@
 """A question that the rules read and a small network reads, too: which of both is answered, and from whose words."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -53,6 +54,11 @@ def names_several(question: Question) -> bool:
     """Whether a question is about distortions of several kinds: "blurry or noisy", "too dark or too bright"."""
     named = {(meaning.scale, meaning.kind) for meaning in question.claim.meanings if meaning.subject != "quality"}
     return question.asked == "presence" and len(named) > 1
+
+
+def both_at_once(question: Question) -> bool:
+    """Whether something is asked of several parts, each by itself: "Are the left half and the right half blurry?"."""
+    return question.asked == "presence" and not re.search(r"\bor\b", question.text, re.I)
 
 
 def reads_the_same(question: Question, reading: Reading, answer: Answer) -> bool:

@@ -8,6 +8,7 @@ from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 YES, NO = "Yes", "No"
+NOTHING_VISIBLE = "No visible distortion was measured"
 REFERENCE_OR_MODEL = "the reference picture (--reference) or a vision-language model (--backend)"
 TIE = 0.05
 """Two options whose distances differ by less than this are equally near: the measurements are not more precise."""

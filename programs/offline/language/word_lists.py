@@ -3,6 +3,7 @@
 First the lists for planning (regions, subject of the question), then those for answering (degrees, levels, fillers).
 """
 
+import re
 from typing import Literal
 
 from agenticiqa.signatures.vocabulary import SEVERITIES, SEVERITY_WORDS
@@ -302,3 +303,9 @@ OPTION_FILLERS = word_set(
 )
 # Words in open questions that do not change what they ask.
 OPEN_QUESTION_FILLERS = ("like", "describe", "state", "copy", "assess", "evaluate", "explain", "detail")
+
+# What asks for one of several: the worst distortion, the main one.
+ONE = re.compile(
+    r"\b(?:main|major|primary|principal|dominant|most|worst|worse|biggest|bigger|largest|greatest|strongest|stronger|dominates?|prevail\w*)\b",
+    re.I,
+)

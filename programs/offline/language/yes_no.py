@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.claims import Clause, claimed_meaning, parse_clause
-from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, PRESENT, VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import (
     NO,
     YES,
@@ -19,7 +19,6 @@ from agenticiqa.programs.offline.language.verdicts import (
 from agenticiqa.signatures.lexicon import Meaning, terms_in
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
-PRESENT = 1.0  # the severity from which a distortion other than noise and blur is said to be there
 DOUBTFUL = 0.5  # severity below such a limit in which the measurements are not precise enough for a no
 _INTENSIFIER = re.compile(r"\b(?:totally|completely|entirely|fully|absolutely|super|so)\b", re.I)  # is no degree
 _LINE = "The line between yes and no is drawn at"

@@ -34,21 +34,27 @@ def test_intents_are_those_of_kind_and_truth(kind: str, truth: str, intent: str)
     assert intent in INTENTS
 
 
-def test_options_are_examples_of_their_own() -> None:
+def test_options_are_examples_by_themselves_and_behind_their_question() -> None:
     graded = wording("choice", "blur", "-", "How soft? A. Sharp B. Very soft", {"A": "0", "B": "3-5"})
     named = wording("choice", "any", "-", "What is wrong? A. Mushy B. Speckles", {"A": "blur", "B": "noise"})
     yes = wording("choice", "dark", "-", "Is it underexposed? A. Yes B. No", {"A": "1-5", "B": "0"})
-    blur, noise, dark = map(MEANINGS.index, ("blur", "noise", "dark"))
+    blur, noise, dark, none, amount = map(MEANINGS.index, ("blur", "noise", "dark", "none", "amount"))
     assert examples_of([graded, named, yes]) == [
         Example("How soft?", INTENTS.index("degree"), blur),
         Example("Sharp", UNKNOWN, UNKNOWN, 0.0),
+        Example("How soft? Sharp", UNKNOWN, none, 0.0),
         Example("Very soft", UNKNOWN, blur, 4.0),
-        Example("What is wrong?", INTENTS.index("which"), MEANINGS.index("none")),
+        Example("How soft? Very soft", UNKNOWN, blur, 4.0),
+        Example("What is wrong?", INTENTS.index("which"), none),
         Example("Mushy", UNKNOWN, blur),
+        Example("What is wrong? Mushy", UNKNOWN, blur),
         Example("Speckles", UNKNOWN, noise),
+        Example("What is wrong? Speckles", UNKNOWN, noise),
         Example("Is it underexposed?", INTENTS.index("yes"), dark),
-        Example("Yes", UNKNOWN, dark, 3.0),
+        Example("Yes", UNKNOWN, amount, 3.0),
+        Example("Is it underexposed? Yes", UNKNOWN, dark, 3.0),
         Example("No", UNKNOWN, UNKNOWN, 0.0),
+        Example("Is it underexposed? No", UNKNOWN, none, 0.0),
     ]
 
 

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.findings import GRAY, Finding
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE, answer_from_evidence
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.stages.options import parse_options, question_part
@@ -32,6 +33,7 @@ KINDS: dict[DetectableDistortion, tuple[str, ...]] = {
     "Contrast": ("low contrast", "high contrast"),
 }
 LETTERS = "ABCDEFGHIJ"
+NOTHING = Finding(0.0, "", "")
 
 
 def findings_of(found: Mapping[str, tuple[float, str]]) -> dict[DetectableDistortion, Finding]:
@@ -219,3 +221,29 @@ def test_too_much_of_a_property_is_compared_like_more_of_it() -> None:
     case = {"query": "Relative to the original, does it show too much contrast?", "reference": True}
     assert answered(case | {"found": {"Contrast": (3.0, "high contrast")}}).final_answer.startswith("Yes")
     assert answered(case | {"found": {"Contrast": (3.0, "low contrast")}}).final_answer.startswith("No")
+
+
+@pytest.mark.parametrize("query", ["What is wrong with it?", "What is the main distortion?", "Diagnose the defect."])
+def test_hidden_colors_may_be_what_is_wrong_where_little_else_is_found(query: str) -> None:
+    """A slight finding is not said to be what is wrong while the colors of a photo may be, which nothing measures."""
+    slight, color = Finding(0.8, "white noise", ""), Finding(0.7, "desaturation", "")
+    gray = Finding(0.0, GRAY, "")
+
+    def answer(noise: Finding = NOTHING, colors: Finding = NOTHING) -> str:
+        found = {name: {"Noise": noise, "Color distortions": colors}.get(name, NOTHING) for name in DETECTABLE}
+        look = {IMAGE: MeasuredImage(found, 4.0, unsure=frozenset({"desaturation"}))}.get
+        return answer_from_evidence(query, {}, look, ExecutorOutput()).final_answer
+
+    assert answer(slight) == UNABLE
+    assert answer(slight, gray) == UNABLE
+    assert "cannot be told" in answer(colors=gray)
+    assert answer(colors=color).startswith("Color distortions")
+    assert answer(replace(slight, severity=2.0)).startswith("Noise")
+
+
+def test_options_of_degrees_are_not_chosen_by_colors_that_nothing_tells() -> None:
+    options = {"A": "not faded", "B": "faded"}
+    found = dict.fromkeys(DETECTABLE, NOTHING)
+    for unsure, letter in ((frozenset({"desaturation"}), UNABLE), (frozenset[str](), "A")):
+        look = {IMAGE: MeasuredImage(found, 4.0, unsure=unsure)}.get
+        assert answer_from_evidence("The colors are:", options, look, ExecutorOutput()).final_answer == letter

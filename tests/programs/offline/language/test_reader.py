@@ -33,6 +33,8 @@ def read(query: str, *tools: str) -> Question:
         ("Is it sharper than the original?", "compare"),
         ("Which is better, the image or the reference?", "compare"),
         ("Is the left half noisier than the right half?", "compare"),
+        ("What is the main distortion compared with the reference?", "list"),
+        ("Which has more distortion, the image or the reference?", "compare"),
         ("Rate the noise from 1 to 5.", "rating"),
         ("On a scale of 1 to 10, how blurry is it?", "rating"),
         ("How noisy is it? A. Not at all B. Slightly C. Very", "choice"),
@@ -53,6 +55,8 @@ def test_the_value_of_a_metric_that_was_measured(query: str) -> None:
     [
         ("Is the reference blurry?", "reference"),
         ("How noisy is the original image?", "reference"),
+        ("What is the main distortion of the reference?", "reference"),
+        ("What is the main distortion compared with the reference?", "image"),
         ("Is there any noise in the reference?", "reference"),
         ("Is the image blurry?", "image"),
         ("Given the reference, how strong is the compression?", "image"),

@@ -6,6 +6,7 @@ from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE, answer_from_evidence
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.offline.language.plain_question import (
+    OF_SCALE,
     RESTATED,
     PlainQuestion,
     in_plain_words,
@@ -131,6 +132,14 @@ def test_only_a_clear_question_is_asked_again() -> None:
     rated = in_plain_words("Rate the noise, 0 is clean and 7 unbearable", reading("rating-low"), ())
     assert rated
     assert rated.text == "Rate the noise from 0 to 7, where 0 is the best and 7 the worst."
+
+
+def test_the_ends_of_a_scale_go_by_what_the_question_says_of_them() -> None:
+    for read in (reading("rating-high"), reading("rating-high", probability=OF_SCALE)):
+        rated = in_plain_words("Noise severity, where 0 = none and 100 = worst possible?", read, ())
+        assert rated
+        assert rated.text == "Rate the noise from 0 to 100, where 0 is the best and 100 the worst."
+    assert in_plain_words("Rate the noise from 0 to 100", reading("rating-high", probability=OF_SCALE), ()) is None
 
 
 def test_a_kind_that_is_not_clear_is_asked_about_as_its_category() -> None:
