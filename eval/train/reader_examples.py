@@ -55,7 +55,7 @@ def examples_of(rows: Sequence[Wording]) -> list[Example]:
         if row.kind == "option":
             made.append(Example(row.text, UNKNOWN, MEANINGS.index(row.about)))
         elif row.kind == "level":
-            made.append(_of_level(row.text, row.truth, row.about))
+            made.append(_of_level(row.text, row.truth, AMOUNT if row.about == ANY else _sure(row.about, row.truth)))
         elif offers_options(row):
             made += [_of_question(row, question_part(row.text)), *_of_options(row)]
         else:
@@ -97,16 +97,19 @@ def _of_options(wording: Wording) -> list[Example]:
         if tag in MEANINGS:
             found += [Example(each, UNKNOWN, MEANINGS.index(tag)) for each in (text, in_context(asked, text))]
         elif tag[:1].isdigit() and wording.kind in ("degree", "choice"):
-            names_it = bool(terms_in(text))
-            short = len(text.split()) <= SHORT and not tag.startswith("0")
-            found.append(_of_level(text, tag, wording.about if names_it else ANY if short else ""))
-            found.append(_of_level(in_context(asked, text), tag, wording.about, NONE))
+            alone = wording.about if terms_in(text) else AMOUNT if len(text.split()) <= SHORT else ""
+            behind = NONE if tag == "0" else _sure(wording.about, tag)
+            found += [_of_level(text, tag, _sure(alone, tag)), _of_level(in_context(asked, text), tag, behind)]
     return found
 
 
-def _of_level(text: str, levels: str, about: str, absent: str = "") -> Example:
-    """An option that says how much there is, of what is clear: the middle of the levels that it is true for."""
+def _of_level(text: str, levels: str, meaning: str) -> Example:
+    """An option that says how much there is: the middle of the levels that it is true for. "" is no label."""
     first, _, last = levels.partition("-")
-    named = AMOUNT if about == ANY else absent if levels == "0" else about if first != "0" else ""
-    meaning = MEANINGS.index(named) if named else UNKNOWN
-    return Example(text, UNKNOWN, meaning, (float(first) + float(last or first)) / 2)
+    label = MEANINGS.index(meaning) if meaning else UNKNOWN
+    return Example(text, UNKNOWN, label, (float(first) + float(last or first)) / 2)
+
+
+def _sure(meaning: str, levels: str) -> str:
+    """The meaning; "" for levels of which one is none, so that it may not be there."""
+    return "" if levels.startswith("0") else meaning

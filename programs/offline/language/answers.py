@@ -27,13 +27,7 @@ from agenticiqa.programs.offline.language.reader import (
     read_question,
     turns_around,
 )
-from agenticiqa.programs.offline.language.second_reading import (
-    PREFERRED,
-    YES_OR_NO,
-    asked_instead,
-    both_at_once,
-    denied,
-)
+from agenticiqa.programs.offline.language.second_reading import PREFERRED, asked_instead, asks_of_each_part, denied
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
@@ -97,8 +91,7 @@ def _second_reading(
 ) -> tuple[Verdict, MeasuredImage]:
     """The verdict on a question as the network reads it, where the rules do not tell what is asked, or mistake it."""
     whole, asked = look(IMAGE), question_part(query)
-    unmeasured = any(meaning.subject == "unmeasured" for meaning in question.claim.meanings)
-    if whole is None or (unmeasured and not verdict.answer):
+    if whole is None or (question.claim.names_unmeasured and not verdict.answer):
         return verdict, measured
     if question.options and not is_yes_no(question.options):
         told = look(REFERENCE) is not None or not names_reference_alone(asked)
@@ -112,8 +105,7 @@ def _second_reading(
     if not verdict.answer and doubtful:
         return verdict, measured
     plain = asked_instead(asked, question, verdict, reading, _answer)
-    of_each = len(question.regions) > 1 and all(look(region) for region in question.regions)
-    of_each = of_each and (reading.intent.name in YES_OR_NO or both_at_once(question))
+    of_each = asks_of_each_part(question, reading) and all(look(region) for region in question.regions)
     if plain is None or of_each or (plain.part and look(plain.part) is None):
         return verdict, measured
     parts = (plain.part,) if plain.part else ()

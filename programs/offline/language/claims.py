@@ -64,6 +64,11 @@ class Clause:
         return list(dict.fromkeys(special or judged or named or plain))
 
     @property
+    def names_unmeasured(self) -> bool:
+        """Whether it names a distortion that no tool measures."""
+        return any(meaning.subject == "unmeasured" for meaning in self.meanings)
+
+    @property
     def rates_quality(self) -> bool:
         """Whether its level rates the quality of the whole image."""
         named = any(term.meaning.subject == "quality" for term in self.terms)

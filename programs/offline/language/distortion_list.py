@@ -37,7 +37,7 @@ def list_distortions(question: Question, measured: MeasuredImage) -> Verdict:
     )
     if not (faulted or asked.terms or _DESCRIBED.search(question.text) or names_reference(question.text)):
         return not_understood(asked.unknown_words)
-    if any(meaning.subject == "unmeasured" for meaning in asked.meanings):
+    if asked.names_unmeasured:
         return not_measured([term.text for term in asked.terms])
     if not _CODING.search(question.text):  # an artifact of any kind
         named = [name for name in named if name != "Compression"]

@@ -8,16 +8,16 @@ from agenticiqa.programs.offline.language.measured_image import PRESENT, Measure
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.question_reader import (
     AMOUNT,
-    KINDS,
     NONE,
     NOUNS,
     OTHER,
     Reading,
     fault_named,
     in_context,
+    main_kind,
     read_text,
 )
-from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_exclude, nearest
+from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_exclude, nearest_degree
 
 _REST = {NONE: "none of these", OTHER: "other"}
 OPPOSITES = {"dark", "bright"}  # of one category, but no degrees of the same
@@ -37,7 +37,7 @@ def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -
     named = {letter: reading.meaning.name for letter, reading in read.items()}
     clear = [reading.meaning.name for reading in read.values() if reading.meaning.category >= READ]
     faults = {name for name in clear if name in NOUNS}
-    if len({KINDS.get(name, name) for name in faults}) > 1 or faults >= OPPOSITES:
+    if len({main_kind(name) for name in faults}) > 1 or faults >= OPPOSITES:
         about = {meaning.scale for meaning in question.claim.meanings} - {"any", "quality"}
         others = any(fault.scale not in about for name in faults if about and (fault := fault_named(name)))
         if others or AMOUNT in clear or min(reading.meaning.category for reading in read.values()) < READ:
@@ -52,7 +52,7 @@ def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -
     graded = asking.intent.name in GRADED or (named_twice and asking.intent.name == "which")
     if not about_one or OTHER in clear or not graded:
         return None
-    if any(KINDS.get(name, name) != KINDS.get(about_one, about_one) for name in faults):
+    if any(main_kind(name) != main_kind(about_one) for name in faults):
         return None
     return _of_degrees(about_one, read, measured)
 
@@ -68,5 +68,4 @@ def _of_degrees(noun: str, read: Mapping[str, Reading], measured: MeasuredImage)
     nearer, other, *_ = sorted(abs(place - severity) for place in places.values())
     if other - nearer < CLEARLY:
         return None
-    worst = measured.worst_of(fault.categories)
-    return nearest(places, severity, [worst] if worst else [], f"severity ({severity:.1f} between 0 and 4)")
+    return nearest_degree(places, severity, fault, measured)

@@ -58,8 +58,8 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) ->
     ``regions`` are the parts of the image that the rules find in it.
     """
     scale = stated_scale(question) if reading.intent.name.startswith("rating") else None
-    says_ends = scale is not None and scale.best is not None
-    name = reading.intent.name if reading.intent.probability >= (OF_SCALE if says_ends else RESTATED) else ""
+    best = scale.best if scale else None
+    name = reading.intent.name if reading.intent.probability >= (OF_SCALE if best else RESTATED) else ""
     if is_denial := name.endswith("no"):
         name = f"{name.removesuffix('no')}yes"
     part = ""
@@ -69,8 +69,8 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) ->
             return None
     if name in OF_ANY and reading.intent.probability < OPEN and not terms_in(question):
         return None
-    if name and scale is not None and scale.best is not None:  # in words: surer than the network
-        name = f"rating-{scale.best}"
+    if name and best:  # in words: surer than the network
+        name = f"rating-{best}"
     words, noun = _WORDS.get(name, ""), noun_for(reading.meaning)
     if name.startswith("rating") and reading.meaning.name == NONE:
         noun = "quality"

@@ -121,6 +121,11 @@ def fault_named(name: str) -> Meaning | None:
     return meanings[0] if meanings else None
 
 
+def main_kind(name: str) -> str:
+    """The distortion that stands for all kinds of its category; any other name as it is."""
+    return KINDS.get(name, name)
+
+
 def in_context(asked: str, option: str) -> str:
     """An option behind the question that it answers, so that "over" means something."""
     return f"{asked} {option}"
@@ -139,8 +144,8 @@ def read_text(text: str) -> Reading:
 def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32]) -> Read:
     shares = softmax(dict(zip(names, map(float, scores), strict=True)))
     best = max(names, key=shares.__getitem__)
-    like = KINDS.get(best, best)
-    return Read(best, shares[best], sum(share for name, share in shares.items() if KINDS.get(name, name) == like))
+    like = sum(share for name, share in shares.items() if main_kind(name) == main_kind(best))
+    return Read(best, shares[best], like)
 
 
 def _vocabulary() -> "Tokenizer":

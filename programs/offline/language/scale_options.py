@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.offline.language.claims import TWO_SIDED, Clause, claimed_meaning
 from agenticiqa.programs.offline.language.measured_image import PRESENT, VISIBLE, MeasuredImage
-from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_exclude, cannot_tell, nearest, not_measured
+from agenticiqa.programs.offline.language.verdicts import (
+    Verdict,
+    cannot_exclude,
+    cannot_tell,
+    nearest,
+    nearest_degree,
+    not_measured,
+)
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 
 _USUAL = re.compile(
@@ -40,8 +47,7 @@ def choose_on_scale(asked: Clause, options: Mapping[str, Clause], measured: Meas
         return cannot_tell(meaning, measured)
     if severity < PRESENT and measured.may_hide(meaning):
         return cannot_exclude(meaning, measured)
-    about = measured.worst_of(meaning.categories)
-    return nearest(places, severity, [about] if about else [], f"severity ({severity:.1f} between 0 and 4)")
+    return nearest_degree(places, severity, meaning, measured)
 
 
 def _subject(asked: Clause, options: Sequence[Clause]) -> Meaning | None:

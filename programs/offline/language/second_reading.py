@@ -17,7 +17,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 Answer = Callable[[Question, Look, MeasuredImage], tuple[Verdict, MeasuredImage]]
 
 PREFERRED = 0.8  # least probability of the intent and of the distortion where the rules read something else
-YES_OR_NO = ("yes", "no", "part-yes", "part-no")
+_YES_OR_NO = ("yes", "no", "part-yes", "part-no")
 _SAME: Mapping[str, tuple[Asked, ...]] = {
     "yes": ("presence",),
     "no": ("presence",),
@@ -56,9 +56,10 @@ def names_several(question: Question) -> bool:
     return question.asked == "presence" and len(named) > 1
 
 
-def both_at_once(question: Question) -> bool:
+def asks_of_each_part(question: Question, reading: Reading) -> bool:
     """Whether something is asked of several parts, each by itself: "Are the left half and the right half blurry?"."""
-    return question.asked == "presence" and not re.search(r"\bor\b", question.text, re.I)
+    joined = question.asked == "presence" and not re.search(r"\bor\b", question.text, re.I)
+    return len(question.regions) > 1 and (joined or reading.intent.name in _YES_OR_NO)
 
 
 def reads_the_same(question: Question, reading: Reading, answer: Answer) -> bool:

@@ -71,6 +71,14 @@ def quoted(words: Sequence[str]) -> str:
     return ", ".join(f"'{word}'" for word in dict.fromkeys(words))
 
 
+def nearest_degree(
+    places: Mapping[str, float | None], severity: float, meaning: Meaning, measured: MeasuredImage
+) -> Verdict:
+    """The letter whose severity is nearest to that of ``meaning``, 0 to 4; no answer if two are equally near."""
+    about = measured.worst_of(meaning.categories)
+    return nearest(places, severity, [about] if about else [], f"severity ({severity:.1f} between 0 and 4)")
+
+
 def nearest(
     places: Mapping[str, float | None], position: float, categories: Sequence[DetectableDistortion], what: str
 ) -> Verdict:
