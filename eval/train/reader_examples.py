@@ -13,7 +13,7 @@ from agenticiqa.programs.offline.language.question_reader import AMOUNT, INTENTS
 from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.signatures.lexicon import terms_in
 
-MEASURED_ONLY = ("public", "press", "service")
+MEASURED_ONLY = ("public", "press", "service", "market")
 """The sets that nothing is learned from."""
 TEACHING = Path(wordings.__file__).with_name("teaching.csv")
 """Wordings for learning alone. Of two kinds more: "option", the text of an option that names the concept, and "level",
