@@ -3,8 +3,8 @@
     python -m agenticiqa.eval.questions.reading_study [--test service]
 
 The rules are ``programs/offline/language``, the network is the one that ships beside them, which has learned the
-wordings of every split but ``public``, ``press`` and ``service``. Both read what a wording asks for, and of which
-category of distortion; wordings with options are left out.
+wordings of every split but ``public``, ``press``, ``service`` and ``market``. Both read what a wording asks for, and of
+which category of distortion; wordings with options are left out.
 """
 
 import argparse
@@ -30,7 +30,8 @@ OF_INTENTS = {
     **dict.fromkeys(("yes", "no", "part-yes", "part-no", "reference-yes", "reference-no"), "presence"),
     **dict.fromkeys(("where", "half", "half-clean"), "where"),
     **dict.fromkeys(("compare-yes", "compare-no", "compare-image", "compare-reference"), "compare"),
-    **dict.fromkeys(("which", "compare-category"), "list"),
+    **dict.fromkeys(("which", "compare-category", "part-which"), "list"),
+    **dict.fromkeys(("degree", "part-degree"), "degree"),
     **dict.fromkeys(("rating-high", "rating-low"), "rating"),
 }
 
@@ -90,7 +91,7 @@ def network_category(text: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the share read rightly by each reader, with 95 % Wilson intervals."""
     parser = argparse.ArgumentParser(prog="python -m agenticiqa.eval.questions.reading_study", description=__doc__)
-    parser.add_argument("--test", choices=SPLITS, default="service", help="the wordings to read (%(default)s)")
+    parser.add_argument("--test", choices=SPLITS, default="market", help="the wordings to read (%(default)s)")
     args = parser.parse_args(argv)
     tested = plain_wordings(args.test)
     named = [row for row in tested if row.about in CONCEPTS and row.kind != "unanswerable"]

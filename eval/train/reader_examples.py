@@ -18,10 +18,11 @@ MEASURED_ONLY = ("public", "press", "service", "market")
 TEACHING = Path(wordings.__file__).with_name("teaching.csv")
 """Wordings for learning alone. Of two kinds more: "option", the text of an option that names the concept, and "level",
 one that says how much of it there is, of "any" where it does not say of what; ``truth`` has the levels that it is true
-for."""
+for. That of "degree", "which" and "choice" is "part" where they are about a part of the image."""
 MOST_OF_TEMPLATES = 800
 SHORT = 2  # words of an option that names nothing and so says only how much
 ANY = "any"
+OF_PART = "part"
 UNKNOWN = -1  # no label
 
 
@@ -66,6 +67,8 @@ def examples_of(rows: Sequence[Wording]) -> list[Example]:
 def intent_of(wording: Wording) -> str:
     """The intent of a wording, by its kind and truth."""
     kind, truth = wording.kind, wording.truth
+    if truth == OF_PART:
+        return f"part-{'which' if wording.about == ANY else 'degree'}"
     if kind == "choice" and is_yes_no(offered := parse_options(wording.text)):
         says_yes = next(letter for letter, text in offered.items() if text.lower().startswith("yes"))
         return "no" if wording.tags[says_yes].startswith("0") else "yes"

@@ -24,17 +24,20 @@ _PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: le
     "lower": (1, 1),
 }
 _CENTER = frozenset({"centre", "center", "middle", "central"})
-_SHARES = {"half": 1 / 2, "third": 1 / 3, "corner": 1 / 3}
+_SHARES = {"half": 1 / 2, "third": 1 / 3, "corner": 1 / 3, "edge": 1 / 4, "border": 1 / 4}
 _VAGUE = frozenset({"side", "part", "area", "region", "portion", "section", "quadrant"})
-_OF_THE_FRAME = re.compile(r"\s+of\s+(?:the|this)\s+(?:image|picture|photo|photograph|frame|scene|shot)$")
+_OF_THE_FRAME = re.compile(
+    r"\s+of\s+(?:the|this|my|our)\s+(?:image|picture|pic|photo|photograph|frame|scene|shot|snapshot|screenshot|scan|print"
+    r"|poster|banner|page|slide|screen|micrograph|radiograph|x-?ray|exhibit|portrait|panorama|footage|still|view)$"
+)
 
 
 def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
     """The box of a region that its name places in the frame; ``None`` for every other name.
 
     ``size`` is (width, height). "Left half", "top third", "bottom right quarter" mean what they say; "top left",
-    "right side" and the like mean the half on each axis that they name, a corner is a third of each side, and the
-    center is the middle half of each.
+    "right side" and the like mean the half on each axis that they name, a corner is a third of each side, an edge a
+    quarter, and the center is the middle half of each.
 
     >>> place_in_frame("left half", (640, 480)), place_in_frame("left building", (640, 480))
     ((0, 0, 320, 480), None)

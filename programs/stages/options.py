@@ -40,7 +40,7 @@ _INSTRUCTION = re.compile(
     r"\?\s.*|[.!]\s+(?:please|answer|choose|select|pick|reply|respond|explain|justify|give|return|only)\b.*",
     re.I | re.S,
 )
-_ASKED_LAST = re.compile(r"(?:\s[-–—:]|[.;])\s+(?=(?:which|what|where|choose|pick|select)\b)", re.I)
+_ASKED_LAST = re.compile(r"(?:\s[-–—:]|[.;,])\s+(?=(?:which|what|where|choose|pick|select)\b)", re.I)
 _AROUND = " -*•\"'()[]"
 _CLOSING = frozenset(")]）】］")
 _LEAD_IN = re.compile(
@@ -57,6 +57,7 @@ _YES_NO = re.compile(
     """,
     re.I | re.X,
 )
+_WANTS_LETTER = re.compile(r"\bletters?\b", re.I)
 _ASKS_FOR_LETTER = re.compile(r"\b(?:letter|options?)\b", re.I)
 _GRADING = re.compile(r"\b(?:rat(?:e|ing)|scor(?:e|ing)|scale|grade)\b", re.I)
 _TASK = re.compile(
@@ -102,13 +103,15 @@ def numbers_options(query: str) -> bool:
 
 
 def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
-    """Whether who asks sees the options by letter: the caller gave them, or the question letters or numbers them.
+    """Whether the answer is a letter: the caller gave the options, or the question letters or numbers them.
+
+    "Choose from: sharp, soft" has no letters, so that its answer is "sharp", unless it asks for a letter.
 
     >>> lists_letters("Is it sharp? A. Yes B. No", None), lists_letters("Is it sharp? Answer yes or no.", None)
     (True, False)
     """
     offer = _offer(without_instructions(query))
-    return given is not None or (offer is not None and offer.lettered)
+    return given is not None or (offer is not None and (offer.lettered or bool(_WANTS_LETTER.search(query))))
 
 
 def question_part(query: str) -> str:
@@ -295,7 +298,7 @@ def _offer_of(query: str, run: list[re.Match[str]], *, numbered: bool = False) -
     """The texts between the markers, and the rest of the last one's line."""
     last = run[-1]
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
-    if not query[: run[0].start()].strip():  # "A. left B. right - which half is darker?"
+    if "?" not in query[: run[0].start()]:  # "A. left B. right - which half is darker?"
         tail = _ASKED_LAST.split(tail, maxsplit=1)[0]
     bodies = [query[here.end() : after.start()] for here, after in pairwise(run)]
     # "(a) the sky and (b) the sea" is an enumeration, not a choice.
@@ -324,8 +327,7 @@ def _listed(query: str) -> _Offer | None:
     if not (FEWEST <= len(texts) <= MOST and distinct and short):
         return None
     end = lead_in.end() + length + bool(re.match(r"[.?!]", tail[length:]))
-    lettered = {text.casefold() for text in texts} != {"yes", "no"}
-    return replace(_of_texts(texts, lead_in.start(), end), lettered=lettered)
+    return replace(_of_texts(texts, lead_in.start(), end), lettered=False)
 
 
 def _yes_no(query: str) -> _Offer | None:

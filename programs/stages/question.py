@@ -9,6 +9,7 @@ from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import QueryType
 
+BRIEF = 4  # words of a query that asks for a score without saying so: "Your verdict, please."
 DEFAULT_QUERY = "Rate the perceptual quality of this image."
 
 _NO_RATIO = r"(?<!compression )(?<!frame )(?<!bit )"
@@ -74,15 +75,16 @@ NUMBERS = {"zero": 0, "one": 1, "five": 5, "six": 6, "seven": 7, "ten": 10, "twe
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBERS)})\b", re.I)
 _STARS = re.compile(r"\bstars?\b", re.I)
 _GOOD = (
-    r"best|excellent|perfect\w*|great|good|flawless|pristine|clean|clear|sharp\w*|ideal|none|no\b|not|zero|absent"
-    r"|\w+-free"
+    r"best|excellent|perfect\w*|great|(?:very )?good|flawless|pristine|clean|clear|sharp\w*|ideal|none|no\b|not|zero"
+    r"|absent|\w+-free"
 )
 _BAD = (
-    r"worst|bad|terrible|awful|poor|horrible|extreme\w*|severe\w*|unusable|unacceptable|heavy|heavily|strong\w*|very"
+    r"worst|bad|fail\w*|terrible|awful|poor|horrible|extreme\w*|severe\w*|unusable|unacceptable|heavy|heavily"
+    r"|strong\w*|very"
     r"|a lot|most|max\w*"
 )
 _END = re.compile(  # "5 = excellent", "1 (worst)", "where 10 is very noisy"
-    r"(?P<number>\d+)\s*(?:[=:(]|-(?=\s)|is|being|means|meaning|for|stands for|(?=\s(?:best|worst)\b))\s*"
+    r"(?P<number>\d+)\s*(?:[=:(]|-(?=\s)|is|being|means|meaning|for|stands for|(?=\s(?:best|worst|failing)\b))\s*"
     r"(?:the\s+|a\s+)?"
     rf"(?:(?P<good>{_GOOD})|(?P<bad>{_BAD}))",
     re.I,
@@ -176,7 +178,7 @@ def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -
     A request to rate, score, assess or evaluate the quality is scored, also as "What is the quality score?" or "How is
     the quality?", unless it begins with "why" or "explain". Other questions (why, what, describe, is, how blurry, ...),
     the rating of a single property ("Rate the noise from 1 to 5") and the value of a metric ("Compute the PSNR") are
-    answered by text, and everything else by a score.
+    answered by text, and so is what has many words and none for a picture or a rating; everything else by a score.
     """
     if parse_options(query):
         return QueryType.MCQ
@@ -194,5 +196,8 @@ def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -
         return QueryType.EXPLANATION if _EXPLAIN.search(query) else QueryType.SCORING
     if _EXPLAIN.search(query) or _ASKS.search(query):
         return QueryType.EXPLANATION
-    about = not _TOOL.match(query) and any(term.meaning.subject != "quality" for term in terms_in(query))
-    return QueryType.EXPLANATION if about else QueryType.SCORING
+    if _TOOL.match(query):
+        return QueryType.SCORING
+    about = any(term.meaning.subject != "quality" for term in terms_in(query))
+    other = len(query.split()) > BRIEF and not (_WHOLE.search(query) or _RATED.search(query))
+    return QueryType.EXPLANATION if about or other else QueryType.SCORING

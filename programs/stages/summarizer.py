@@ -103,9 +103,9 @@ class Summarizer(Stage[Summarized]):
     def _answered(
         self, answered: Answered, evidence: ExecutorOutput, unlettered: Mapping[str, str]
     ) -> SummarizerOutput:
-        """``unlettered`` are the options of a question that shows no letters: its yes or no is answered in words."""
-        text = unlettered.get(answered.final_answer, "").capitalize()
-        final = text if text in ("Yes", "No") else answered.final_answer
+        """``unlettered`` are the options of a question that shows no letters: it is answered in their words."""
+        said = unlettered.get(answered.final_answer, answered.final_answer)
+        final = said.capitalize() if said.lower() in ("yes", "no") else said
         progress.concluded(final, answered.reasoning)
         return SummarizerOutput(
             final_answer=final,

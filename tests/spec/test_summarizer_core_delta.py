@@ -110,19 +110,20 @@ def test_detect_pure_scoring_query(photo: Path, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "answer"),
     [
-        "Is quality: A) Excellent B) Good C) Fair?",
-        "Choose from: A) High quality B) Low quality",
-        "Rate the quality: A. High B. Low C. Neither",
-        "Is it sharp or not, choose from: sharp, not sharp",
+        ("Is quality: A) Excellent B) Good C) Fair?", "B"),
+        ("Choose from: A) High quality B) Low quality", "B"),
+        ("Rate the quality: A. High B. Low C. Neither", "B"),
+        ("Is it sharp or not, choose from: sharp, not sharp", "not sharp"),
+        ("Is it sharp or not, choose from: sharp, not sharp. Answer with the letter.", "B"),
     ],
 )
-def test_detect_mcq_query(photo: Path, query: str) -> None:
-    """Lettered options, or a choice among things named, ask for a letter, and one of them comes."""
+def test_detect_mcq_query(photo: Path, query: str, answer: str) -> None:
+    """Lettered options, or a choice among things named, ask for one of them: by its letter if it has one."""
     assert detect_query_type(query) is QueryType.MCQ
     config, _ = scripted({**SAID, "answer": {**ANSWER, "final_answer": "b"}})
-    assert summarizer_node(state(photo, query), config)["summarizer_result"].final_answer == "B"
+    assert summarizer_node(state(photo, query), config)["summarizer_result"].final_answer == answer
 
 
 @pytest.mark.parametrize(

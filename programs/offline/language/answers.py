@@ -18,6 +18,7 @@ from agenticiqa.programs.offline.language.evidence_text import quoting, scores_i
 from agenticiqa.programs.offline.language.free_options import choose_by_meaning
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.places import Look, find_place, name_places
+from agenticiqa.programs.offline.language.plain_question import asks_of_all
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.question_reader import read_text
 from agenticiqa.programs.offline.language.reader import (
@@ -27,6 +28,7 @@ from agenticiqa.programs.offline.language.reader import (
     read_question,
     turns_around,
 )
+from agenticiqa.programs.offline.language.scope import names_thing
 from agenticiqa.programs.offline.language.second_reading import PREFERRED, asked_instead, asks_of_each_part, denied
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
@@ -37,6 +39,7 @@ from agenticiqa.programs.offline.language.verdicts import (
     YES,
     Verdict,
     cannot_exclude,
+    cannot_grade,
     cannot_tell,
     not_measured,
     not_understood,
@@ -95,8 +98,12 @@ def _second_reading(
         return verdict, measured
     if question.options and not is_yes_no(question.options):
         told = look(REFERENCE) is not None or not names_reference_alone(asked)
-        of_image = told and question.subject == "image" and not (question.regions or name_places(question.options))
-        if verdict.answer or verdict.categories or not of_image or turns_around(asked) or not_measurable(asked):
+        reading = read_text(corrected(asked))
+        of_all = not any(map(names_thing, question.regions)) and (not question.regions or asks_of_all(reading))
+        of_image = told and of_all and question.subject == "image" and not name_places(question.options)
+        asks_which = reading.intent.name == "which" and reading.intent.probability >= PREFERRED
+        doubtful = turns_around(asked) or (not_measurable(asked) and not asks_which)
+        if verdict.answer or verdict.categories or not of_image or doubtful:
             return verdict, measured
         read = choose_by_meaning(corrected(asked), question, whole)
         return (read, whole) if read else (verdict, measured)
@@ -244,6 +251,8 @@ def _state(question: Question, measured: MeasuredImage) -> Verdict:
     visible = severity >= VISIBLE
     if not visible and measured.may_hide(fault):
         return cannot_exclude(fault, measured)
+    if measured.may_be_more(fault):
+        return cannot_grade(fault, measured)
     answer = measured.describe(name) if visible or not fault.kind else f"no visible {fault.kind}"
     if visible and fault.kind and fault.kind not in answer:
         answer = f"{severity_word(severity)} {fault.kind}"

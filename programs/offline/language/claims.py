@@ -23,7 +23,7 @@ _EXCESS = any_of(word_lists.EXCESSES)
 _NATURALNESS = any_of(["natural", "unnatural", "realistic", "unrealistic"])
 _EMPHASIS = any_of(["very", "extremely", "highly", "perfectly", "completely", "totally", "really", "far", "way"])
 _ABSOLUTE = any_of(["no", "without", "free of", "free from", "any", "some", "at all"])
-_EXACT = any_of(["slight*", "mild*", "moderate*", "medium", "minor", "little", "bit", "light*"])
+_EXACT = any_of(["barely", "slight*", "mild*", "moderate*", "medium", "minor", "little", "bit", "light*"])
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_exclud
 
 _REST = {NONE: "none of these", OTHER: "other"}
 OPPOSITES = {"dark", "bright"}  # of one category, but no degrees of the same
-GRADED = ("degree", "yes", "no", "rating-high", "rating-low")  # intents that options of degrees may answer
+GRADED = ("degree", "which", "yes", "no", "rating-high", "rating-low")  # intents that options of degrees may answer
 READ = 0.5  # least probability of what an option, or the question, is about
 WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
 CLEARLY = 0.5  # severity by which an option must be nearer than the next one: what it claims is read no better
@@ -46,10 +46,9 @@ def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -
         return choose(parse_clause("What is the main distortion?"), plain, measured, ())
     asking = read_text(asked)
     about_one = asking.meaning.name if asking.meaning.name in NOUNS and asking.meaning.category >= READ else ""
-    named_twice = sum(name in faults for name in clear) > 1
-    if not about_one and named_twice:
+    if not about_one and faults:
         about_one = max(faults, key=clear.count)
-    graded = asking.intent.name in GRADED or (named_twice and asking.intent.name == "which")
+    graded = asking.intent.name in GRADED
     if not about_one or OTHER in clear or not graded:
         return None
     if any(main_kind(name) != main_kind(about_one) for name in faults):

@@ -11,6 +11,12 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
 PRESENT = 1.0  # the severity from which a distortion other than noise and blur is said to be there
 OBJECTIONABLE = 1.5  # the severity from which "moderate" is: from here an image counts as blurry, noisy, ...
+UNDERESTIMATED = frozenset({"color cast", "oversaturation", "desaturation", "high contrast"})
+"""Kinds whose severity is too low without a reference: a scene may have such colors and tones by itself.
+
+Of 57 images with a visible severity below ``CERTAIN`` 8 had the degree that was measured, nearly all others more.
+"""
+CERTAIN = 2.5  # the severity from which these are as severe as measured
 NO_COLOR, TONING = (
     4.0,
     2.0,
@@ -58,6 +64,14 @@ class MeasuredImage:
         if meaning.categories != ("Color distortions",):
             return False
         return kind in self.unsure or (not kind and bool(self.unsure))
+
+    def may_be_more(self, meaning: Meaning) -> bool:
+        """Whether what ``meaning`` names is visible, but may be more severe than measured."""
+        category = self.worst_of(meaning.categories)
+        if self.has_reference or category is None or meaning.subject == "any" or self.findings[category].local:
+            return False
+        kind = "color cast" if meaning.kind in HUES else meaning.kind or self.kind_of(category)
+        return kind in UNDERESTIMATED and VISIBLE <= (self.severity(meaning) or 0.0) < CERTAIN
 
     def signed_severity(self, subject: Subject) -> float | None:
         """The severity with a sign: positive for too much (light, saturation, contrast), negative for too little."""

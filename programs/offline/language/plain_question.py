@@ -8,10 +8,11 @@ from agenticiqa.programs.stages.question import in_digits, stated_scale
 from agenticiqa.signatures.lexicon import terms_in
 
 RESTATED, NAMED = 0.7, 0.6  # least probability of the intent and of the distortion
-OPEN = 0.9  # of the intent where no word names a fault or the quality, as in "Describe what they are doing"
+OPEN = 0.8  # of the intent where no word names a fault or the quality, as in "Describe what they are doing"
 OF_SCALE = 0.4  # of the intent where a scale is stated, and which of its ends is the best
 OF_ANY = ("which", "compare-category")
-OF_ALL = 0.8  # the same, that a question is about the whole image where the rules take some words for a part of it
+OF_PARTS = ("yes", "degree", "which")  # what may be asked of a part, too
+OF_ALL = 0.7  # least probability that a question is about the whole image where some words may name a part of it
 _WORDS = {
     "yes": "Is there {noun}?",
     "degree": "How severe is the {noun}?",
@@ -20,6 +21,8 @@ _WORDS = {
     "half": "Which half has more {noun}, {halves}?",
     "half-clean": "Which half has less {noun}, {halves}?",
     "part-yes": "Is there {noun} in {part}?",
+    "part-degree": "How severe is the {noun} in {part}?",
+    "part-which": "What is the main distortion in {part}?",
     "compare-yes": "Is there more {noun} than in the reference?",
     "compare-image": "Which has more {noun}, the image or the reference?",
     "compare-reference": "Which has less {noun}, the image or the reference?",
@@ -63,10 +66,10 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) ->
     if is_denial := name.endswith("no"):
         name = f"{name.removesuffix('no')}yes"
     part = ""
-    if name == "part-yes" or (name == "yes" and regions and reading.intent.probability < OF_ALL):
-        name, part = "part-yes", _part(question, regions)
-        if not part:
-            return None
+    if name in OF_PARTS and regions and not asks_of_all(reading):
+        name = f"part-{name}"
+    if name.startswith("part-") and not (part := _part(question, regions)):
+        return None
     if name in OF_ANY and reading.intent.probability < OPEN and not terms_in(question):
         return None
     if name and best:  # in words: surer than the network
@@ -81,6 +84,12 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) ->
         return None
     text = words.format(noun=noun, halves=_halves(question), part=part, low=f"{ends[0]:g}", high=f"{ends[1]:g}")
     return PlainQuestion(text, is_denial, part)
+
+
+def asks_of_all(reading: Reading) -> bool:
+    """Whether a question is about the whole image, whatever parts of it the rules find in its words."""
+    of_other = reading.intent.name.startswith("part-") or reading.intent.name == "unanswerable"
+    return not of_other and reading.intent.category >= OF_ALL
 
 
 def noun_for(meaning: Read) -> str:

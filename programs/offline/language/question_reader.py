@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 NETWORK = Path(__file__).with_name("question_reader.onnx")
-SHA256 = "8a9e4d7f8859867256f3bcf2f924024cb7e6e0d5494ad08713a6f4eef6cde5fc"
+SHA256 = "898f8a6d0456b6141ae8cef70b7632deae67931bb2ae8a9285403968f646e22e"
 VOCABULARY = Path(__file__).with_name("question_reader.json")
 VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
 OUTPUT = "read"
@@ -44,6 +44,8 @@ INTENTS = (
     "half-clean",
     "part-yes",
     "part-no",
+    "part-degree",
+    "part-which",
     "compare-yes",
     "compare-no",
     "compare-image",
@@ -62,6 +64,11 @@ With "part" of a part of the image, with "reference" of the reference; "compare"
 more of it, which of the two has it ("image", "reference"), or what differs. "half" is which half has it, "half-clean"
 which one has less. "rating" is a number on a scale whose best end is the high or the low one.
 """
+EXTENT = {
+    **dict.fromkeys(("yes", "no", "degree", "which"), "whole"),
+    **dict.fromkeys(("part-yes", "part-no", "part-degree", "part-which"), "part"),
+}
+"""The intents that are about the whole image, and those about a part of it."""
 NOUNS = {
     "blur": "blur",
     "defocus": "defocus blur",
@@ -99,7 +106,10 @@ READINGS: Mapping[str, int] = {"intent": len(INTENTS), "meaning": len(MEANINGS),
 
 @dataclass(frozen=True)
 class Read:
-    """One of ``INTENTS`` or ``MEANINGS``, and how probable it is (0..1); ``category`` is that of it and its like."""
+    """One of ``INTENTS`` or ``MEANINGS``, and how probable it is (0..1); ``category`` is that of it and its like.
+
+    Alike are intents of the same ``EXTENT``, and meanings of the same of ``KINDS``.
+    """
 
     name: str
     probability: float
@@ -138,13 +148,13 @@ def read_text(text: str) -> Reading:
     numbers = _vocabulary().encode(shown).ids[:LONGEST]
     found = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]
     intents, meanings, level = np.split(found, np.cumsum(list(READINGS.values()))[:-1])
-    return Reading(_likeliest(INTENTS, intents), _likeliest(MEANINGS, meanings), float(level[0]))
+    return Reading(_likeliest(INTENTS, intents, EXTENT), _likeliest(MEANINGS, meanings, KINDS), float(level[0]))
 
 
-def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32]) -> Read:
+def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32], kinds: Mapping[str, str]) -> Read:
     shares = softmax(dict(zip(names, map(float, scores), strict=True)))
     best = max(names, key=shares.__getitem__)
-    like = sum(share for name, share in shares.items() if main_kind(name) == main_kind(best))
+    like = sum(share for name, share in shares.items() if kinds.get(name, name) == kinds.get(best, best))
     return Read(best, shares[best], like)
 
 

@@ -137,8 +137,10 @@ _NOT_ALL = re.compile(
 # Of a question whose options name distortions: that it is about a picture, and what turns its sense around.
 _PICTURE = re.compile(r"\b(?:image|photo\w*|pic|picture|shot|frame|copy|version|scan|screenshot|here)\b", re.I)
 _TURNED = re.compile(
-    r"\b(?:no|not|never|without|free|lack\w*|missing|absent|escap\w+|avoid\w*|spared|immune|safe|exclud\w+|ruled?"
-    r"|least|less|fewer|better|improv\w+|would|could|should|might|if|query|question|analysis)\b",
+    r"\b(?:no|not|never|without|free|lack(?! of (?:contrast|colou?r|saturation|sharpness|focus)\b)\w*|missing|absent"
+    r"|escap\w+|avoid\w*|spared|immune|safe|exclud\w+|ruled?"
+    r"|least|less|fewer|better|improv\w+|would(?! you (?:say|call|describe|rate|judge)\b)|could|should|might|if"
+    r"|query|question|analysis)\b",
     re.I,
 )
 _DEGREE = re.compile(
@@ -181,7 +183,7 @@ def read_question(
     ``regions`` the parts of the image that the plan names; without any they are read from the words.
     """
     plain = prepared(query, options)
-    offered = {letter: corrected(text) for letter, text in definite(options).items()}
+    offered = {letter: _WITHOUT.sub("free of", corrected(text)) for letter, text in definite(options).items()}
     placed = name_places(offered)
     text = asking_part(_NOT_ALL.sub(" ", plain) if placed else plain)
     places, bare, claim = claim_of(text, regions)

@@ -1,13 +1,16 @@
 """Options on one scale (severities, quality levels, adjectives between two ends): choose the nearest."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.offline.language.claims import TWO_SIDED, Clause, claimed_meaning
 from agenticiqa.programs.offline.language.measured_image import PRESENT, VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.verdicts import (
+    MOST_SEVERE,
     Verdict,
     cannot_exclude,
+    cannot_grade,
     cannot_tell,
     nearest,
     nearest_degree,
@@ -35,6 +38,8 @@ def choose_on_scale(asked: Clause, options: Mapping[str, Clause], measured: Meas
     kinds = {each.kind for clause in options.values() for each in clause.meanings if each.sense == "fault"}
     opposite = {UPPER.get(meaning.subject), LOWER.get(meaning.subject)} <= kinds
     ends = meaning.subject in TWO_SIDED and (meaning.sense in ("neutral", "more") or opposite)
+    if not ends and len(kinds) > 1 and UPPER.get(meaning.subject) in kinds:  # "too soft" and "oversharpened"
+        return None
     if ends and None not in sides.values() and any(sides.values()):
         return _between_ends(sides, meaning, measured)
     places = {letter: _severity(clause, options, meaning) for letter, clause in options.items()}
@@ -138,8 +143,13 @@ def _between_ends(places: Mapping[str, float | None], meaning: Meaning, measured
     if signed is None:
         shown = f"show {measured.describe(about[0])} but not to which side" if about else "do not cover it"
         return Verdict(None, f"The measurements {shown}.", about)
-    if abs(signed) < PRESENT and measured.may_hide(fault := Meaning(meaning.subject, "fault")):
+    fault = Meaning(meaning.subject, "fault")
+    if abs(signed) < PRESENT and measured.may_hide(fault):
         return cannot_exclude(fault, measured)
     if abs(signed) < VISIBLE and all(abs(place or 0) > 1.5 for place in places.values()):
         return Verdict(None, "No visible change to either side was measured, and no option says so.", about)
-    return nearest(places, signed, about, f"{meaning.subject.lower()} ({signed:+.1f} between -4 and 4)")
+    chosen = nearest(places, signed, about, f"{meaning.subject.lower()} ({signed:+.1f} between -4 and 4)")
+    end = math.copysign(MOST_SEVERE, signed)
+    if measured.may_be_more(fault) and chosen.answer != nearest(places, end, about, "").answer:
+        return cannot_grade(fault, measured)
+    return chosen

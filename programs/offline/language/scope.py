@@ -55,6 +55,12 @@ class _Group:
         self.distortions += other.distortions
 
 
+def names_thing(region: str) -> bool:
+    """Whether a region's name has a word for a place, or for what is often seen in pictures."""
+    known = word_lists.THINGS | word_lists.PLACES | word_lists.GENERIC
+    return any(word in known for word in region.lower().split())
+
+
 def without_idioms(text: str) -> str:
     """The text with blanks for phrases in which a distortion word means something else ("in detail")."""
     return _IDIOMS.sub(lambda match: " " * len(match[0]), text)

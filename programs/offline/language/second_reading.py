@@ -45,8 +45,9 @@ def asked_instead(
     says_ends = question.asked == "rating" and question.scale is not None and question.scale.best is not None
     if says_ends or question.asked == "choice" or names_several(question) or reads_the_same(question, reading, answer):
         return None
-    rates = reading.intent.name.startswith("rating")  # which end is the best is less sure than that it is a rating
-    sure = reading.intent.probability >= (RESTATED if rates else PREFERRED) and reading.meaning.category >= PREFERRED
+    # Which end of a scale is the best, and what a "yes" means, is less sure than that it is a rating or to be affirmed.
+    sided = reading.intent.name.startswith("rating") or reading.intent.name in _YES_OR_NO
+    sure = reading.intent.probability >= (RESTATED if sided else PREFERRED) and reading.meaning.category >= PREFERRED
     return plain if sure else None
 
 

@@ -10,6 +10,7 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 YES, NO = "Yes", "No"
 NOTHING_VISIBLE = "No visible distortion was measured"
 REFERENCE_OR_MODEL = "the reference picture (--reference) or a vision-language model (--backend)"
+MOST_SEVERE = 4.0
 TIE = 0.05
 """Two options whose distances differ by less than this are equally near: the measurements are not more precise."""
 
@@ -54,6 +55,15 @@ def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> Verdict:
     return Verdict(None, reason, meaning.categories, REFERENCE_OR_MODEL)
 
 
+def cannot_grade(meaning: Meaning, measured: MeasuredImage) -> Verdict:
+    """The verdict on how much there is of what may be more than is measured."""
+    about = [name for name in (measured.worst_of(meaning.categories),) if name]
+    shown = " and ".join(map(measured.describe, about))
+    return Verdict(
+        None, f"At least {shown} was measured, and without a reference it may be more.", about, REFERENCE_OR_MODEL
+    )
+
+
 def not_understood(words: Sequence[str]) -> Verdict:
     """The verdict for a question with words that no word list has, or, without such words, with no definite claim."""
     if not words:
@@ -74,9 +84,15 @@ def quoted(words: Sequence[str]) -> str:
 def nearest_degree(
     places: Mapping[str, float | None], severity: float, meaning: Meaning, measured: MeasuredImage
 ) -> Verdict:
-    """The letter whose severity is nearest to that of ``meaning``, 0 to 4; no answer if two are equally near."""
+    """The letter whose severity is nearest to that of ``meaning``, 0 to 4.
+
+    No answer if two are equally near, or if it may be more and another one is then the nearest.
+    """
     about = measured.worst_of(meaning.categories)
-    return nearest(places, severity, [about] if about else [], f"severity ({severity:.1f} between 0 and 4)")
+    chosen = nearest(places, severity, [about] if about else [], f"severity ({severity:.1f} between 0 and 4)")
+    if measured.may_be_more(meaning) and chosen.answer != nearest(places, MOST_SEVERE, [], "").answer:
+        return cannot_grade(meaning, measured)
+    return chosen
 
 
 def nearest(

@@ -200,8 +200,9 @@ DEGREE_WORDS: dict[str, float] = {
 } | {
     phrase: degree
     for degree, phrases in {
-        0.0: "barely, hardly, hardly any, barely noticeable, unnoticeable",
-        0.5: "very slight, very slightly, very little, very mild, very low, very weak",
+        0.0: "barely, hardly, hardly any, unnoticeable",
+        0.5: "barely visible, barely noticeable, barely perceptible, just visible, very slight, very slightly, "
+        "very little, very mild, very low, very weak",
         1.0: "a bit, a little bit, bit, faint, faintly, slightly visible, slightly noticeable",
         2.0: "obvious, obviously, apparent, evident, perceptible, mid",
         3.0: "highly, intense, pronounced, excessive, excessively, much, very much, a lot, a lot of, lots of, "

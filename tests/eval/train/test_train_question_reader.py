@@ -27,11 +27,19 @@ def wording(kind: str, about: str, truth: str, text: str, tags: dict[str, str] |
         ("rating", "1:5", "rating-high"),
         ("rating", "10:0", "rating-low"),
         ("where", "-", "where"),
+        ("degree", "-", "degree"),
+        ("degree", "part", "part-degree"),
     ],
 )
 def test_intents_are_those_of_kind_and_truth(kind: str, truth: str, intent: str) -> None:
     assert intent_of(wording(kind, "noise", truth, "?")) == intent
     assert intent in INTENTS
+
+
+@pytest.mark.parametrize("kind", ["which", "choice"])
+def test_what_is_wrong_with_a_part_is_an_intent_of_its_own(kind: str) -> None:
+    assert intent_of(wording(kind, "any", "-", "What ails the peacock?")) == "which"
+    assert intent_of(wording(kind, "any", "part", "What ails the peacock?")) == "part-which" in INTENTS
 
 
 def test_options_are_examples_by_themselves_and_behind_their_question() -> None:

@@ -114,6 +114,48 @@ def test_options_are_not_chosen_when_the_question_asks_for_something_else(questi
     assert answer(question, measured("Noise", "Gaussian noise")) == UNABLE
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How noisy is the penguin?",
+        "What is the main distortion of the woman's face?",
+        "Which defect hurts the peacock most? A. Noise B. Blur",
+    ],
+)
+def test_a_thing_that_nothing_finds_is_not_answered_from_the_whole_image(question: str) -> None:
+    assert answer(question, measured("Noise", "Gaussian noise")) == UNABLE
+
+
+@pytest.mark.parametrize(
+    ("question", "letter"),
+    [
+        ("Be a dear and tell me what's gone wrong here: A) the colours are garish, B) it's full of grain?", "B"),
+        ("Diagnose the processing error.\nA: oversharpening\nB: grain\nC: loss of focus", "B"),
+        ("Fill in the blank with a letter: the noise is ____. A: not visible B: slight C: severe", "C"),
+        ("Which describes the noise best? A: there is none B: a little C: a lot", "C"),
+    ],
+)
+def test_other_nouns_in_a_question_are_no_parts_of_the_image(question: str, letter: str) -> None:
+    assert answer(question, measured("Noise", "Gaussian noise")) == letter
+
+
+@pytest.mark.parametrize(
+    ("question", "there"),
+    [
+        ("Is it untrue that there is no noise?", "Yes"),
+        ("Is it false that this image has noise?", "No"),
+        ("Would it be a mistake to think the picture has no noise?", "Yes"),
+        ("Would you deny that there is noise here?", "No"),
+        ('"There is no grain in the picture." Is this statement wrong?', "Yes"),
+        ("The caption says that it is free of noise. Is the caption mistaken?", "Yes"),
+    ],
+)
+def test_denials_of_denials(question: str, there: str) -> None:
+    absent = {"Yes": "No", "No": "Yes"}[there]
+    assert answer(question, measured("Noise", "Gaussian noise")).startswith(there)
+    assert answer(question, measured(None)).startswith(absent)
+
+
 def reading(intent: str, meaning: str = "noise", probability: float = 0.9) -> Reading:
     return Reading(Read(intent, probability, probability), Read(meaning, 0.9, 0.9), 0.0)
 
@@ -125,6 +167,10 @@ def test_only_a_clear_question_is_asked_again() -> None:
         "Is there noise in the sky?", True, "the sky"
     )
     assert in_plain_words(question, reading("part-no"), ()) is None
+    assert in_plain_words("How noisy?", reading("part-degree"), ("the sky",)) == PlainQuestion(
+        "How severe is the noise in the sky?", False, "the sky"
+    )
+    assert in_plain_words("What ails it?", reading("part-which", "none"), ()) is None
     assert in_plain_words(question, reading("no", probability=RESTATED - 0.01), ()) is None
     assert in_plain_words(question, reading("no", "none"), ()) is None
     assert in_plain_words(question, reading("unanswerable"), ()) is None
