@@ -53,6 +53,8 @@ def image() -> LoadedImage:
         ("top left", (0, 0, 320, 240)),
         ("top left corner", (0, 0, 214, 160)),
         ("lower-right corner", (426, 320, 640, 480)),
+        ("upper left corner of the poster", (0, 0, 214, 160)),
+        ("left edge of my scan", (0, 0, 160, 480)),
         ("centre", (160, 120, 480, 360)),
         ("center of the photo", (160, 120, 480, 360)),
         ("top centre", (160, 0, 480, 240)),
