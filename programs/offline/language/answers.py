@@ -86,7 +86,16 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
     if measured and measured.findings and question.asked != "metric":
         verdict, measured = _second_reading(query, question, verdict, look, measured)
     quoted = quoting(measured, query) if measured else None
-    return Answered(verdict.answer or UNABLE, _reasoning(verdict, quoted, evidence))
+    return Answered(verdict.answer or UNABLE, _reasoning(_with_option(verdict, options), quoted, evidence))
+
+
+def _with_option(verdict: Verdict, options: Mapping[str, str]) -> Verdict:
+    """The verdict with the words of the chosen option beside its letter, which the question may not show."""
+    letter = verdict.answer or ""
+    if letter not in options:
+        return verdict
+    shown = f"{letter} ({options[letter]})"
+    return replace(verdict, reason=re.sub(rf"\b{letter}(?= (?:is|has|names)\b)", lambda _: shown, verdict.reason))
 
 
 def _second_reading(
@@ -97,16 +106,9 @@ def _second_reading(
     if whole is None or (question.claim.names_unmeasured and not verdict.answer):
         return verdict, measured
     if question.options and not is_yes_no(question.options):
-        told = look(REFERENCE) is not None or not names_reference_alone(asked)
-        reading = read_text(corrected(asked))
-        of_all = not any(map(names_thing, question.regions)) and (not question.regions or asks_of_all(reading))
-        of_image = told and of_all and question.subject == "image" and not name_places(question.options)
-        asks_which = reading.intent.name == "which" and reading.intent.probability >= PREFERRED
-        doubtful = turns_around(asked) or (not_measurable(asked) and not asks_which)
-        if verdict.answer or verdict.categories or not of_image or doubtful:
-            return verdict, measured
-        read = choose_by_meaning(corrected(asked), question, whole)
-        return (read, whole) if read else (verdict, measured)
+        is_open = not (verdict.answer or verdict.categories)
+        chosen = _chosen_by_meaning(asked, question, look, whole) if is_open else None
+        return (chosen, whole) if chosen else (verdict, measured)
     reading = read_text(corrected(asked))
     doubtful = not_measurable(question.text) and reading.intent.probability < PREFERRED
     if not verdict.answer and doubtful:
@@ -124,6 +126,18 @@ def _second_reading(
         word = (found.answer or "").partition(",")[0]
         found = (yes_no_letter(question.options, replace(found, answer=word)) if word in (YES, NO) else None) or verdict
     return found, about
+
+
+def _chosen_by_meaning(asked: str, question: Question, look: Look, whole: MeasuredImage) -> Verdict | None:
+    """The option that fits by what the network reads; ``None`` where it may not be the image that is asked about."""
+    reading = read_text(corrected(asked))
+    of_reference = question.subject == "reference" or (names_reference_alone(asked) and look(REFERENCE) is None)
+    of_part = question.regions and (any(map(names_thing, question.regions)) or not asks_of_all(reading))
+    asks_which = reading.intent.name == "which" and reading.intent.probability >= PREFERRED
+    of_other = turns_around(asked) or (not_measurable(asked) and not asks_which)
+    if of_reference or of_part or of_other or name_places(question.options):
+        return None
+    return choose_by_meaning(corrected(asked), question, whole)
 
 
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:

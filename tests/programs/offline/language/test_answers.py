@@ -212,6 +212,11 @@ def test_an_option_of_doubt_does_not_stand_in_the_way() -> None:
     assert answered(case).final_answer == "A"
 
 
+def test_the_reason_has_the_words_of_the_option() -> None:
+    case = {"query": "How noisy is it? Choose from: not at all, slightly, strongly", "found": {"Noise": (3.0, "")}}
+    assert answered(case).reasoning.startswith("Of what is offered, C (strongly) is the nearest")
+
+
 def test_anything_but_is_a_denial_and_no_second_clause() -> None:
     assert yes_or_no("Is it anything but sharp?", Blurs=(3.0, "")) == "Yes"
     assert yes_or_no("Is it anything but sharp?") == "No"
