@@ -1,6 +1,6 @@
 """How well the rules and the network read questions, without any image.
 
-    python -m agenticiqa.eval.questions.reading_study [--test service]
+    python -m agenticiqa.eval.questions.reading_study [--test market]
 
 The rules are ``programs/offline/language``, the network is the one that ships beside them, which has learned the
 wordings of every split but ``public``, ``press``, ``service`` and ``market``. Both read what a wording asks for, and of
@@ -31,7 +31,7 @@ OF_INTENTS = {
     **dict.fromkeys(("where", "half", "half-clean"), "where"),
     **dict.fromkeys(("compare-yes", "compare-no", "compare-image", "compare-reference"), "compare"),
     **dict.fromkeys(("which", "compare-category", "part-which"), "list"),
-    **dict.fromkeys(("degree", "part-degree"), "degree"),
+    "part-degree": "degree",
     **dict.fromkeys(("rating-high", "rating-low"), "rating"),
 }
 

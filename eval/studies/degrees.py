@@ -19,14 +19,15 @@ from agenticiqa.eval.questions.questions import SEVERITIES as TRUE_OF_LEVEL
 from agenticiqa.eval.questions.recipes import Recipe, photos_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.images import load
 from agenticiqa.programs.offline.by_region import measured_image
 from agenticiqa.programs.offline.findings import severity_word
-from agenticiqa.programs.offline.language.measured_image import VISIBLE
+from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
 from agenticiqa.programs.offline.language.question_reader import fault_named
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
 UNDETERMINED = "undetermined"
-Told = tuple[str, str, bool]  # the distortion, the word for its degree, and whether that is true
+Measured = tuple[str, str, bool]  # a distortion, the word for its degree, and whether that is true
 
 
 def recipes_of(images: Images, splits: Sequence[str]) -> list[tuple[str, Recipe]]:
@@ -41,10 +42,13 @@ def recipes_of(images: Images, splits: Sequence[str]) -> list[tuple[str, Recipe]
     ]
 
 
-def told(images: Images, asked: Iterable[tuple[str, Recipe]]) -> Iterator[tuple[Told, str]]:
+def told(images: Images, asked: Iterable[tuple[str, Recipe]]) -> Iterator[tuple[Measured, str]]:
     """What is told of each image, and what is then answered: the same word, or undetermined."""
+    of_recipe: dict[Recipe, MeasuredImage] = {}
     for name, recipe in asked:
-        measured, fault = measured_image(images.of(recipe), None, parts=True), fault_named(name)
+        if recipe not in of_recipe:
+            of_recipe[recipe] = measured_image(load(images.path(recipe)), None, parts=True)
+        measured, fault = of_recipe[recipe], fault_named(name)
         severity = measured.severity(fault) if fault else None
         if fault is None or severity is None:
             continue
@@ -53,7 +57,7 @@ def told(images: Images, asked: Iterable[tuple[str, Recipe]]) -> Iterator[tuple[
         yield (name, word, word in TRUE_OF_LEVEL[recipe.level]), UNDETERMINED if open_ else word
 
 
-def table(rows: Iterable[tuple[Told, str]]) -> list[str]:
+def table(rows: Iterable[tuple[Measured, str]]) -> list[str]:
     """A line for each distortion: of each word how often it was told and true, and how many are not said."""
     counts: Counter[tuple[str, str, bool]] = Counter()
     left: Counter[str] = Counter()

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from string import ascii_uppercase
 from typing import TypeAlias
@@ -327,18 +327,18 @@ def _listed(query: str) -> _Offer | None:
     if not (FEWEST <= len(texts) <= MOST and distinct and short):
         return None
     end = lead_in.end() + length + bool(re.match(r"[.?!]", tail[length:]))
-    return replace(_of_texts(texts, lead_in.start(), end), lettered=False)
+    return _of_texts(texts, lead_in.start(), end, lettered=False)
 
 
 def _yes_no(query: str) -> _Offer | None:
     match = _YES_NO.search(query)
     if not match:
         return None
-    return replace(_of_texts([match["first"], match["second"]], match.start(), match.end()), lettered=False)
+    return _of_texts([match["first"], match["second"]], match.start(), match.end(), lettered=False)
 
 
-def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False) -> _Offer:
-    return _Offer(dict(zip(ascii_uppercase, texts, strict=False)), start, end, numbered)
+def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False, lettered: bool = True) -> _Offer:
+    return _Offer(dict(zip(ascii_uppercase, texts, strict=False)), start, end, numbered, lettered)
 
 
 def _without_letters(texts: list[str]) -> list[str]:

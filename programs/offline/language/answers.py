@@ -130,14 +130,15 @@ def _second_reading(
 
 def _chosen_by_meaning(asked: str, question: Question, look: Look, whole: MeasuredImage) -> Verdict | None:
     """The option that fits by what the network reads; ``None`` where it may not be the image that is asked about."""
-    reading = read_text(corrected(asked))
+    plain = corrected(asked)
+    reading = read_text(plain)
     of_reference = question.subject == "reference" or (names_reference_alone(asked) and look(REFERENCE) is None)
     of_part = question.regions and (any(map(names_thing, question.regions)) or not asks_of_all(reading))
     asks_which = reading.intent.name == "which" and reading.intent.probability >= PREFERRED
     of_other = turns_around(asked) or (not_measurable(asked) and not asks_which)
     if of_reference or of_part or of_other or name_places(question.options):
         return None
-    return choose_by_meaning(corrected(asked), question, whole)
+    return choose_by_meaning(plain, question, whole)
 
 
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.language.measured_image import HUES, VISIBLE, MeasuredImage, kinds_in
+from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage, kinds_in, without_hue
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 
@@ -22,7 +22,7 @@ def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
     kinds = {term.meaning.kind for term in terms_in(question)} - {""}
     if _BALANCE.search(question):
         kinds.add("color cast")
-    asked = ["color cast" if kind in HUES else kind for kind in sorted(kinds)]
+    asked = [without_hue(kind) for kind in sorted(kinds)]
     return replace(measured, findings={name: _quoting(each, asked) for name, each in measured.findings.items()})
 
 

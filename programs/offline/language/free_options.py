@@ -48,8 +48,7 @@ def choose_by_meaning(asked: str, question: Question, measured: MeasuredImage) -
     about_one = asking.meaning.name if asking.meaning.name in NOUNS and asking.meaning.category >= READ else ""
     if not about_one and faults:
         about_one = max(faults, key=clear.count)
-    graded = asking.intent.name in GRADED
-    if not about_one or OTHER in clear or not graded:
+    if not about_one or OTHER in clear or asking.intent.name not in GRADED:
         return None
     if any(main_kind(name) != main_kind(about_one) for name in faults):
         return None

@@ -11,7 +11,7 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
 PRESENT = 1.0  # the severity from which a distortion other than noise and blur is said to be there
 OBJECTIONABLE = 1.5  # the severity from which "moderate" is: from here an image counts as blurry, noisy, ...
-UNDERESTIMATED = frozenset({"color cast", "oversaturation", "desaturation", "high contrast"})
+UNDERESTIMATED = frozenset({"color cast", UPPER["Color distortions"], LOWER["Color distortions"], UPPER["Contrast"]})
 """Kinds whose severity is too low without a reference: a scene may have such colors and tones by itself.
 
 Of 60 images with a visible severity below ``CERTAIN`` 8 had the degree that was measured (``eval/studies/degrees.py``).
@@ -60,7 +60,7 @@ class MeasuredImage:
 
     def may_hide(self, meaning: Meaning) -> bool:
         """Whether what ``meaning`` names may be there although its severity is low."""
-        kind = "color cast" if meaning.kind in HUES else meaning.kind
+        kind = without_hue(meaning.kind)
         if meaning.categories != ("Color distortions",):
             return False
         return kind in self.unsure or (not kind and bool(self.unsure))
@@ -70,7 +70,7 @@ class MeasuredImage:
         category = self.worst_of(meaning.categories)
         if self.has_reference or category is None or meaning.subject == "any" or self.findings[category].local:
             return False
-        kind = "color cast" if meaning.kind in HUES else meaning.kind or self.kind_of(category)
+        kind = without_hue(meaning.kind) or self.kind_of(category)
         return kind in UNDERESTIMATED and VISIBLE <= (self.severity(meaning) or 0.0) < CERTAIN
 
     def signed_severity(self, subject: Subject) -> float | None:
@@ -139,6 +139,11 @@ class MeasuredImage:
         if not meaning.kind:  # an over-sharpened picture is not an unclear one
             return 0.0 if meaning.subject == "clarity" and kind == UPPER["clarity"] else severity
         return 0.0 if {kind, meaning.kind} == {UPPER.get(category), LOWER.get(category)} else None
+
+
+def without_hue(kind: str) -> str:
+    """The kind of distortion; of a cast of any hue that it is a color cast."""
+    return "color cast" if kind in HUES else kind
 
 
 def kinds_in(subtype: str) -> set[str]:

@@ -10,11 +10,11 @@ from agenticiqa.programs.offline.language.verdicts import (
     MOST_SEVERE,
     Verdict,
     cannot_exclude,
-    cannot_grade,
     cannot_tell,
     nearest,
     nearest_degree,
     not_measured,
+    unless_more,
 )
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 
@@ -149,7 +149,4 @@ def _between_ends(places: Mapping[str, float | None], meaning: Meaning, measured
     if abs(signed) < VISIBLE and all(abs(place or 0) > 1.5 for place in places.values()):
         return Verdict(None, "No visible change to either side was measured, and no option says so.", about)
     chosen = nearest(places, signed, about, f"{meaning.subject.lower()} ({signed:+.1f} between -4 and 4)")
-    end = math.copysign(MOST_SEVERE, signed)
-    if measured.may_be_more(fault) and chosen.answer != nearest(places, end, about, "").answer:
-        return cannot_grade(fault, measured)
-    return chosen
+    return unless_more(chosen, places, math.copysign(MOST_SEVERE, signed), fault, measured)

@@ -19,6 +19,7 @@ _IDIOMS = re.compile(
     r"|\b(?:in|by) contrast\b|\bclear (?=evidence|signs?\b|indication|that|whether|why)",
     re.I,
 )
+_THINGS = word_lists.THINGS | word_lists.PLACES | word_lists.GENERIC
 _BREAKS = frozenset({"and", "or", "but", "while", "whereas", "than", "nor", "plus", *",;:().?!"})
 _ASKING = frozenset({"is", "are", "was", "were", "do", "does", "did", "has", "have", "how", "why", "what", "can"})
 _ENDS = frozenset({".", "?", "!"})
@@ -57,8 +58,7 @@ class _Group:
 
 def names_thing(region: str) -> bool:
     """Whether a region's name has a word for a place, or for what is often seen in pictures."""
-    known = word_lists.THINGS | word_lists.PLACES | word_lists.GENERIC
-    return any(word in known for word in region.lower().split())
+    return any(word in _THINGS for word in region.lower().split())
 
 
 def without_idioms(text: str) -> str:

@@ -45,7 +45,7 @@ def asked_instead(
     says_ends = question.asked == "rating" and question.scale is not None and question.scale.best is not None
     if says_ends or question.asked == "choice" or names_several(question) or reads_the_same(question, reading, answer):
         return None
-    # Which end of a scale is the best, and what a "yes" means, is less sure than that it is a rating or to be affirmed.
+    # Which end of a scale is the best, and whether "yes" says that it is there, is less sure than the rest.
     sided = reading.intent.name.startswith("rating") or reading.intent.name in _YES_OR_NO
     sure = reading.intent.probability >= (RESTATED if sided else PREFERRED) and reading.meaning.category >= PREFERRED
     return plain if sure else None

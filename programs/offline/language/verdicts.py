@@ -90,7 +90,14 @@ def nearest_degree(
     """
     about = measured.worst_of(meaning.categories)
     chosen = nearest(places, severity, [about] if about else [], f"severity ({severity:.1f} between 0 and 4)")
-    if measured.may_be_more(meaning) and chosen.answer != nearest(places, MOST_SEVERE, [], "").answer:
+    return unless_more(chosen, places, MOST_SEVERE, meaning, measured)
+
+
+def unless_more(
+    chosen: Verdict, places: Mapping[str, float | None], end: float, meaning: Meaning, measured: MeasuredImage
+) -> Verdict:
+    """The choice; none where there may be more of what ``meaning`` names, up to ``end``, to which another is nearer."""
+    if measured.may_be_more(meaning) and chosen.answer != nearest(places, end, chosen.categories, "").answer:
         return cannot_grade(meaning, measured)
     return chosen
 
