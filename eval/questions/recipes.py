@@ -5,6 +5,7 @@ A recipe is written as the photo's name, the kind, the level and the place: "pal
 """
 
 import csv
+import io
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 
@@ -41,7 +43,7 @@ OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"} 
 }
 """A part of the image that shares no pixel with the named one."""
 
-SAME_PHOTOS = dict.fromkeys(("press", "service", "market"), "public")
+SAME_PHOTOS = dict.fromkeys(("press", "service", "market", "office"), "public")
 """Splits that have the photos of another one; nothing was chosen or learned on either."""
 
 
@@ -131,10 +133,9 @@ def image_file(recipe: Recipe, content: Content, packages: Path, cache: Path) ->
     """
     made = cache / f"{str(recipe).replace('/', '--').replace('@', '--').replace(' ', '-')}.png"
     if not made.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        partial = made.with_suffix(".part")
-        Image.fromarray(pixels_of(recipe, photo_of(content, packages))).save(partial, "PNG")
-        partial.replace(made)
+        encoded = io.BytesIO()
+        Image.fromarray(pixels_of(recipe, photo_of(content, packages))).save(encoded, "PNG")
+        write_atomically(made, encoded.getvalue())  # several runs may share the folder
     return made
 
 
