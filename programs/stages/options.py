@@ -264,7 +264,8 @@ def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
         if first["close"] != "." and all(_LABELLED.search(query[: marker.start()]) for marker in run):
             return None
         said = first[0].lower().startswith(("option", "choice", "answer")) or _ASKS_FOR_LETTER.search(query)
-        if not first["open"] and len(run) < 3 and not said:
+        named = any(not re.match(r"\s*[a-z]", query[marker.end() :]) or marker["letter"].islower() for marker in run)
+        if not first["open"] and len(run) < 3 and not said and named:
             return None
     return _offer_of(query, run)
 

@@ -29,7 +29,7 @@ _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|do|does|did|has|have|can|could|how|which|who|where|when)\b"
     r"|\b(?:whether|which|where|whereabouts|tell|check|list|name|find|identify|locate|location|position|compare|discuss"
     r"|comment|point out|left|right|top|bottom|half"
-    r"|diagnose|need to know|want to know)\b"
+    r"|diagnose|need to know|want to know|spot|differences?)\b"
     r"|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
     re.I,
 )
@@ -65,10 +65,12 @@ _METRIC_VALUE = re.compile(
     rf"(?<!with )(?<!using )(?<!by )(?<!use )(?<!via )(?<!with the )(?<!using the )\b{_METRIC}\b", re.I
 )
 _SPAN = re.compile(
-    r"(?<![\w.])(\d+)\s*(?:\([^)]*\)\s*|=[^,;.]*?)?(?:to|and|-|–|through|\.\.)\s*(\d+)(?![\w]|\.\d)", re.I
+    r"(?<![\w.])(\d+)\s*(?:\([^)]*\)\s*|=[^,;.]*?|,[^,;.\d]*,\s*(?:up )?)?"
+    r"(?:to|and|-|–|through|\.\.)\s*(\d+)(?![\w]|\.\d)",
+    re.I,
 )
 _BRACKETS = re.compile(r"\[\s*(\d+)\s*,\s*(\d+)\s*\]")
-_OUT_OF = re.compile(r"\b(?:out\s+of|of)\s+(?:a\s+)?(?:possible\s+)?(\d+)\b|\b(?:x|_+)?\s*/\s*(\d+)\b", re.I)
+_OUT_OF = re.compile(r"\b(?:out\s+of|outt?a|of)\s+(?:a\s+)?(?:possible\s+)?(\d+)\b|\b(?:x|_+)?\s*/\s*(\d+)\b", re.I)
 _POINTS = re.compile(r"\b(\d+)[- ](?:point|star|level)s?\b", re.I)
 _PERCENT = re.compile(r"(?:\bper\s?cent(?:age)?\b|%)(?! of)", re.I)
 NUMBERS = {"zero": 0, "one": 1, "five": 5, "six": 6, "seven": 7, "ten": 10, "twenty": 20, "hundred": 100}

@@ -7,7 +7,9 @@ answers are read with the same lexicon. ``word_lists`` has all other words: degr
 Reading. ``reader`` makes a ``Question`` (``question``) of a query: what is asked, of which subject, about what
 (``claims``), and how sure that is. ``scope``, with ``region_phrases`` (noun phrases) and ``tokens`` (words and
 distortion phrases), finds the parts of the image that it names, ``tool_names`` the tools. ``planner`` makes the plan
-from the same.
+from the same. ``question_reader``, a small network, reads what is asked and about what in any wording. Where it is
+sure, the question is asked again in words that the rules know (``plain_question``), unless these understood more of it
+(``second_reading``); options in words of their own are chosen by what it reads in them (``free_options``).
 
 Answering, called by the answerer stage. ``answers`` looks at the subject of the question and chooses a rule by what is
 asked: ``yes_no`` (does the claim hold), ``comparisons`` (with the reference, or of two parts), ``places`` (where),

@@ -20,7 +20,7 @@ from agenticiqa.programs.offline.language.measured_image import VISIBLE, Measure
 from agenticiqa.programs.offline.language.places import Look, find_place, name_places
 from agenticiqa.programs.offline.language.plain_question import asks_of_all
 from agenticiqa.programs.offline.language.question import Question
-from agenticiqa.programs.offline.language.question_reader import read_text
+from agenticiqa.programs.offline.language.question_reader import listing, question_alone, read_text
 from agenticiqa.programs.offline.language.reader import (
     claim_of,
     denied_before_tag,
@@ -29,7 +29,7 @@ from agenticiqa.programs.offline.language.reader import (
     turns_around,
 )
 from agenticiqa.programs.offline.language.scope import names_thing
-from agenticiqa.programs.offline.language.second_reading import PREFERRED, asked_instead, asks_of_each_part, denied
+from agenticiqa.programs.offline.language.second_reading import asked_instead, asks_of_each_part, denied
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
@@ -46,7 +46,6 @@ from agenticiqa.programs.offline.language.verdicts import (
 )
 from agenticiqa.programs.offline.language.yes_no import answer_yes_no, clauses_of, offers_opposites, verify
 from agenticiqa.programs.stages.fusion import level_name
-from agenticiqa.programs.stages.options import question_part
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.question import Scale
 from agenticiqa.programs.tools.tool import with_unit
@@ -56,6 +55,7 @@ from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 REFERENCE = "the reference"  # its name for ``look``
 IMAGE = ""  # the name of the whole image
 FIVE = Scale(1, 5)
+SURE = 0.8  # least probability of what is asked where a word denies it, or asks for what no measurement tells
 
 _AMOUNT = re.compile(r"\b(?:noise|blur|grain|artifacts?|artefacts?)[- ]?free\b|\b(?:free|absence|lack)\b", re.I)
 
@@ -102,7 +102,7 @@ def _second_reading(
     query: str, question: Question, verdict: Verdict, look: Look, measured: MeasuredImage
 ) -> tuple[Verdict, MeasuredImage]:
     """The verdict on a question as the network reads it, where the rules do not tell what is asked, or mistake it."""
-    whole, asked = look(IMAGE), question_part(query)
+    whole, asked = look(IMAGE), question_alone(query)
     if whole is None or (question.claim.names_unmeasured and not verdict.answer):
         return verdict, measured
     if question.options and not is_yes_no(question.options):
@@ -110,10 +110,9 @@ def _second_reading(
         chosen = _chosen_by_meaning(asked, question, look, whole) if is_open else None
         return (chosen, whole) if chosen else (verdict, measured)
     reading = read_text(corrected(asked))
-    doubtful = not_measurable(question.text) and reading.intent.probability < PREFERRED
-    if not verdict.answer and doubtful:
+    if not verdict.answer and not_measurable(question.text) and reading.intent.probability < SURE:
         return verdict, measured
-    plain = asked_instead(asked, question, verdict, reading, _answer)
+    plain = asked_instead(asked, question, verdict, reading)
     of_each = asks_of_each_part(question, reading) and all(look(region) for region in question.regions)
     if plain is None or of_each or (plain.part and look(plain.part) is None):
         return verdict, measured
@@ -131,12 +130,13 @@ def _second_reading(
 def _chosen_by_meaning(asked: str, question: Question, look: Look, whole: MeasuredImage) -> Verdict | None:
     """The option that fits by what the network reads; ``None`` where it may not be the image that is asked about."""
     plain = corrected(asked)
-    reading = read_text(plain)
+    reading = read_text(listing(plain, question.options))
     of_reference = question.subject == "reference" or (names_reference_alone(asked) and look(REFERENCE) is None)
     of_part = question.regions and (any(map(names_thing, question.regions)) or not asks_of_all(reading))
-    asks_which = reading.intent.name == "which" and reading.intent.probability >= PREFERRED
-    of_other = turns_around(asked) or (not_measurable(asked) and not asks_which)
-    if of_reference or of_part or of_other or name_places(question.options):
+    asks_which = reading.intent.name == "which" and reading.intent.probability >= SURE
+    of_other = (turns_around(asked) or not_measurable(asked)) and not asks_which
+    of_quality = question.claim.meanings and all(each.subject == "quality" for each in question.claim.meanings)
+    if of_reference or of_part or of_other or of_quality or name_places(question.options):
         return None
     return choose_by_meaning(plain, question, whole)
 

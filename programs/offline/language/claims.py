@@ -23,7 +23,7 @@ _EXCESS = any_of(word_lists.EXCESSES)
 _NATURALNESS = any_of(["natural", "unnatural", "realistic", "unrealistic"])
 _EMPHASIS = any_of(["very", "extremely", "highly", "perfectly", "completely", "totally", "really", "far", "way"])
 _ABSOLUTE = any_of(["no", "without", "free of", "free from", "any", "some", "at all"])
-_EXACT = any_of(["barely", "slight*", "mild*", "moderate*", "medium", "minor", "little", "bit", "light*"])
+_EXACT = any_of(["barely", "slight*", "mild*", "moderate*", "medium", "minor", "light*"])
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class Clause:
     def names_unmeasured(self) -> bool:
         """Whether it names a distortion that no tool measures."""
         return any(meaning.subject == "unmeasured" for meaning in self.meanings)
+
+    @property
+    def grades_fault(self) -> bool:
+        """Whether its degree is that of a fault: not in "too much", whose words say that it is one."""
+        return not self.excess and any(term.meaning.sense == "fault" for term in self.terms)
 
     @property
     def rates_quality(self) -> bool:

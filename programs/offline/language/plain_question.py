@@ -3,7 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from agenticiqa.programs.offline.language.question_reader import KINDS, NONE, NOUNS, Read, Reading
+from agenticiqa.programs.offline.findings import severity_word
+from agenticiqa.programs.offline.language.claims import Clause
+from agenticiqa.programs.offline.language.measured_image import HUES
+from agenticiqa.programs.offline.language.question_reader import KINDS, NONE, NOUNS, Read, Reading, main_kind
 from agenticiqa.programs.stages.question import in_digits, stated_scale
 from agenticiqa.signatures.lexicon import terms_in
 
@@ -12,6 +15,8 @@ OPEN = 0.8  # of the intent where no word names a fault or the quality, as in "D
 OF_SCALE = 0.4  # of the intent where a scale is stated, and which of its ends is the best
 OF_ANY = ("which", "compare-category")
 OF_PARTS = ("yes", "degree", "which")  # what may be asked of a part, too
+OF_CLAIMS = ("yes", "part-yes")  # whose details the rules know
+SEVERE = 3.0  # severity from which a degree is a least one: "slight" and "moderate" are meant exactly
 OF_ALL = 0.7  # least probability that a question is about the whole image where some words may name a part of it
 _WORDS = {
     "yes": "Is there {noun}?",
@@ -55,10 +60,11 @@ class PlainQuestion:
     part: str
 
 
-def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) -> PlainQuestion | None:
+def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...], claim: Clause) -> PlainQuestion | None:
     """The question in plain words; ``None`` if it is not clear what it asks, or of which distortion or part.
 
-    ``regions`` are the parts of the image that the rules find in it.
+    ``regions`` are the parts of the image that the rules find in it, and ``claim`` is what it says by them: a hue, a
+    degree and "any" are kept from that.
     """
     scale = stated_scale(question) if reading.intent.name.startswith("rating") else None
     best = scale.best if scale else None
@@ -82,6 +88,8 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...]) ->
     ends = scale_ends(question) if name.startswith("rating") else (0, 0)
     if ends is None:
         return None
+    if name in OF_CLAIMS:
+        noun = " ".join(filter(None, (_amount(claim), _as_claimed(noun, reading.meaning, claim))))
     text = words.format(noun=noun, halves=_halves(question), part=part, low=f"{ends[0]:g}", high=f"{ends[1]:g}")
     return PlainQuestion(text, is_denial, part)
 
@@ -97,6 +105,23 @@ def noun_for(meaning: Read) -> str:
     if meaning.probability >= NAMED:
         return NOUNS.get(meaning.name, "")
     return NOUNS[KINDS[meaning.name]] if meaning.name in KINDS and meaning.category >= NAMED else ""
+
+
+def _as_claimed(noun: str, meaning: Read, claim: Clause) -> str:
+    """The noun, or a word for the same that is more exact (a hue) or wider (detail, which blur is not all of)."""
+    hues = [each.kind for each in claim.meanings if each.kind in HUES]
+    if len(hues) == 1 and meaning.name == "cast":
+        return hues[0]
+    of_detail = any(each.subject == "clarity" for each in claim.meanings)
+    return "lack of detail" if of_detail and main_kind(meaning.name) == "blur" else noun
+
+
+def _amount(claim: Clause) -> str:
+    """How much is asked for by yes or no, in words of which each has one meaning in a plain question."""
+    is_graded = claim.grades_fault and claim.degree and (claim.exact or claim.degree >= SEVERE)
+    if claim.degree and is_graded:
+        return severity_word(claim.degree).lower()
+    return "any" if claim.absolute else ""
 
 
 def _part(question: str, regions: tuple[str, ...]) -> str:

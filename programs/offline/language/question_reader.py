@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.offline.language.claims import parse_clause
 from agenticiqa.programs.stages.fusion import softmax
+from agenticiqa.programs.stages.instructions import without_instructions
+from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.lexicon import Meaning
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 NETWORK = Path(__file__).with_name("question_reader.onnx")
-SHA256 = "898f8a6d0456b6141ae8cef70b7632deae67931bb2ae8a9285403968f646e22e"
+SHA256 = "0775a9f0fa098240c638f4704fb35044658dd7e9a8f6e54700bc0328db745221"
 VOCABULARY = Path(__file__).with_name("question_reader.json")
 VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
 OUTPUT = "read"
@@ -136,9 +138,20 @@ def main_kind(name: str) -> str:
     return KINDS.get(name, name)
 
 
+def question_alone(query: str) -> str:
+    """The words of a query without its options; "" if it has no others."""
+    asked = question_part(query)
+    return "" if asked == without_instructions(query) and parse_options(query) else asked
+
+
 def in_context(asked: str, option: str) -> str:
     """An option behind the question that it answers, so that "over" means something."""
-    return f"{asked} {option}"
+    return f"{asked} {option}".strip()
+
+
+def listing(asked: str, options: Mapping[str, str]) -> str:
+    """A question and all its options, of which some tell what it asks: "It is ... A. sharp B. blurred"."""
+    return " ".join([asked, *(f"{letter}. {text}" for letter, text in options.items())]).strip()
 
 
 @lru_cache(KEPT)

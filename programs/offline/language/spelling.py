@@ -37,6 +37,7 @@ _ENGLISH = word_lists.word_set(
     cooler collar collars blurb blurbs focal fuss farmed phone photos grainer grains grade crisps camera
     whirl witch wherever wright light lighter
     mean mail maid maine many mine
+    cant contour contours crispy
     case cash cost cart last cats caste casts coast costs hat wheat chat wait want wham whet wat that
     security proto detached limiting shortened originate blinding aligning comprised ranging grail derail severing
     boarding situated explored branding wished shake bounding fuzz

@@ -86,8 +86,7 @@ def verify(clause: Clause, measured: MeasuredImage) -> Verdict:
         if severity < limit and measured.may_hide(meaning):
             return cannot_exclude(meaning, measured)
         return _verdict(severity < limit, clause.negated, f"{_LINE} {severity_word(limit)}", about)
-    graded = any(term.meaning.sense == "fault" for term in clause.terms) and not clause.excess
-    degree = clause.degree if graded and not _INTENSIFIER.search(clause.text) else None
+    degree = clause.degree if clause.grades_fault and not _INTENSIFIER.search(clause.text) else None
     if degree is not None and degree <= 1 and clause.level == 2:  # "low", "weak"
         return _verdict(severity < OBJECTIONABLE, clause.negated, f"{_LINE} {severity_word(OBJECTIONABLE)}", about)
     if degree == 0:

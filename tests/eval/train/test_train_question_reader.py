@@ -49,11 +49,13 @@ def test_options_are_examples_by_themselves_and_behind_their_question() -> None:
     blur, noise, dark, none, amount = map(MEANINGS.index, ("blur", "noise", "dark", "none", "amount"))
     assert examples_of([graded, named, yes]) == [
         Example("How soft?", INTENTS.index("degree"), blur),
+        Example("How soft? A. Sharp B. Very soft", INTENTS.index("degree"), blur),
         Example("Sharp", UNKNOWN, UNKNOWN, 0.0),
         Example("How soft? Sharp", UNKNOWN, none, 0.0),
         Example("Very soft", UNKNOWN, blur, 4.0),
         Example("How soft? Very soft", UNKNOWN, blur, 4.0),
         Example("What is wrong?", INTENTS.index("which"), none),
+        Example("What is wrong? A. Mushy B. Speckles", INTENTS.index("which"), none),
         Example("Mushy", UNKNOWN, blur),
         Example("What is wrong? Mushy", UNKNOWN, blur),
         Example("Speckles", UNKNOWN, noise),
@@ -64,6 +66,21 @@ def test_options_are_examples_by_themselves_and_behind_their_question() -> None:
         Example("No", UNKNOWN, UNKNOWN, 0.0),
         Example("Is it underexposed? No", UNKNOWN, none, 0.0),
     ]
+
+
+def test_options_without_a_question_are_read_by_themselves() -> None:
+    bare = wording("choice", "blur", "", "A. Sharp B. Very soft", {"A": "0", "B": "3-5"})
+    assert examples_of([bare]) == [
+        Example("A. Sharp B. Very soft", INTENTS.index("degree"), MEANINGS.index("blur")),
+        Example("Sharp", UNKNOWN, UNKNOWN, 0.0),
+        Example("Very soft", UNKNOWN, MEANINGS.index("blur"), 4.0),
+    ]
+
+
+def test_options_of_another_matter_are_so_behind_their_question_only() -> None:
+    other = wording("unanswerable", "any", "-", "Which city is it? A. Rome B. Oslo C. Bern")
+    assert Example("Which city is it? Oslo", UNKNOWN, MEANINGS.index("other")) in examples_of([other])
+    assert Example("Oslo", UNKNOWN, MEANINGS.index("other")) not in examples_of([other])
 
 
 def test_nothing_is_learned_from_the_sets_for_measuring() -> None:

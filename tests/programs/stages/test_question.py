@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenticiqa.programs.stages.options import numbers_options, parse_options, question_part
-from agenticiqa.programs.stages.question import detect_query_type
+from agenticiqa.programs.stages.question import detect_query_type, stated_scale
 from agenticiqa.signatures.types import QueryType
 
 TABLE = yaml.safe_load(Path(__file__).with_name("question_cases.yaml").read_text(encoding="utf-8"))
@@ -53,6 +53,7 @@ def test_options_come_back_as_they_were_written(texts: list[str]) -> None:
         ("Is it good? A. Yes B. No. Explain your choice.", ["Yes", "No"], "Is it good? Explain your choice."),
         ("Noisy?\nA.Yes\nB.No\nAnswer with the letter.", ["Yes", "No"], "Noisy?"),
         ("By A. Smith. Good? A. Yes B. No", ["Yes", "No"], "By A. Smith. Good?"),
+        ("The 8x8 squares are A. visible or B. not visible", ["visible", "not visible"], "The 8x8 squares are"),
         ("Rich in vitamin C) or not? A) yes B) no", ["yes", "no"], "Rich in vitamin C) or not?"),
         ("Q?\nA. x1 B. y1\nC. z1 D. w1", ["x1", "y1", "z1", "w1"], "Q?"),
         ("A) one (b) two\nB) three", ["one (b) two", "three"], "A) one (b) two\nB) three"),
@@ -105,10 +106,25 @@ def test_numbered_options_are_known_as_such(query: str, numbered: bool) -> None:
         ("Measure the noise. Think step by step and describe nothing.", QueryType.SCORING),
         ("Measure the noise. Do not explain what you see.", QueryType.SCORING),
         ("Measure the noise.\nAnswer the question using a single word or phrase.", QueryType.SCORING),
+        ("Spot the difference in quality between mine and the original", QueryType.EXPLANATION),
     ],
 )
 def test_how_to_answer_is_not_what_is_asked(query: str, expected: QueryType) -> None:
     assert detect_query_type(query) is expected
+
+
+@pytest.mark.parametrize(
+    ("query", "ends"),
+    [
+        ("How good is the quality outta ten?", (0, 10)),
+        ("I grade color retention from 0, bleached, up to 20, like new. Which grade is it?", (0, 20)),
+        ("Rate the quality from 1, awful, to 7, perfect", (1, 7)),
+    ],
+)
+def test_a_scale_may_be_stated_in_many_words(query: str, ends: tuple[float, float]) -> None:
+    scale = stated_scale(query)
+    assert scale
+    assert (scale.low, scale.high) == ends
 
 
 @pytest.mark.parametrize("query", ["\n" * 3999 + "?", "A " * 2000, "Please " * 570, "1. " * 1300, "(A)" * 1300])

@@ -4,6 +4,8 @@ import pytest
 
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE, answer_from_evidence
+from agenticiqa.programs.offline.language.claims import parse_clause
+from agenticiqa.programs.offline.language.free_options import in_listed_order
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.offline.language.plain_question import (
     OF_SCALE,
@@ -23,9 +25,12 @@ from agenticiqa.programs.offline.language.question_reader import (
     Read,
     Reading,
     fault_named,
+    listing,
+    question_alone,
     read_text,
 )
-from agenticiqa.programs.offline.language.second_reading import denied
+from agenticiqa.programs.offline.language.reader import read_question
+from agenticiqa.programs.offline.language.second_reading import denied, says_more
 from agenticiqa.programs.offline.language.verdicts import Verdict
 from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.programs.tools.numerics.weights import read_checked
@@ -156,41 +161,47 @@ def test_denials_of_denials(question: str, there: str) -> None:
     assert answer(question, measured(None)).startswith(absent)
 
 
+NOTHING = parse_clause("")
+
+
 def reading(intent: str, meaning: str = "noise", probability: float = 0.9) -> Reading:
     return Reading(Read(intent, probability, probability), Read(meaning, 0.9, 0.9), 0.0)
 
 
 def test_only_a_clear_question_is_asked_again() -> None:
     question = "Has it been spared from grain?"
-    assert in_plain_words(question, reading("no"), ()) == PlainQuestion("Is there noise?", True, "")
-    assert in_plain_words(question, reading("part-no"), ("the sky",)) == PlainQuestion(
+    assert in_plain_words(question, reading("no"), (), NOTHING) == PlainQuestion("Is there noise?", True, "")
+    assert in_plain_words(question, reading("part-no"), ("the sky",), NOTHING) == PlainQuestion(
         "Is there noise in the sky?", True, "the sky"
     )
-    assert in_plain_words(question, reading("part-no"), ()) is None
-    assert in_plain_words("How noisy?", reading("part-degree"), ("the sky",)) == PlainQuestion(
+    assert in_plain_words(question, reading("part-no"), (), NOTHING) is None
+    assert in_plain_words("How noisy?", reading("part-degree"), ("the sky",), NOTHING) == PlainQuestion(
         "How severe is the noise in the sky?", False, "the sky"
     )
-    assert in_plain_words("What ails it?", reading("part-which", "none"), ()) is None
-    assert in_plain_words(question, reading("no", probability=RESTATED - 0.01), ()) is None
-    assert in_plain_words(question, reading("no", "none"), ()) is None
-    assert in_plain_words(question, reading("unanswerable"), ()) is None
-    assert in_plain_words("Rate it.", reading("rating-low"), ()) is None
-    rated = in_plain_words("Rate the noise, 0 is clean and 7 unbearable", reading("rating-low"), ())
+    assert in_plain_words("What ails it?", reading("part-which", "none"), (), NOTHING) is None
+    assert in_plain_words(question, reading("no", probability=RESTATED - 0.01), (), NOTHING) is None
+    assert in_plain_words(question, reading("no", "none"), (), NOTHING) is None
+    assert in_plain_words(question, reading("unanswerable"), (), NOTHING) is None
+    assert in_plain_words("Rate it.", reading("rating-low"), (), NOTHING) is None
+    rated = in_plain_words("Rate the noise, 0 is clean and 7 unbearable", reading("rating-low"), (), NOTHING)
     assert rated
     assert rated.text == "Rate the noise from 0 to 7, where 0 is the best and 7 the worst."
 
 
 def test_the_ends_of_a_scale_go_by_what_the_question_says_of_them() -> None:
     for read in (reading("rating-high"), reading("rating-high", probability=OF_SCALE)):
-        rated = in_plain_words("Noise severity, where 0 = none and 100 = worst possible?", read, ())
+        rated = in_plain_words("Noise severity, where 0 = none and 100 = worst possible?", read, (), NOTHING)
         assert rated
         assert rated.text == "Rate the noise from 0 to 100, where 0 is the best and 100 the worst."
-    assert in_plain_words("Rate the noise from 0 to 100", reading("rating-high", probability=OF_SCALE), ()) is None
+    assert (
+        in_plain_words("Rate the noise from 0 to 100", reading("rating-high", probability=OF_SCALE), (), NOTHING)
+        is None
+    )
 
 
 def test_a_kind_that_is_not_clear_is_asked_about_as_its_category() -> None:
     found = Reading(Read("yes", 0.9, 0.9), Read("defocus", 0.5, 0.95), 0.0)
-    plain = in_plain_words("Is it OOF?", found, ())
+    plain = in_plain_words("Is it OOF?", found, (), NOTHING)
     assert plain
     assert plain.text == "Is there blur?"
 
@@ -247,6 +258,54 @@ def test_the_rules_know_the_words_for_every_distortion() -> None:
 
 def test_the_network_is_the_one_that_was_trained() -> None:
     assert len(read_checked(NETWORK, SHA256)) == NETWORK.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("question", "intent", "more"),
+    [
+        ("Is it blurry or noisy?", "yes", True),
+        ("Which distortions are there?", "which", True),
+        ("Rate the noise from 1 to 9, where 9 is the best", "rating-high", True),
+        ("Is it noisy?", "yes", False),
+        ("Is it blurry or noisy?", "compare-yes", False),
+    ],
+)
+def test_what_plain_words_would_lose_is_left_to_the_rules(question: str, intent: str, more: bool) -> None:
+    assert says_more(read_question(question, {}), reading(intent)) == more
+
+
+@pytest.mark.parametrize(
+    ("question", "meaning", "plain"),
+    [
+        ("Would you call it severely noisy?", "noise", "Is there severe noise?"),
+        ("Would you call it slightly noisy?", "noise", "Is there slight noise?"),
+        ("Would you call it a bit noisy?", "noise", "Is there noise?"),
+        ("Do you find any noise?", "noise", "Is there any noise?"),
+        ("Is there a yellowish tinge to it?", "cast", "Is there yellow cast?"),
+        ("Is there a loss of detail?", "blur", "Is there lack of detail?"),
+    ],
+)
+def test_degree_hue_and_detail_are_kept_in_plain_words(question: str, meaning: str, plain: str) -> None:
+    found = in_plain_words(question, reading("yes", meaning), (), read_question(question, {}).claim)
+    assert found
+    assert found.text == plain
+
+
+def test_degrees_are_made_even_along_their_list() -> None:
+    assert in_listed_order({"A": 0.0, "B": 2.6, "C": 2.0, "D": 5.0}) == pytest.approx(
+        {"A": 0.24, "B": 1.68, "C": 3.12, "D": 4.56}
+    )
+    assert in_listed_order({"A": 4.6, "B": 1.9, "C": 0.1}) == pytest.approx({"A": 4.45, "B": 2.2, "C": -0.05})
+    for kept in ({"A": 0.0, "B": 4.0, "C": 1.0}, {"A": 0.2, "B": 4.1}, {"A": 1.0, "B": 1.0, "C": 1.0}):
+        assert in_listed_order(kept) == kept
+
+
+@pytest.mark.parametrize("options", [{}, {"A": "Mushy", "B": "Gritty"}])
+def test_a_query_of_options_alone_asks_nothing(options: dict[str, str]) -> None:
+    assert question_alone("A) Mushy B) Gritty") == ""
+    assert question_alone("What is it? A) Mushy B) Gritty") == "What is it?"
+    assert question_alone("What is it?") == "What is it?"
+    assert listing("", options) == " ".join(f"{letter}. {text}" for letter, text in options.items())
 
 
 def test_a_yes_or_no_is_not_chosen_for_another_answer() -> None:
