@@ -101,7 +101,7 @@ def _with_option(verdict: Verdict, options: Mapping[str, str]) -> Verdict:
 def _second_reading(
     query: str, question: Question, verdict: Verdict, look: Look, measured: MeasuredImage
 ) -> tuple[Verdict, MeasuredImage]:
-    """The verdict on a question as the network reads it, where the rules do not tell what is asked, or mistake it."""
+    """The verdict on a question as the network reads it, or that of the rules where theirs stands."""
     whole, asked = look(IMAGE), question_alone(query)
     if whole is None or (question.claim.names_unmeasured and not verdict.answer):
         return verdict, measured

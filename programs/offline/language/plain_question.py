@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.claims import Clause
 from agenticiqa.programs.offline.language.measured_image import HUES
-from agenticiqa.programs.offline.language.question_reader import KINDS, NONE, NOUNS, Read, Reading, main_kind
+from agenticiqa.programs.offline.language.question_reader import (
+    KINDS,
+    NONE,
+    NOUNS,
+    Read,
+    Reading,
+    fault_named,
+    main_kind,
+)
 from agenticiqa.programs.stages.question import in_digits, stated_scale
 from agenticiqa.signatures.lexicon import terms_in
 
@@ -15,7 +23,7 @@ OPEN = 0.8  # of the intent where no word names a fault or the quality, as in "D
 OF_SCALE = 0.4  # of the intent where a scale is stated, and which of its ends is the best
 OF_ANY = ("which", "compare-category")
 OF_PARTS = ("yes", "degree", "which")  # what may be asked of a part, too
-OF_CLAIMS = ("yes", "part-yes")  # whose details the rules know
+OF_CLAIMS = ("yes", "part-yes", "degree", "part-degree")  # of which the rules know more; "any" of the first two
 SEVERE = 3.0  # severity from which a degree is a least one: "slight" and "moderate" are meant exactly
 OF_ALL = 0.7  # least probability that a question is about the whole image where some words may name a part of it
 _WORDS = {
@@ -89,7 +97,9 @@ def in_plain_words(question: str, reading: Reading, regions: tuple[str, ...], cl
     if ends is None:
         return None
     if name in OF_CLAIMS:
-        noun = " ".join(filter(None, (_amount(claim), _as_claimed(noun, reading.meaning, claim))))
+        noun = _as_claimed(noun, reading.meaning, claim)
+    if name in OF_CLAIMS[:2]:
+        noun = f"{_amount(claim)} {noun}".strip()
     text = words.format(noun=noun, halves=_halves(question), part=part, low=f"{ends[0]:g}", high=f"{ends[1]:g}")
     return PlainQuestion(text, is_denial, part)
 
@@ -108,18 +118,19 @@ def noun_for(meaning: Read) -> str:
 
 
 def _as_claimed(noun: str, meaning: Read, claim: Clause) -> str:
-    """The noun, or a word for the same that is more exact (a hue) or wider (detail, which blur is not all of)."""
-    hues = [each.kind for each in claim.meanings if each.kind in HUES]
-    if len(hues) == 1 and meaning.name == "cast":
-        return hues[0]
+    """The noun, or a word that is more exact (a hue, a kind of noise) or wider (detail, which blur is not all of)."""
+    fault = fault_named(meaning.name)
+    kinds = {each.kind for each in claim.meanings if fault and set(each.categories) & set(fault.categories)} - {""}
+    exact = kinds & HUES.keys() or (kinds if fault and not fault.kind else set())
+    if len(exact) == 1:
+        return exact.pop()
     of_detail = any(each.subject == "clarity" for each in claim.meanings)
     return "lack of detail" if of_detail and main_kind(meaning.name) == "blur" else noun
 
 
 def _amount(claim: Clause) -> str:
     """How much is asked for by yes or no, in words of which each has one meaning in a plain question."""
-    is_graded = claim.grades_fault and claim.degree and (claim.exact or claim.degree >= SEVERE)
-    if claim.degree and is_graded:
+    if claim.degree and claim.grades_fault and (claim.exact or claim.degree >= SEVERE):
         return severity_word(claim.degree).lower()
     return "any" if claim.absolute else ""
 

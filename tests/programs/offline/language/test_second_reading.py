@@ -283,6 +283,8 @@ def test_what_plain_words_would_lose_is_left_to_the_rules(question: str, intent:
         ("Do you find any noise?", "noise", "Is there any noise?"),
         ("Is there a yellowish tinge to it?", "cast", "Is there yellow cast?"),
         ("Is there a loss of detail?", "blur", "Is there lack of detail?"),
+        ("Is there color noise?", "noise", "Is there color noise?"),
+        ("Is there motion blur?", "defocus", "Is there defocus blur?"),
     ],
 )
 def test_degree_hue_and_detail_are_kept_in_plain_words(question: str, meaning: str, plain: str) -> None:
