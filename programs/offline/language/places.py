@@ -61,7 +61,8 @@ def find_place(text: str, asked: Clause, options: Mapping[str, str], look: Look)
     if highest < VISIBLE:
         return Verdict(None, f"{reason} No part shows it visibly.", about)
     if highest - lowest < MARGIN:
-        return Verdict("Everywhere, no part stands out", reason, about)
+        everywhere = "Everywhere, no part stands out" if lowest >= VISIBLE else None
+        return Verdict(everywhere, f"{reason} No one part stands out.", about)
     if names == PARTS:
         place = _worst_part(severities)
         return Verdict(place[0].upper() + place[1:], reason, about)

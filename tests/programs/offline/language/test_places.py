@@ -53,3 +53,16 @@ def test_where_nothing_is_found_no_place_is_named() -> None:
     options = {"A": "Left half", "B": "Right half"}
     question = read_question("Whereabouts is the blur?", options)
     assert find_place(question.text, question.claim, options, lambda name: clean).answer is None
+
+
+@pytest.mark.parametrize(
+    ("least", "answer"),
+    [(1.0, "Everywhere, no part stands out"), (0.4, None)],
+)
+def test_everywhere_is_only_where_every_part_shows_it(least: float, answer: str | None) -> None:
+    def look(name: str) -> MeasuredImage:
+        severity = least + 0.3 if "left" in name else least
+        return MeasuredImage({each: Finding(severity, "", "") for each in DETECTABLE}, 3.0)
+
+    query = "Which half is noisier?"
+    assert find_place(query, read_question(query, {}).claim, {}, look).answer == answer
