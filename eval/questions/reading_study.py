@@ -1,9 +1,9 @@
 """How well the rules and the network read questions, without any image.
 
-    python -m agenticiqa.eval.questions.reading_study [--test office]
+    python -m agenticiqa.eval.questions.reading_study [--test club]
 
 The rules are ``programs/offline/language``, the network is the one that ships beside them, which has learned the
-wordings of every split but ``press``, ``service`` and ``office``. Both read what a wording asks for, and of which
+wordings of every split but ``press``, ``service`` and ``club``. Both read what a wording asks for, and of which
 category of distortion; wordings with options are left out.
 """
 
@@ -91,7 +91,7 @@ def network_category(text: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the share read rightly by each reader, with 95 % Wilson intervals."""
     parser = argparse.ArgumentParser(prog="python -m agenticiqa.eval.questions.reading_study", description=__doc__)
-    parser.add_argument("--test", choices=SPLITS, default="office", help="the wordings to read (%(default)s)")
+    parser.add_argument("--test", choices=SPLITS, default="club", help="the wordings to read (%(default)s)")
     args = parser.parse_args(argv)
     tested = plain_wordings(args.test)
     named = [row for row in tested if row.about in CONCEPTS and row.kind != "unanswerable"]

@@ -43,7 +43,7 @@ OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"} 
 }
 """A part of the image that shares no pixel with the named one."""
 
-SAME_PHOTOS = dict.fromkeys(("press", "service", "market", "office"), "public")
+SAME_PHOTOS = dict.fromkeys(("press", "service", "market", "office", "club"), "public")
 """Splits that have the photos of another one; nothing was chosen or learned on either."""
 
 

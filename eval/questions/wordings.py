@@ -17,7 +17,20 @@ from agenticiqa.eval.questions.concepts import CONCEPTS
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.stages.options import parse_options
 
-SPLITS = ("dev", "heldout", "fresh", "test", "trade", "research", "public", "press", "service", "market", "office")
+SPLITS = (
+    "dev",
+    "heldout",
+    "fresh",
+    "test",
+    "trade",
+    "research",
+    "public",
+    "press",
+    "service",
+    "market",
+    "office",
+    "club",
+)
 COLUMNS = ["kind", "style", "about", "truth", "text"]
 _TAGGED = re.compile(r"([A-Z])[.):]\)?\s*[^{}]*?\{([^{}]+)\}")
 _TAG = re.compile(r"\{[^{}]+\}")

