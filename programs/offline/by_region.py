@@ -10,9 +10,8 @@ from agenticiqa.programs.images.boxes import area, shared_area
 from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_of_whole
-from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE
 from agenticiqa.programs.offline.language.measured_image import PRESENT, MeasuredImage
-from agenticiqa.programs.offline.language.places import NINTHS
+from agenticiqa.programs.offline.language.places import IMAGE, NINTHS, REFERENCE, REFERENCE_BESIDE_IMAGE
 from agenticiqa.programs.offline.opinion import estimate_opinion
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
@@ -102,7 +101,7 @@ class PartsMeasured:
     """What is measured of an image, its reference and its parts, by name; each once.
 
     Calling it with ``IMAGE`` gives the whole image (against the reference, if there is one), with ``REFERENCE`` the
-    reference by itself, with the name of a part that part: one that the evidence has a box for, or a place in the frame
+    reference by itself, with ``REFERENCE_BESIDE_IMAGE`` it against the image, with the name of a part that part: one that the evidence has a box for, or a place in the frame
     ("left half"). ``None`` for what is not there. A box that is only assumed (``locate``) counts as not found.
     """
 
@@ -119,6 +118,8 @@ class PartsMeasured:
     def _measure(self, name: str) -> MeasuredImage | None:
         if name == REFERENCE:
             return measured_image(self.reference, None) if self.reference else None
+        if name == REFERENCE_BESIDE_IMAGE:
+            return measured_image(self.reference, self.image) if self.reference else None
         if name == IMAGE:
             return measured_image(self.image, self.reference, parts=True)
         box = (self.evidence.boxes or {}).get(name) or place_in_frame(name, self.image.size)

@@ -17,7 +17,7 @@ from agenticiqa.programs.offline.language.distortion_list import BAD, explained,
 from agenticiqa.programs.offline.language.evidence_text import quoting, scores_in_words
 from agenticiqa.programs.offline.language.free_options import choose_by_meaning
 from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
-from agenticiqa.programs.offline.language.places import Look, find_place, name_places
+from agenticiqa.programs.offline.language.places import IMAGE, REFERENCE, Look, find_place, name_places
 from agenticiqa.programs.offline.language.plain_question import asks_of_all
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.question_reader import listing, question_alone, read_text
@@ -52,8 +52,6 @@ from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
-REFERENCE = "the reference"  # its name for ``look``
-IMAGE = ""  # the name of the whole image
 FIVE = Scale(1, 5)
 SURE = 0.8  # least probability of what is asked where a word denies it, or asks for what no measurement tells
 
@@ -64,8 +62,7 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
     """Answer a question from the measurements.
 
     ``options`` are the answers offered, by letter; without options the answer is in words. ``look`` gives what was
-    measured of the whole image (``IMAGE``), of the reference by itself (``REFERENCE``), or of a part by its name;
-    ``None`` for what was not given or not found. The final answer is a letter, or words, or ``UNABLE`` if no rule gives
+    measured of the whole image, of the reference, or of a part (see ``places.Look``). The final answer is a letter, or words, or ``UNABLE`` if no rule gives
     a single answer: nothing is guessed. The reasoning says in sentences which rule and which measurements gave the
     answer, or what is missing.
     """
@@ -147,7 +144,7 @@ def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdi
     changes = question.asked == "list" and names_reference(question.text)
     changes = changes or (question.asked == "choice" and names_reference_alone(question.text))
     if changes and look(REFERENCE) is None:
-        return compare(question.text, (), whole, None), whole
+        return compare(question.text, (), whole, look), whole
     if question.subject == "reference":
         reference = look(REFERENCE)
         if reference is None:
@@ -164,7 +161,7 @@ def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdi
         measured = next(iter(found.values()), whole)
         offered = {} if is_yes_no(options) else options
         return _lettered(
-            options, compare(question.text, question.regions, measured, look(REFERENCE), offered), measured
+            options, compare(question.text, question.regions, measured, look, offered), measured
         ), measured
     if question.asked == "compare":
         one, other, *_ = found

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from agenticiqa.programs.offline.language.claims import TWO_SIDED, Clause, parse_clause
 from agenticiqa.programs.offline.language.measured_image import OBJECTIONABLE, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.language.places import REFERENCE, REFERENCE_BESIDE_IMAGE, Look
 from agenticiqa.programs.offline.language.verdicts import NO, YES, Verdict, nearest, not_understood
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject
 
@@ -83,16 +84,17 @@ def compare(
     text: str,
     regions: Collection[str],
     measured: MeasuredImage,
-    reference: MeasuredImage | None,
+    look: Look,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> Verdict:
     """How the image compares with its reference: a letter of ``options``, or without options words.
 
-    ``measured`` has the findings against the reference, and ``reference`` what was found in the reference by itself:
-    where no change to the worse was found, a reference that is clearly worse counts.
+    ``measured`` has the findings against the reference. Where no change to the worse was found, what is visible in the
+    reference by itself (``look``) counts as far as only the reference has it.
     """
     if _OTHERS.search(text) or (not _NAMED.search(text) and _COMPARES.search(text)):
         return Verdict(None, "The question compares with something other than the reference picture.")
+    reference = look(REFERENCE)
     if not measured.has_reference or reference is None:
         reason = "A comparison needs the reference picture, and none was given."
         return Verdict(None, reason, needed="the reference picture (--reference)")
@@ -113,9 +115,11 @@ def compare(
     about = measured.worst_of(Meaning(subject, "fault").categories)
     if position is None or about is None or None in offered:
         return Verdict(None, "The difference from the reference that the question asks for was not measured.")
-    worse = reference.severity(Meaning(subject, "fault")) or 0.0
-    if abs(position) < VISIBLE and worse >= OBJECTIONABLE:
-        position = worse
+    fault = Meaning(subject, "fault")
+    if abs(position) < VISIBLE <= (reference.severity(fault) or 0.0):
+        turned = look(REFERENCE_BESIDE_IMAGE)
+        worse = (turned.severity(fault) if turned else None) or 0.0
+        position = worse if worse >= OBJECTIONABLE else position
     flipped = -1.0 if _REFERENCE_FIRST.search(text) and not _WHICH_IMAGE.search(text) else 1.0
     if options and not pictures:
         return nearest(dict(zip(options, offered, strict=True)), position, [about], "difference from the reference")

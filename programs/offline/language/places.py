@@ -10,6 +10,10 @@ from agenticiqa.programs.offline.language.verdicts import Verdict, cannot_tell
 from agenticiqa.signatures.lexicon import Meaning
 
 Look = Callable[[str], MeasuredImage | None]
+"""What was measured under a name: one of these, or a part of the image; ``None`` for what is not there."""
+IMAGE = ""  # the whole image, against the reference if there is one
+REFERENCE = "the reference"  # by itself
+REFERENCE_BESIDE_IMAGE = "the reference beside the image"  # against the image: what only the reference has
 
 MARGIN = 0.6  # severity by which a part must be worse than the others to be named
 HALVES = ("left half", "right half", "top half", "bottom half")
