@@ -101,8 +101,9 @@ class PartsMeasured:
     """What is measured of an image, its reference and its parts, by name; each once.
 
     Calling it with ``IMAGE`` gives the whole image (against the reference, if there is one), with ``REFERENCE`` the
-    reference by itself, with ``REFERENCE_BESIDE_IMAGE`` it against the image, with the name of a part that part: one that the evidence has a box for, or a place in the frame
-    ("left half"). ``None`` for what is not there. A box that is only assumed (``locate``) counts as not found.
+    reference by itself, with ``REFERENCE_BESIDE_IMAGE`` it against the image, with the name of a part that part: one
+    that the evidence has a box for, or a place in the frame ("left half"). ``None`` for what is not there. A box that
+    is only assumed (``locate``) counts as not found.
     """
 
     def __init__(self, image: LoadedImage, reference: LoadedImage | None, evidence: ExecutorOutput) -> None:

@@ -23,7 +23,7 @@ _MARKER = re.compile(
     rf"""(?<![^\s?:;,？：；，。*])          # not inside a word: "U.S.A. style" has no option A
     (?:(?:option|choice|answer)\s+)?
     (?P<bold>\*\*)?(?P<open>[(\[（【［])?(?P<letter>[A-Za-zＡ-Ｚａ-ｚ]){_MARK}
-    (?P<close>[).:\]）．：、】］]|(?(bold)(?<=\*\*)(?=\s)|(?!)))
+    (?P<close>[).:\]）．：、】］]|[ ]?=|(?(bold)(?<=\*\*)(?=\s)|(?!)))
     (?:(?<=[)\]）、】］])|(?=\s|\*|\w(?!\.)|(?<=[：．])))      # "A)x" and "A.Yes", but not the "a.m." of a clock
     {_MARK}(?:(?<=[)\]）】］])[.:](?=\s))?{_MARK}
     """,
@@ -83,11 +83,11 @@ class _Offer:
 def parse_options(query: str) -> dict[str, str]:
     """The options that the question lists, by letter, in order; ``{}`` when it lists none.
 
-    Lettered options are ``A) ..``, ``A. ..``, ``(A) ..``, ``[A] ..``, ``A: ..``, ``**A.** ..`` or ``A、..``, one per
-    line or in one line, 2 to 26 of them, consecutive from A; small letters are given back as capitals. Numbered ones
-    (``1) ..``) get the letters A, B, ... where a question mark or "Options:" stands before them. So do options without
-    letters ("choose from: X, Y or Z", "Options: X, Y", a closing "Yes or No?", "(Yes/No)", "Yes, No"). What benchmarks
-    add to a question (``instructions``) is no part of its options.
+    Options with letters are ``A) ..``, ``A. ..``, ``(A) ..``, ``[A] ..``, ``A: ..``, ``A = ..``, ``**A.** ..`` or
+    ``A、..``, one per line or in one line, 2 to 26 of them, consecutive from A; small letters are given back as
+    capitals. Numbered ones (``1) ..``) get the letters A, B, ... where a question mark or "Options:" stands before
+    them. So do options without letters ("choose from: X, Y or Z", "Options: X, Y", a closing "Yes or No?", "(Yes/No)",
+    "Yes, No"). What benchmarks add to a question (``instructions``) is no part of its options.
 
     >>> parse_options("Is the sky noisy? A. Yes B. No")
     {'A': 'Yes', 'B': 'No'}

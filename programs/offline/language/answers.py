@@ -20,13 +20,11 @@ from agenticiqa.programs.offline.language.measured_image import VISIBLE, Measure
 from agenticiqa.programs.offline.language.places import IMAGE, REFERENCE, Look, find_place, name_places
 from agenticiqa.programs.offline.language.plain_question import asks_of_all
 from agenticiqa.programs.offline.language.question import Question
-from agenticiqa.programs.offline.language.question_reader import listing, question_alone, read_text
+from agenticiqa.programs.offline.language.question_reader import Reading, listing, question_alone, read_text
 from agenticiqa.programs.offline.language.reader import (
     claim_of,
-    denied_before_tag,
     not_measurable,
     read_question,
-    turns_around,
 )
 from agenticiqa.programs.offline.language.scope import names_thing
 from agenticiqa.programs.offline.language.second_reading import asked_instead, asks_of_each_part, denied
@@ -55,16 +53,14 @@ from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 FIVE = Scale(1, 5)
 SURE = 0.8  # least probability of what is asked where a word denies it, or asks for what no measurement tells
 
-_AMOUNT = re.compile(r"\b(?:noise|blur|grain|artifacts?|artefacts?)[- ]?free\b|\b(?:free|absence|lack)\b", re.I)
-
 
 def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evidence: ExecutorOutput) -> Answered:
     """Answer a question from the measurements.
 
     ``options`` are the answers offered, by letter; without options the answer is in words. ``look`` gives what was
-    measured of the whole image, of the reference, or of a part (see ``places.Look``). The final answer is a letter, or words, or ``UNABLE`` if no rule gives
-    a single answer: nothing is guessed. The reasoning says in sentences which rule and which measurements gave the
-    answer, or what is missing.
+    measured of the whole image, of the reference, or of a part (see ``places.Look``). The final answer is a letter, or
+    words, or ``UNABLE`` if no rule gives a single answer: nothing is guessed. The reasoning says in sentences which
+    rule and which measurements gave the answer, or what is missing.
     """
     if told := answer_from_text(query, options):
         return Answered(told.answer or UNABLE, _reasoning(told, None, ExecutorOutput()))
@@ -102,11 +98,15 @@ def _second_reading(
     whole, asked = look(IMAGE), question_alone(query)
     if whole is None or (question.claim.names_unmeasured and not verdict.answer):
         return verdict, measured
-    if question.options and not is_yes_no(question.options):
+    offered = {} if is_yes_no(question.options) else question.options
+    reading = read_text(listing(corrected(asked), offered))
+    if offered:
         is_open = not (verdict.answer or verdict.categories)
-        chosen = _chosen_by_meaning(asked, question, look, whole) if is_open else None
+        chosen = _chosen_by_meaning(asked, question, reading, look, whole) if is_open else None
         return (chosen, whole) if chosen else (verdict, measured)
-    reading = read_text(corrected(asked))
+    of_fault = question.claim.terms and not any(each.subject == "quality" for each in question.claim.meanings)
+    if verdict.answer and asks_of_other(reading) and of_fault and not question.regions:
+        return Verdict(None, "No measurement tells what the question asks."), measured
     if not verdict.answer and not_measurable(question.text) and reading.intent.probability < SURE:
         return verdict, measured
     plain = asked_instead(asked, question, verdict, reading)
@@ -124,18 +124,23 @@ def _second_reading(
     return found, about
 
 
-def _chosen_by_meaning(asked: str, question: Question, look: Look, whole: MeasuredImage) -> Verdict | None:
+def asks_of_other(reading: Reading) -> bool:
+    """Whether a question is surely about what no measurement tells."""
+    return reading.intent.name == "unanswerable" and reading.intent.probability >= SURE
+
+
+def _chosen_by_meaning(
+    asked: str, question: Question, reading: Reading, look: Look, whole: MeasuredImage
+) -> Verdict | None:
     """The option that fits by what the network reads; ``None`` where it may not be the image that is asked about."""
-    plain = corrected(asked)
-    reading = read_text(listing(plain, question.options))
     of_reference = question.subject == "reference" or (names_reference_alone(asked) and look(REFERENCE) is None)
     of_part = question.regions and (any(map(names_thing, question.regions)) or not asks_of_all(reading))
     asks_which = reading.intent.name == "which" and reading.intent.probability >= SURE
-    of_other = (turns_around(asked) or not_measurable(asked)) and not asks_which
+    of_other = (not_measurable(asked) and not asks_which) or asks_of_other(reading)
     of_quality = question.claim.meanings and all(each.subject == "quality" for each in question.claim.meanings)
     if of_reference or of_part or of_other or of_quality or name_places(question.options):
         return None
-    return choose_by_meaning(plain, question, whole)
+    return choose_by_meaning(corrected(asked), question, whole)
 
 
 def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdict, MeasuredImage]:
@@ -160,9 +165,7 @@ def _answer(question: Question, look: Look, whole: MeasuredImage) -> tuple[Verdi
     if question.asked == "compare" and len(found) < 2:
         measured = next(iter(found.values()), whole)
         offered = {} if is_yes_no(options) else options
-        return _lettered(
-            options, compare(question.text, question.regions, measured, look, offered), measured
-        ), measured
+        return _lettered(options, compare(question.text, question.regions, measured, look, offered), measured), measured
     if question.asked == "compare":
         one, other, *_ = found
         return _lettered(
@@ -218,9 +221,6 @@ def _of_one(question: Question, measured: MeasuredImage, options: Mapping[str, s
         return _lettered(options, answer_yes_no(question.bare, measured), measured)
     if question.asked == "rating":
         return _rate(question, measured)
-    if said := denied_before_tag(question):  # "It isn't noisy, is it?": "yes" says that it is
-        found = denied(answer_yes_no(said, measured))
-        return _lettered({}, found, measured) if found.answer else _state(question, measured)
     if question.asked == "presence" and not offers_opposites(question.bare):
         return _lettered({}, answer_yes_no(question.bare, measured), measured)
     if question.asked == "list":
@@ -297,7 +297,7 @@ def _rate(question: Question, measured: MeasuredImage) -> Verdict:
     severity, name = measured.severity(fault), measured.worst_of(fault.categories)
     if severity is None or name is None:
         return cannot_tell(fault, measured)
-    amount = meanings[0].sense == "fault" and not _AMOUNT.search(asked.text)
+    amount = meanings[0].sense == "fault"
     high_is_bad = scale.best == "low" or (scale.best is None and amount)
     value = scale.at(severity / 4 if high_is_bad else 1 - severity / 4)
     ends = f"{scale.high:g} is {'the most' if high_is_bad else 'the best'}"

@@ -12,7 +12,6 @@ from agenticiqa.programs.offline.language.comparisons import (
     names_reference_alone,
     without_reference,
 )
-from agenticiqa.programs.offline.language.distortion_options import names_distortions
 from agenticiqa.programs.offline.language.places import name_places
 from agenticiqa.programs.offline.language.question import Asked, Question
 from agenticiqa.programs.offline.language.scope import read_scope, without_idioms
@@ -23,32 +22,17 @@ from agenticiqa.programs.stages.instructions import without_instructions
 from agenticiqa.programs.stages.options import lists_options, question_part
 from agenticiqa.programs.stages.question import rates_property, stated_scale
 from agenticiqa.signatures.lexicon import terms_in
+from agenticiqa.signatures.types import unique
 
 SHORT = 3  # words of a query that asks for a metric's value by its name alone
 UNKNOWN_WORD = 0.2  # of confidence, for each word that no list has
-UNKNOWN_PREDICATE = 0.6  # the same where such a word says what is asked of a distortion: "is the noise intentional"
 
 _BLANKS = re.compile(r"[^\S\n]{2,}")  # the expressions below are slow on long ones
-# A sentence that quotes a tool's result for the question that follows.
-_CITED = re.compile(r"(?:^|(?<=[.?!]))[^.?!]*\b(?:the tool|scores?)\b(?:[^.?!]|\.\d)*[.!](?=\s)", re.I)
-_HAVING = re.compile(r"\b(low|lacking|poor|rich|high|strong) in (contrast|details?)\b", re.I)
-_TRACES = re.compile(
-    r"\b(?:any |some )?(?:signs?|traces?|hints?|evidence|indications?|amount) of(?! (?:the|its)\b)", re.I
-)
-_QUALITY = re.compile(r"\b(high|good|low|poor|bad|top)-quality\b", re.I)
-_NOT = re.compile(r"(?<=\w )(is|are|was|were|does|do|did|has|have|can)n't\b", re.I)  # after its subject
-_NEITHER = re.compile(r"\bneither\s+(.*?)\s+nor\s+", re.I)
-_ABSENCE = re.compile(r"\b(?:an |the |any )?absence of (?:any )?", re.I)
 _WITHOUT = re.compile(
     r"\b(?:devoid of|clear of|clean of|rid of|unaffected by|untouched by|spared from|empty of|rul(?:e|ed|ing) out"
     r"|exclude)\b",
     re.I,
 )
-_OCCASION = re.compile(
-    r"\s+(?:before|because|since|so that|so|as|when|for)\s+(?:i|we|my|our|you|a|he|she|they)\b[^.?!]*", re.I
-)
-# The opposite of a claim, named beside it: "vivid rather than faded".
-_CONTRASTED = re.compile(r",?\s*\b(?:rather than|instead of|as opposed to)\b[^,;.?!]*", re.I)
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+|\n+")
 # What introduces the matter of a request: "let me know about ...", "I was told that ...".
 _WHETHER = re.compile(
@@ -57,32 +41,10 @@ _WHETHER = re.compile(
     r"\s+(?=\S)",
     re.I | re.S,
 )
-# "noisier than it should be" is too noisy.
-_THAN_USUAL = re.compile(
-    r"\b(?:more )?(\w+) than (?:(?:it|this|they|one) )?(?:should|ought|needs?|necessary|normal|usual|expected|desirable"
-    r"|acceptable|i(?:'d| would))\b[^?.,;]*",
-    re.I,
-)
-_ANYTHING_BUT = re.compile(r"\banything but\b", re.I)
-_WHERE_IS = re.compile(r"^\W*were (?=(?:is|are|in)\b)", re.I)
-_COLOR_WASHED_OUT = re.compile(r"\b(colou?rs?)\b([^?.,;]*?)\bwashed[- ]out\b", re.I)
-_BRIEF = re.compile(r"\W*(?:where|which|how|what|whereabouts)\b(?:\s+\w+){0,2}\W*$", re.I)
 _OR_NOT = re.compile(r",?\s+or (?:not|no|nah)\b(?: \w+)?(?=\s*[?.!]|\s*$)", re.I)  # "is it sharp or not?"
-_LOST_TO = re.compile(r"\b(?:lost|lose|loses|losing)(?= (?:to|in|because of|due to)\b)", re.I)  # "lost to blur"
-_UNWANTED = re.compile(r"\s+(?:that|which) (?:it|they|there) (?:should not|shouldn't|ought not to)\b[^,.;?!]*", re.I)
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|does|do|did|has|have|can|could|how|what|which|where|why|any|rate|score|grade|describe|list"
     r"|name|tell|say|check|find|identify|explain|give|assess|evaluate|judge|compare|true or false)\b",
-    re.I,
-)
-_ADDRESS = re.compile(
-    r"^\W*(?:(?:please|pls|plz|hi|hey|hello|ok|okay|so|well|um+|dear \w+|now|just|quick question|question"
-    r"|honest opinion|be honest|honestly|bro|dude|yo|guys|folks|mate|thanks|and|but|also|then)\b[\s,.!:-]*)*"
-    r"(?:(?:in|for|about|regarding|looking at) (?:this|the|my) (?:image|photo|picture|pic|shot)\s*,\s*)?"
-    r"(?:(?:can|could|would|will) (?:you|u|ya|anyone|somebody) (?:please |pls )?"
-    r"(?=(?:tell|say|check|judge|describe|list|rate|give)|(?:see|spot|notice|detect|find|make)))?"
-    r"(?:(?:tell me|say|check|judge|let me know|do you think|would you say|do you reckon|i wonder|wondering"
-    r"|i'd like to know|i want to know)\b(?: that)?[\s,:]*)?(?:(?:if|whether)\s+)?",
     re.I,
 )
 # What comes before a pause and names no distortion is no part of the question.
@@ -90,21 +52,6 @@ _PAUSE = re.compile(r"[,;:]\s+(?!(?:and|or|but|nor)\b)", re.I)
 _ASKS_AT_ONCE = re.compile(
     r"(?:is|are|was|were|does|do|did|has|have|can|could|would|how|what|which|where|why|any|it|this)\b", re.I
 )
-_TAG = re.compile(
-    r"(?:(?:,\s*|(?<=\w)\s+)(?:(?:is|are|does|do|has)(?:n't)?\s+(?:it|there|they|this)|innit|yeah)"
-    r"|,\s*(?:right|correct|true))\s*\??\s*$",
-    re.I,
-)
-_EXCLUDED = re.compile(
-    r"\b(?:apart from|aside from|other than|besides|except(?: for)?|regardless of|ignoring)\b[^,.;:?!]*[,.;:]?", re.I
-)
-# Where a distortion shows best, it is no other part of the image: "noise in the dark areas".
-_TONAL = re.compile(
-    r"(?:the )?(?:dark|bright|light|smooth|flat|plain|uniform|even|detail|textur)\w* (?:area|part|region|surface)s?",
-    re.I,
-)
-# An adjective at the end of a region's name is not part of it: "is the background intentional".
-_ADJECTIVE = re.compile(r"\s+\w+(?:ional|[ai]tive|ctive|istic|ical)$", re.I)
 _FLAW = r"art[ei]fact|distort|damage|degrad|noise|blur|defect|problem|issue|flaw|compress"
 # Words for what no measurement tells: a question with one is not answered.
 _NOT_MEASURABLE = re.compile(
@@ -122,7 +69,6 @@ _PART = (
     r"|zone|end)"
 )
 _END = r"(?:left|right|top|bottom|upper|lower|cent(?:er|re)|middle|edges|borders|corners)"
-_PLACED = re.compile(rf"\b{_END}[- ](?:hand[- ])?{_PART}\b", re.I)
 _WHERE = re.compile(
     rf"\bwhere(?:abouts)?\b(?! \d)|\b(?:locate|point (?:out|to|at|me to)|(?:location|position) of)\b"
     rf"|\b(?:which|what)\s+(?:\w+\s+){{0,4}}?{_PART}\b|\b(?:one|a|some) {_PART}\b.*\bwhich\b"
@@ -134,15 +80,7 @@ _WHERE = re.compile(
 _NOT_ALL = re.compile(
     r"\b(?:(?:does|do|is|are|has|have|did|was) )?not\b[^.?!,;]*\b(?:entire|whole|all|every\w*)\b[^.?!,;]*", re.I
 )
-# Of a question whose options name distortions: that it is about a picture, and what turns its sense around.
-_PICTURE = re.compile(r"\b(?:image|photo\w*|pic|picture|shot|frame|copy|version|scan|screenshot|here)\b", re.I)
-_TURNED = re.compile(
-    r"\b(?:no|not|never|without|free|lack(?! of (?:contrast|colou?r|saturation|sharpness|focus)\b)\w*|missing|absent"
-    r"|escap\w+|avoid\w*|spared|immune|safe|exclud\w+|ruled?"
-    r"|least|less|fewer|better|improv\w+|would(?! you (?:say|call|describe|rate|judge)\b)|could|should|might|if"
-    r"|query|question|analysis)\b",
-    re.I,
-)
+_PICTURE = re.compile(r"\b(?:image|photo\w*|pic|picture|shot|frame|copy|version|scan|screenshot)\b", re.I)
 _DEGREE = re.compile(
     r"\bhow\b|\b(?:level|amount|quantity|density|degree|extent|severity|strength|intensity)\b"
     r"|\b(?:slight|mild|weak|light|low|moderate|medium)\w*\b[^?]*\bor\b[^?]*\b(?:severe|strong|heavy|extreme|moderate)",
@@ -150,11 +88,6 @@ _DEGREE = re.compile(
 )
 _LISTS = re.compile(
     r"\b(?:what(?:'s|s)?|which|why|explain|describe|list|name|identify|assess|evaluate|anything)\b", re.I
-)
-_LISTS_CHANGES = re.compile(
-    r"^\W*(?:in )?(?:what|how|which|describe|list|name|explain)\b.*"
-    r"\b(?:chang|differ|introduc|added|applied|distinguish|done|happened|way)",
-    re.I,
 )
 _WHICH_FAULT = re.compile(
     r"^\W*(?:what(?:'s| is| are)?|which|name|identify|list)"
@@ -190,18 +123,15 @@ def read_question(
     yes_no = is_yes_no(offered)
     asked = _asked(text, query, claim, {} if yes_no else offered, tools)
     confidence, doubt = _confidence(text, claim, asked)
-    of_image = _options_say_it(plain, claim, offered)
-    if of_image:
-        asked = "choice"
-    if of_image or (placed and asked == "where" and claim.terms and not places and not not_measurable(text)):
+    if placed and asked == "where" and claim.terms and not places and not not_measurable(text):
         confidence, doubt = 1.0, ""
     return Question(
         asked=asked,
         text=text,
         bare=bare,
         claim=claim,
-        subject="reference" if not of_image and _is_about_reference(text, claim) else "image",
-        regions=tuple(place for place in places if asked != "presence" or not _TONAL.fullmatch(place)),
+        subject="reference" if _is_about_reference(text, claim) else "image",
+        regions=places,
         options=offered,
         scale=stated_scale(plain),
         confidence=confidence,
@@ -212,55 +142,45 @@ def read_question(
 def claim_of(text: str, regions: Sequence[str] = ()) -> tuple[tuple[str, ...], str, Clause]:
     """The parts of the image that a text names, or those given, the text without their names, and what it claims."""
     named = regions or read_scope(text, {}).regions
-    places = tuple(dict.fromkeys(_ADJECTIVE.sub("", region) for region in named if region))
-    bare = _EXCLUDED.sub(" ", text)
+    places, bare = tuple(unique(region for region in named if region)), text
     for region in sorted(places, key=len, reverse=True):
         bare = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", " ", bare, flags=re.I)
-    return places, bare, parse_clause(_TAG.sub("", bare), word_lists.OPEN_QUESTION_FILLERS)
+    return places, bare, parse_clause(bare, word_lists.OPEN_QUESTION_FILLERS)
 
 
 def prepared(query: str, options: Mapping[str, str]) -> str:
-    """The question without its options, instructions, quoted results and idioms, with its spelling corrected."""
+    """The question without its options, instructions and idioms, with its spelling corrected."""
     question = without_instructions(query)
     if options and lists_options(query, options):
         listing, question = question, question_part(query)
         if question == listing:  # "Choose from: A) ... B) ..." asks no question
             return ""
     question = corrected(_BLANKS.sub(" ", question.replace("’", "'")))
-    plain = _OCCASION.sub(lambda match: match[0] if terms_in(match[0]) else "", _CONTRASTED.sub(" ", question))
-    plain = _THAN_USUAL.sub(r"too \1", _WHERE_IS.sub("where ", plain))
-    plain = _COLOR_WASHED_OUT.sub(r"\1\2faded", _QUALITY.sub(r"\1 quality", plain))
-    plain = _ANYTHING_BUT.sub("not", _UNWANTED.sub("", _OR_NOT.sub("", _LOST_TO.sub(" ", plain))))
-    plain = _NEITHER.sub(r"not \1 and not ", _NOT.sub(r"\1 not", plain))
-    plain = _ABSENCE.sub("no ", plain)
-    plain = _WITHOUT.sub("free of", _TRACES.sub("any", _CITED.sub(" ", plain)))
-    return without_idioms(_HAVING.sub(r"\1 \2", plain)).strip()
+    return without_idioms(_WITHOUT.sub("free of", _OR_NOT.sub("", question))).strip()
 
 
 def asking_part(text: str) -> str:
-    """The part of a text that asks: its last asking sentence that names something, without an address before it.
+    """The part of a text that asks: its last asking sentence that names something, without what introduces that.
 
     >>> asking_part("I took this on a trip to Rome. Hey, could you tell me whether it is noisy?")
     'it is noisy?'
     """
     sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip(" .?!")]
-    asking = [sentence for sentence in sentences if _ASKS.search(_ADDRESS.sub("", sentence))]
+    asking = [sentence for sentence in sentences if _ASKS.search(sentence)]
     naming = [sentence for sentence in asking if terms_in(sentence)]
     chosen = (naming or [each for each in sentences if terms_in(each)] or asking or sentences or [""])[-1]
     if len({term.meaning.scale for sentence in naming for term in terms_in(sentence)}) > 1 and len(naming) > 1:
         return text
     last = asking[-1] if asking else chosen
-    if last is not chosen and (_BRIEF.match(last) or (_WHERE.search(last) and not parse_clause(last).unknown_words)):
+    if last is not chosen and _WHERE.search(last) and not parse_clause(last).unknown_words:
         return f"{chosen} {last}"  # "A part is damaged. Where?"
     shorter = [_WHETHER.sub("", chosen), *(chosen[mark.end() :] for mark in _PAUSE.finditer(chosen))]
     for part in shorter:
         dropped = chosen[: len(chosen) - len(part)]
-        begins = _ASKS_AT_ONCE.match(part) or _ASKS_AT_ONCE.match(_ADDRESS.sub("", part))
-        asks = part is shorter[0] or begins
-        located = names_reference(dropped) or _PLACED.search(dropped)
-        if asks and len(terms_in(part)) == len(terms_in(chosen)) and not located:
+        asks = part is shorter[0] or _ASKS_AT_ONCE.match(part)
+        if asks and len(terms_in(part)) == len(terms_in(chosen)) and not names_reference(dropped):
             chosen = part
-    return _ADDRESS.sub("", chosen).strip() or chosen
+    return chosen.strip() or chosen
 
 
 def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], tools: Collection[str]) -> Asked:
@@ -283,8 +203,6 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
         return "degree"
     if ONE.search(text) and claim.meanings and all(meaning.subject == "any" for meaning in claim.meanings):
         return "list"  # "the most serious defect"
-    if _TAG.search(text) and claim.negated:  # "there is no noise, is there?": neither yes nor no would be clear
-        return "degree"
     if _IS_IT.search(text) and not re.match(r"\W*(?:what|which|why)\b", text, re.I):
         return "presence"
     if _LISTS.search(text):
@@ -292,23 +210,9 @@ def _asked(text: str, query: str, claim: Clause, options: Mapping[str, str], too
     return "presence" if claim.meanings else "list"
 
 
-def denied_before_tag(question: Question) -> str:
-    """What a question denies before it asks back, "there is no noise" of "There is no noise, is there?"; else ""."""
-    said = _TAG.sub("", question.bare)
-    return said if question.asked == "degree" and question.claim.negated and said != question.bare else ""
-
-
 def _is_about_reference(text: str, claim: Clause) -> bool:
-    return names_reference_alone(text) and not is_comparison(text, {}) and not _lists_changes(text, claim)
-
-
-def _options_say_it(plain: str, claim: Clause, options: Mapping[str, str]) -> bool:
-    """Whether the options alone, all distortions, say what a question asks of the image, in whatever words."""
-    named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
-    pictured = claim.terms or _PICTURE.search(without_reference(plain))
-    if named or not pictured or _TURNED.search(plain) or not_measurable(plain):
-        return False
-    return names_distortions(options, word_lists.OPTION_FILLERS)
+    of_both = _PICTURE.search(without_reference(text)) or is_comparison(text, {}) or _lists_changes(text, claim)
+    return names_reference_alone(text) and not of_both
 
 
 def not_measurable(text: str) -> re.Match[str] | None:
@@ -323,7 +227,7 @@ def _lists_changes(text: str, claim: Clause) -> bool:
     named = any(meaning.subject not in ("any", "quality") for meaning in claim.meanings)
     if named or not names_reference(text):
         return False
-    return bool(_LISTS_CHANGES.search(text) or (_WHICH_FAULT.search(text) and is_comparison(text, {})))
+    return bool(_WHICH_FAULT.search(text)) and is_comparison(text, {})
 
 
 def _confidence(text: str, claim: Clause, asked: Asked) -> tuple[float, str]:
@@ -333,23 +237,5 @@ def _confidence(text: str, claim: Clause, asked: Asked) -> tuple[float, str]:
     unknown = claim.unknown_words
     if not unknown:
         return 1.0, ""
-    cost = UNKNOWN_PREDICATE if asked == "presence" and _is_about_a_term(text, claim) else UNKNOWN_WORD
     words = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))
-    return max(1.0 - cost * len(unknown), 0.0), f"Measurements do not tell what is asked with {words}."
-
-
-def _is_about_a_term(text: str, claim: Clause) -> bool:
-    """Whether a distortion is what the question says something of: "is the noise intentional", "does the blur hurt"."""
-    terms = terms_in(text)
-    if not terms:
-        return True
-    before = text[: terms[0].start]
-    is_subject = re.fullmatch(
-        r"\W*(?:is|are|was|were|does|do|did|will|would|can|could|has|have)\s+(?:the|this|that|its)\s+", before, re.I
-    )
-    return bool(is_subject) and any(word in text[terms[0].end :].lower() for word in claim.unknown_words)
-
-
-def turns_around(text: str) -> bool:
-    """Whether a word turns the sense of a question about distortions around: "did it escape", "would ruin it"."""
-    return bool(_TURNED.search(text))
+    return max(1.0 - UNKNOWN_WORD * len(unknown), 0.0), f"Measurements do not tell what is asked with {words}."
