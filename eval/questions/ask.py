@@ -23,6 +23,7 @@ from agenticiqa.eval.questions.marking import REFUSED, mark
 from agenticiqa.eval.questions.questions import Question, questions
 from agenticiqa.eval.questions.recipes import CONTENTS, Recipe, image_file, photos_of, read_contents
 from agenticiqa.eval.questions.report import Marked, confusion_lines, shares_table, wrong_lines
+from agenticiqa.eval.questions.typos import with_typos
 from agenticiqa.eval.questions.wordings import SPLITS, read_wordings, wordings_file
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli import render
@@ -109,6 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--wordings", metavar="CSV", type=Path, help="other wordings, of the same columns")
     parser.add_argument("--kind", help="only this kind of question")
     parser.add_argument("--limit", metavar="N", type=int, help="only every so many questions, N in all, to try it out")
+    parser.add_argument("--typos", metavar="N", type=int, default=0, help="misspell so many words of each question")
     parser.add_argument("--wrong", action="store_true", help="list the wrong and the undetermined answers")
     parser.add_argument("--reuse", metavar="FILE", type=Path, help="take the answers that an earlier run wrote there")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write every answer with its mark, a JSON per line")
@@ -119,6 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         photos = photos_of(args.split, images.contents.values())
         asked = questions(read_wordings(args.wordings or wordings_file(args.split)), photos)
         asked = [question for question in asked if args.kind in (None, question.kind)]
+        asked = [replace(question, text=with_typos(question.text, args.typos)) for question in asked]
         if not asked:
             raise UserError(f"there are no questions of the kind {args.kind!r}")
         asked = asked[:: max(1, len(asked) // args.limit)][: args.limit] if args.limit else asked

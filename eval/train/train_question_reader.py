@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agenticiqa.eval.questions.report import share_text
+from agenticiqa.eval.questions.typos import mistyped
 from agenticiqa.eval.questions.wordings import read_wordings, wordings_file
 from agenticiqa.eval.train.reader_examples import UNKNOWN, Example, examples_of, taught
 from agenticiqa.eval.train.reader_graph import save_reader
@@ -100,13 +101,6 @@ def token_numbers(tokenizer: Any, texts: Sequence[str]) -> "torch.Tensor":
     found = [each.ids[:LONGEST] for each in tokenizer.encode_batch(list(texts))]
     longest = max(map(len, found))
     return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in found])
-
-
-def mistyped(text: str, rng: random.Random) -> str:
-    """The text with two letters swapped, or one of them left out or doubled."""
-    at = rng.randrange(max(1, len(text) - 1))
-    first, second = text[at : at + 1], text[at + 1 : at + 2]
-    return text[:at] + rng.choice((second + first, second, first * 2)) + text[at + 2 :]
 
 
 def kept_tokens(tokenizer: Any) -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 
 from agenticiqa.eval.questions.wordings import Wording, read_wordings, wordings_file
 from agenticiqa.eval.train.reader_examples import MEASURED_ONLY, UNKNOWN, Example, examples_of, intent_of, taught
-from agenticiqa.eval.train.train_question_reader import SPECIAL, kept_tokens, main, mistyped, smaller_tokenizer
+from agenticiqa.eval.train.train_question_reader import SPECIAL, kept_tokens, main, smaller_tokenizer
 from agenticiqa.programs.offline.language.question_reader import INTENTS, MEANINGS, VOCABULARY
 
 
@@ -89,13 +89,6 @@ def test_nothing_is_learned_from_the_sets_for_measuring() -> None:
     for split in MEASURED_ONLY:
         held = {row.text for row in read_wordings(wordings_file(split)) if not row.tags and len(row.text.split()) > 8}
         assert not held & texts
-
-
-def test_a_text_is_mistyped_in_one_place() -> None:
-    rng = random.Random(0)
-    for text in ("noise", "is it sharp?", "a", ""):
-        for _ in range(20):
-            assert abs(len(mistyped(text, rng)) - len(text)) <= 1
 
 
 def test_a_smaller_vocabulary_reads_known_words_alike() -> None:
