@@ -39,7 +39,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROUNDS, BATCH = 6, 32
 RATE, READING_RATE, DECAY = 1e-4, 1e-3, 0.01  # of the encoder's weights, of the readings', and of all
 WARMING = 100  # steps until the rate is reached, from which it falls to zero
-DROPPED, SMOOTHED, MISTYPED = 0.1, 0.05, 0.15  # shares: of activations, of a label, of texts
+DROPPED, SMOOTHED, MISTYPED = 0.1, 0.05, 0.3  # shares: of activations, of a label, of texts
 LEVEL_WEIGHT = 0.2  # of the loss of levels, which are up to 5 apart
 SURE = (0.7, 0.8, 0.9)
 

@@ -27,7 +27,13 @@ from agenticiqa.programs.offline.language.reader import (
     read_question,
 )
 from agenticiqa.programs.offline.language.scope import names_thing
-from agenticiqa.programs.offline.language.second_reading import asked_instead, asks_of_each_part, denied
+from agenticiqa.programs.offline.language.second_reading import (
+    SURE,
+    asked_instead,
+    asks_of_each_part,
+    asks_of_other,
+    denied,
+)
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.text_questions import answer_from_text
 from agenticiqa.programs.offline.language.tool_names import names_tools
@@ -51,7 +57,6 @@ from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
 FIVE = Scale(1, 5)
-SURE = 0.8  # least probability of what is asked where a word denies it, or asks for what no measurement tells
 
 
 def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evidence: ExecutorOutput) -> Answered:
@@ -122,11 +127,6 @@ def _second_reading(
         word = (found.answer or "").partition(",")[0]
         found = (yes_no_letter(question.options, replace(found, answer=word)) if word in (YES, NO) else None) or verdict
     return found, about
-
-
-def asks_of_other(reading: Reading) -> bool:
-    """Whether a question is surely about what no measurement tells."""
-    return reading.intent.name == "unanswerable" and reading.intent.probability >= SURE
 
 
 def _chosen_by_meaning(

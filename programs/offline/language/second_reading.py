@@ -9,6 +9,7 @@ from agenticiqa.programs.offline.language.question import Asked, Question
 from agenticiqa.programs.offline.language.question_reader import Reading
 from agenticiqa.programs.offline.language.verdicts import NO, YES, Verdict
 
+SURE = 0.8  # least probability of what is asked where a word denies it, or asks for what no measurement tells
 _YES_OR_NO = ("yes", "no", "part-yes", "part-no")
 _SAME: Mapping[str, tuple[Asked, ...]] = {
     "yes": ("presence",),
@@ -27,6 +28,11 @@ def asked_instead(asked: str, question: Question, verdict: Verdict, reading: Rea
     plain = in_plain_words(asked, reading, question.regions, question.claim)
     is_open = not (verdict.answer or verdict.categories)
     return plain if plain and (is_open or not says_more(question, reading)) else None
+
+
+def asks_of_other(reading: Reading) -> bool:
+    """Whether a question is surely about what no measurement tells."""
+    return reading.intent.name == "unanswerable" and reading.intent.probability >= SURE
 
 
 def says_more(question: Question, reading: Reading) -> bool:
