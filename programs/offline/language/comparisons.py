@@ -25,7 +25,6 @@ _AGAINST = re.compile(
 _NAMED = re.compile(rf"\b{_REFERENCE}\b", re.I)
 _AIDED = re.compile(rf"\b(?:given|with|using|considering|based on|knowing|taking)\s+{_REFERENCE}\b", re.I)
 _OTHERS = re.compile(rf"\b(?:first|second|third|other|another|these) {_NOUN}s?\b|\bthe first or the second\b", re.I)
-_REFERENCE_FIRST = re.compile(rf"^\W*(?:(?:is|are|does|do|has|was|were)\s+)?(?:there\s+)?{_REFERENCE}\b", re.I)
 _THIS_IMAGE = re.compile(
     rf"^\W*(?:the |this )?(?:(?:distorted|test|given|degraded|second|first) )?{_NOUN}\W*$|^\W*this one\W*$", re.I
 )
@@ -66,18 +65,11 @@ def names_reference_alone(text: str) -> bool:
 
 def is_comparison(text: str, options: Mapping[str, str]) -> bool:
     """Whether the question or one of its options compares the image, or a part of it, with something."""
-    compared = _COMPARES.search(text) or _AGAINST.search(text) or _images_in(options) or _is_of_two(text)
+    compared = _COMPARES.search(text) or _AGAINST.search(text) or _images_in(options)
     if compared or any(_compares(parse_clause(each)) for each in options.values()):
         return True
     named = _NAMED.search(text) and _compares(parse_clause(text))
     return bool(named or re.search(r"\b(?:better|worse)\b", text, re.I))
-
-
-def _is_of_two(text: str) -> bool:
-    """Whether it asks which picture has more of one thing: "Which of the two is noisier?"."""
-    clause = parse_clause(text)
-    subjects = {meaning.scale for meaning in clause.meanings} - {"any"}
-    return bool(_WHICH_IMAGE.search(text)) and _compares(clause) and len(subjects) == 1
 
 
 def compare(
@@ -120,10 +112,9 @@ def compare(
         turned = look(REFERENCE_BESIDE_IMAGE)
         worse = (turned.severity(fault) if turned else None) or 0.0
         position = worse if worse >= OBJECTIONABLE else position
-    flipped = -1.0 if _REFERENCE_FIRST.search(text) and not _WHICH_IMAGE.search(text) else 1.0
     if options and not pictures:
         return nearest(dict(zip(options, offered, strict=True)), position, [about], "difference from the reference")
-    wanted = (offered[0] or 0.0) * flipped
+    wanted = offered[0] or 0.0
     same = abs(position) < VISIBLE
     reason = "Against the reference, a difference counts from slight on."
     chosen = "same" if same else "image" if position * wanted > 0 else "reference"
