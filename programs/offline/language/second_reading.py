@@ -14,7 +14,7 @@ _YES_OR_NO = ("yes", "no", "part-yes", "part-no")
 _SAME: Mapping[str, tuple[Asked, ...]] = {
     "yes": ("presence",),
     "no": ("presence",),
-    "which": ("list",),
+    "which": ("list", "presence"),
 }
 """What the rules read for the intents that they may answer in more detail than the plain question does."""
 
@@ -42,15 +42,20 @@ def says_more(question: Question, reading: Reading) -> bool:
     """
     if question.asked == "rating":
         return question.scale is not None and question.scale.best is not None
-    several = question.confidence == 1 and names_several(question)
+    several = question.confidence == 1 and names_several(question, reading)
     if question.asked not in _SAME.get(reading.intent.name, ()):
         return several and len(question.regions) > 1  # "Is the left half blurry or the right half noisy?"
     return question.asked == "list" or several
 
 
-def names_several(question: Question) -> bool:
-    """Whether a question is about distortions of several kinds: "blurry or noisy", "too dark or too bright"."""
-    named = {(meaning.scale, meaning.kind) for meaning in question.claim.meanings if meaning.subject != "quality"}
+def names_several(question: Question, reading: Reading) -> bool:
+    """Whether a question is about several distortions: "blurry or noisy", "too dark or too bright".
+
+    The last is about one, exposure, where it asks for yes or no.
+    """
+    of_one = reading.intent.name in _YES_OR_NO
+    meanings = [meaning for meaning in question.claim.meanings if meaning.subject != "quality"]
+    named = {(meaning.scale, "" if of_one else meaning.kind) for meaning in meanings}
     return question.asked == "presence" and len(named) > 1
 
 

@@ -268,6 +268,8 @@ def test_the_network_is_the_one_that_was_trained() -> None:
         ("Rate the noise from 1 to 9, where 9 is the best", "rating-high", True),
         ("Is it noisy?", "yes", False),
         ("Is it blurry or noisy?", "compare-yes", False),
+        ("Is it underexposed or overexposed?", "which", True),
+        ("Is the exposure off, too light or too dark?", "yes", False),
     ],
 )
 def test_what_plain_words_would_lose_is_left_to_the_rules(question: str, intent: str, more: bool) -> None:
