@@ -2,8 +2,9 @@
 
 As TCP does (additive increase, multiplicative decrease; V. Jacobson, "Congestion Avoidance and Control", 1988): when a
 request is refused and one that was under way beside it is served, the number in flight is halved; each request that is
-served afterwards raises it a little, by one for as many as are allowed at a time. A server that refuses everything is
-not crowded but down, and nothing changes.
+served afterwards raises it a little, by one for as many as are allowed at a time. From a refusal until it is known
+whether those beside it are served, no request is sent: all that wait would be refused one after the other. A server
+that refuses everything is not crowded but down, and nothing changes.
 """
 
 import asyncio
@@ -57,6 +58,7 @@ class InFlight:
         self._halved_at = 0  # the last request that was sent before the limit was halved
         self._refused_at = 0  # the last request that was under way when one was refused
         self._beside = 0  # the most that were under way when one was refused
+        self._undecided = 0  # of those, how many are under way until one of them is served
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -111,13 +113,16 @@ class InFlight:
     def _leave(self, number: int, refused: bool | None) -> None:
         halved = False
         with self._lock:
+            if self._undecided and number <= self._refused_at:
+                self._undecided -= 1
             if number > self._halved_at and refused is not None:
                 if refused:
                     self._refused_at, self._beside = self._sent, max(self._beside, self.under_way)
+                    self._undecided = self.under_way - 1
                 elif number <= self._refused_at:
                     halved = True
                     self.most = max(1.0, min(self.most, self._beside) // 2)
-                    self._halved_at, self._refused_at, self._beside = self._sent, 0, 0
+                    self._halved_at, self._refused_at, self._beside, self._undecided = self._sent, 0, 0, 0
                 else:
                     self.most += 1 / self.most
             self.under_way -= 1
@@ -127,7 +132,7 @@ class InFlight:
             logger.info("%s refuses requests while it serves others: at most %d are sent at a time", self.server, most)
 
     def _admit(self) -> None:
-        while self._waiting and self.under_way + 1 <= self.most:
+        while self._waiting and not self._undecided and self.under_way + 1 <= self.most:
             place = self._waiting.popleft()
             if place.set_running_or_notify_cancel():
                 self._sent += 1

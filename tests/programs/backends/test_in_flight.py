@@ -138,6 +138,26 @@ def test_requests_that_are_served_add_one_in_the_time_of_a_round(requests: Reque
     assert 10.9 < requests.in_flight.most < 11
 
 
+@pytest.mark.parametrize("error", [None, BUSY], ids=["serves others", "is down"])
+def test_after_a_refusal_nothing_is_sent_until_it_is_known_whether_the_server(
+    requests: Requests, error: Exception | None
+) -> None:
+    sent = threading.Event()
+
+    def ask() -> None:
+        with requests.in_flight.place():
+            sent.set()
+
+    requests.begin(3)
+    requests.end(1, BUSY)
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert not sent.wait(0.05)
+    requests.end(2, error)
+    assert sent.wait(5)
+    thread.join(5)
+
+
 def crowded(in_flight: InFlight, most: int = 1) -> None:
     """Make it allow so many at a time."""
     requests = Requests(in_flight)
