@@ -5,7 +5,8 @@ a tool of known reliability: ``corr(T, V) = r_T r_V`` if their errors are indepe
 a little as tools do (``SHARED_ERROR``, measured on 15 models). Of all tools of known reliability the best is asked.
 Where none is known, three predictors tell: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))`` (triple collocation,
 Stoffelen 1998, JGR Oceans 103), with each further tool in turn as ``O``. The estimate is shrunk toward the prior's, the
-more the fewer images there are. With labels both reliabilities are correlations with them.
+more the fewer images there are, or toward 0 where it looks like that of a model at chance. With labels both
+reliabilities are correlations with them.
 
 From the reliabilities and the correlation of both follow the weights of linear regression, and from these the errors
 that give the fusion formula the same weights. Correlations are of normal scores (ranks mapped to normal quantiles). The
@@ -26,6 +27,8 @@ FEWEST_IMAGES = 10  # under which the prior's numbers are returned
 LEAST, MOST = 0.05, 0.97  # of a reliability
 SMALLEST_STD = 0.05  # of scores in levels, and of positions
 LEAST_WEIGHT = 0.02  # of the tools, relative to their reliability
+# Of the 15 models of ``eval.studies.fusion_study`` three are at chance, with correlations of -0.03 to 0.07.
+AT_CHANCE, CHANCE_STD = 0.2, 0.1  # share of models at chance before anything is known, deviation of their reliability
 # Chosen on half of the models and half of the images of ``eval.studies.fusion_study``: the correlation of the errors of
 # tools and model, and the deviation of that correlation between models.
 SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
@@ -102,7 +105,7 @@ def measured_reliability(rows: Sequence[FusionRow], prior: FusionProfile) -> dic
     weight = _weight(prior.prior_std, len(rows))
     return {
         "tool": clipped(weight * tool + (1 - weight) * prior.reliability["tool"]),
-        "model": clipped(weight * model + (1 - weight) * prior.reliability["model"]),
+        "model": clipped(shrunk(model, len(rows), prior)),
         "labels": clipped(model),
     }
 
@@ -129,17 +132,16 @@ def estimated_reliability(
         seen = rows if not anchor else enough[anchor]
         theirs = [row.others[anchor] if anchor else row.tool_score for row in seen]
         together = correlation(normal_scores(theirs), normal_scores([row.expectation for row in seen]))
-        estimates["agreement"] = clipped(reliability_from(together, asked))
+        estimates["agreement"] = reliability_from(together, asked)
     elif not triples:
         own = correlation(
             normal_scores([row.tool_score for row in rows]), normal_scores([row.expectation for row in rows])
         )
-        estimates["agreement"] = clipped(reliability_from(own, asked))
+        estimates["agreement"] = reliability_from(own, asked)
     found = estimates["agreement"] if "agreement" in estimates else estimates["three_way"]
-    weight = _weight(prior.prior_std, len(rows) * asked**2)
     return {
         "tool": clipped(tool_reliability or prior.reliability["tool"]),
-        "model": clipped(weight * found + (1 - weight) * prior.reliability["model"]),
+        "model": clipped(shrunk(found, len(rows) * asked**2, prior)),
         **estimates,
     }
 
@@ -168,6 +170,22 @@ def reliability_from(together: float, known: float) -> float:
     shared = SHARED_ERROR * math.sqrt(1 - known**2)
     length, turn = math.hypot(known, shared), math.atan2(shared, known)
     return max(math.cos(math.acos(min(max(together / length, -1), 1)) + turn), 0.0)
+
+
+def shrunk(estimate: float, images: float, prior: FusionProfile) -> float:
+    """The expected reliability of a model, given an estimate from so many images and the prior.
+
+    The prior is a mixture of two normal distributions: of models at chance, and of those that the profile ``prior``
+    tells of. The fewer images, the nearer to it; an estimate near 0 from many is that of a model at chance.
+    """
+    kinds = ((AT_CHANCE, 0.0, CHANCE_STD), (1 - AT_CHANCE, prior.reliability["model"], prior.prior_std))
+    total = expected = 0.0
+    for share, mean, std in kinds:
+        likelihood = share * NormalDist(mean, math.sqrt(std**2 + 1 / images)).pdf(estimate)
+        weight = _weight(std, images)
+        total += likelihood
+        expected += likelihood * (weight * estimate + (1 - weight) * mean)
+    return expected / total
 
 
 def _weight(prior_std: float, images: float) -> float:

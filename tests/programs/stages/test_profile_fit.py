@@ -15,7 +15,7 @@ from agenticiqa.programs.stages.fusion_profile import (
     read_fusion_profile,
     write_fusion_profile,
 )
-from agenticiqa.programs.stages.profile_fit import FusionRow, correlation, fit_profile, normal_scores
+from agenticiqa.programs.stages.profile_fit import FusionRow, correlation, fit_profile, normal_scores, shrunk
 
 
 def level_probabilities(expectation: float, error: float = 0.5) -> dict[int, float]:
@@ -69,6 +69,25 @@ def test_few_images_stay_near_the_prior_and_under_ten_it_is_the_prior() -> None:
     trusted = [fit_profile(rows[:n], PRIOR).reliability["model"] for n in (12, 60, 1500)]
     assert trusted == sorted(trusted, reverse=True)
     assert trusted[0] > 0.4
+
+
+@pytest.mark.parametrize("tool", [0.5, 0.8])
+def test_a_model_at_chance_changes_no_order(tool: float) -> None:
+    for seed in range(5):
+        rows = simulated(0.0, n=550, tool=tool, seed=seed)
+        profile = fit_profile(rows, PRIOR, tool_reliability=tool)
+        assert profile.reliability["model"] < 0.1
+        fusion = ScoreFusion(profile=profile)
+        scores = [fusion.fuse_scores([row.tool_score], row.probabilities) for row in rows]
+        assert correlation(normal_scores(scores), normal_scores([row.tool_score for row in rows])) > 0.97
+
+
+def test_an_estimate_is_shrunk_toward_the_kind_of_model_that_it_is_like() -> None:
+    assert shrunk(0.05, 500, PRIOR) < 0.08
+    assert shrunk(0.7, 500, PRIOR) == pytest.approx(0.7, abs=0.01)
+    assert shrunk(0.05, 1, PRIOR) > 0.4
+    expected = [shrunk(estimate / 20, 100, PRIOR) for estimate in range(20)]
+    assert expected == sorted(expected)
 
 
 def test_where_the_models_levels_lie_is_found() -> None:
