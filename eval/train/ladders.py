@@ -31,7 +31,6 @@ FRAMES = 4  # of a photo for training; every ladder is made of one of them
 MIXED, LOCAL = 2, 3  # ladders of several kinds and of a part, per pristine photo
 MIXED_LEVELS = (1.5, 3.0, 4.5)
 LABELED_SIDE = 288  # pixels of the part of a labeled photo that is distorted
-LADDERED = 3  # of so many labeled photos one has ladders
 TONE_FRAMES, TONES = 3, 4  # further frames of a photo for training, and ladders of tone of each; of a labeled one 1, 2
 COMPARED = 9  # of so many training photos one has its ladders compared by FR-FUSION
 PART, SEVERAL = "@", "+"  # in the name of a kind: of a part of the image, of several kinds
@@ -77,15 +76,13 @@ def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Ru
 
 
 def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
-    """The ladders of a photo: all kinds of a pristine one, of a labeled one none or a kind, as its name draws."""
+    """The ladders of a photo: all kinds of a pristine one, one kind of a labeled one, and tones of a good one."""
     number = zlib.crc32(file.name.encode())
     rng = np.random.default_rng(number)
     if how in ("labeled", "labeled well"):
         photo = in_working_size(load(file).pixels)
-        ladders: list[Iterator[Rung]] = [iter([("", 0.0, 0.0, photo)])]
-        if number % LADDERED == 0:
-            ladders.append(labeled_ladder(_part(photo, rng), rng))
-        if number % LADDERED == 0 and how == "labeled well":
+        ladders: list[Iterator[Rung]] = [iter([("", 0.0, 0.0, photo)]), labeled_ladder(_part(photo, rng), rng)]
+        if how == "labeled well":
             ladders += of_tone(_part(photo, rng), 2, rng)
     else:
         whole = opened_photo(file, LARGEST_PHOTO)

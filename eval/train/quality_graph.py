@@ -18,11 +18,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from agenticiqa.eval.train.efficientnet_lite0 import Block, Conv, Network
 from agenticiqa.eval.train.image_statistics import STATISTICS, Statistics
+from agenticiqa.eval.train.panels import ALIKE, UNLIKE
 from agenticiqa.eval.train.quality_head import CLIP, DAMAGE, SHARE, WIDTH, Array, Networks, Projections
 from agenticiqa.programs.images.files import write_atomically
 
 CENTER, SCALE = 127.0, 128.0  # how Lite networks normalize pixels in 0..255
 OPSET, IR_VERSION = 18, 9  # readable by onnxruntime 1.17
+END = 1 << 30  # of a slice
 
 
 class Graph:
@@ -81,6 +83,22 @@ class Graph:
         x = self.add("Div", [self.add("Sub", [features, self.constant(mean)]), self.constant(spread)])
         return self.add("Clip", [x, self.constant(-CLIP), self.constant(CLIP)])
 
+    def columns(self, x: str, start: int, stop: int) -> str:
+        """Those columns of an array (1, N)."""
+        return self.add("Slice", [x, *(self.constant([number]) for number in (start, stop, 1))])
+
+    def with_panels(self, projected: str, count: int) -> str:
+        """Projections (1, K) as ``panels.with_panels`` makes them."""
+        opinion, own = self.columns(projected, 0, 1), self.columns(projected, 1, 1 + count)
+        alike = self.add("Sub", [self.columns(projected, 1 + count, 1 + 2 * count), self.constant(UNLIKE)])
+        scaled = self.add("Div", [alike, self.constant(ALIKE - UNLIKE)])
+        share = self.add("Clip", [scaled, self.constant(0.0), self.constant(1.0)])
+        axes = self.constant([1])
+        total = self.add("Max", [self.add("ReduceSum", [share, axes], keepdims=1), self.constant(1.0)])
+        change = self.add("Mul", [share, self.add("Sub", [own, opinion])])
+        change = self.add("Div", [self.add("ReduceSum", [change, axes], keepdims=1), total])
+        return self.add("Concat", [self.add("Add", [opinion, change]), self.columns(projected, 1, END)], axis=1)
+
     def silu(self, x: str) -> str:
         """``x / (1 + exp(-x))``."""
         return self.add("Mul", [x, self.add("Sigmoid", [x])])
@@ -98,7 +116,7 @@ class Graph:
         parts = self.add("MatMul", [last, self.constant(head.outward[:, :, None])])
         bent = self.add("Reshape", [self.add("ReduceSum", [parts], keepdims=0), self.constant([1, 1])])
         straight = self.add("MatMul", [x, self.constant(head.straight[:, None])])
-        opinion = self.add("Slice", [given, *(self.constant([number]) for number in (0, 1, 1))])
+        opinion = self.columns(given, 0, 1)
         change = self.add("Add", [self.add("Add", [bent, straight]), self.constant(head.bias)])
         away = self.add("Div", [self.add("Add", [change, self.constant(DAMAGE)]), self.constant(-WIDTH)])
         seen = self.add("Mul", [self.add("Sigmoid", [away]), self.constant(1 - SHARE)])
@@ -128,7 +146,8 @@ def build(network: Network, projections: Projections, networks: Networks) -> onn
     standard = graph.standardized(features, projections.mean, projections.spread)
     projected = graph.add("MatMul", [standard, graph.half(projections.weight)])
     projected = graph.add("Add", [projected, graph.constant(projections.bias)])
-    own = graph.add("Slice", [standard, *(graph.constant([number]) for number in (-STATISTICS, 1 << 30, 1))])
+    projected = graph.with_panels(projected, projections.panels)
+    own = graph.columns(standard, -STATISTICS, END)
     score = graph.networks(graph.add("Concat", [projected, own], axis=1), networks)
     squares = graph.add("Mul", [standard, standard])
     novelty = graph.add("ReduceMean", [squares, graph.constant([1])], keepdims=1)

@@ -1,9 +1,10 @@
 """The quality model's head: linear projections of all features, then small networks, fitted in two steps.
 
-First step, ridge regression: one projection is the mean opinion by authentic images alone, the others by all images:
-the score, the share of quality that a distortion left, and the severity of each kind. Second step: small networks from
-the projections and the statistics of the pixels to the score. They are fitted on projections of images that the ridge
-regression was not fitted on, with a loss on the score and one on the order within a ladder.
+First step, ridge regression: one projection is the mean opinion by authentic images alone, and one that of each panel
+(``panels``); the others are by all images: the score, the share of quality that a distortion left, and the severity of
+each kind. Second step: small networks from the projections and the statistics of the pixels to the score. They are
+fitted on projections of images that the ridge regression was not fitted on, with a loss on the score and one on the
+order within a ladder.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from agenticiqa.eval.train.panels import alikeness, opinions, with_panels
 from agenticiqa.programs.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ BEND = 0.5  # levels, where the loss on the score turns from squared to absolute
 
 @dataclass(frozen=True)
 class Projections:
-    """``standardized(features) @ weight + bias``: features (N, F) to projections (N, K).
+    """``standardized(features) @ weight + bias``: features (N, F) to projections (N, K), with those of the panels.
 
     The last features are the statistics of the pixels; the networks take the projections and these statistics.
     """
@@ -49,6 +51,7 @@ class Projections:
     spread: Array
     weight: Array
     bias: Array
+    panels: int
 
     def standardized(self, features: NDArray[np.floating]) -> Array:
         """Features (N, F) in deviations from the authentic images' mean, clipped to -5..5."""
@@ -56,7 +59,7 @@ class Projections:
 
     def __call__(self, features: NDArray[np.floating]) -> Array:
         """The projections (N, K)."""
-        return self.standardized(features) @ self.weight + self.bias
+        return with_panels(self.standardized(features) @ self.weight + self.bias, self.panels)
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class Wanted:
     """What N images are to give: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
 
     ``authentic`` marks the images that people have judged, ``ladder`` numbers the ladders, ``weight`` is of both steps.
+    ``panel`` (N,) numbers the panel, of ``panels``, that judged an image, or the photo that it is made of. ``frame``
+    marks the undistorted frames of pristine photos, each once.
     """
 
     targets: Array
@@ -98,6 +103,9 @@ class Wanted:
     authentic: Mask
     ladder: NDArray[np.int64]
     weight: Floats
+    panel: NDArray[np.intp]
+    panels: int
+    frame: Mask
 
 
 @dataclass(frozen=True)
@@ -134,14 +142,16 @@ def ridge_regression(coordinates: Array, wanted: Array, weight: Floats, ridge: f
 
 
 def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array, Array]:
-    """Coefficients (B, 1 + K) and intercepts of all projections, fitted on the images of the mask ``train``."""
-    everything = np.concatenate([wanted.score[:, None].astype(np.float32), wanted.targets], axis=1)
+    """Coefficients (B, K) and intercepts of all projections, fitted on the images of the mask ``train``."""
+    score = wanted.score[:, None].astype(np.float32)
+    everything = np.concatenate([score, wanted.targets], axis=1)
+    judged, rows = np.flatnonzero(train & wanted.authentic), np.flatnonzero(train)
+    photos = np.flatnonzero(train & (wanted.authentic | wanted.frame))
     parts = [
-        ridge_regression(coordinates[rows], columns[rows], wanted.weight[rows], ridge)
-        for rows, columns, ridge in (
-            (np.flatnonzero(train & wanted.authentic), everything[:, :1], RIDGE_OPINION),
-            (np.flatnonzero(train), everything, RIDGE_LADDERS),
-        )
+        ridge_regression(coordinates[judged], score[judged], wanted.weight[judged], RIDGE_OPINION),
+        opinions(coordinates[judged], wanted.score[judged], wanted.weight[judged], wanted.panel[judged], wanted.panels),
+        alikeness(coordinates[photos], wanted.weight[photos], wanted.panel[photos], wanted.panels),
+        ridge_regression(coordinates[rows], everything[rows], wanted.weight[rows], RIDGE_LADDERS),
     ]
     coefficients, centers = zip(*parts, strict=True)
     return np.concatenate(coefficients, axis=1), np.concatenate(centers)

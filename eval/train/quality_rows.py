@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.train.ladder_targets import PRISTINE_SCORE, kept_curves, kept_quality
 from agenticiqa.eval.train.ladders import PART, SEVERAL, FeaturesOf, Rungs, kept_rungs
+from agenticiqa.eval.train.panels import NO_PANEL
 from agenticiqa.eval.train.quality_head import Wanted
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.distort import KINDS
@@ -87,8 +88,10 @@ def read_rows(
     )
 
 
-def wanted_of(rows: Rows, opinion: Floats, weight: Floats) -> Wanted:
+def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.intp]) -> Wanted:
     """What the rows are to give, for the opinions (items,) on the score's scale and the weights (items,) of images.
+
+    ``panel`` (items,) numbers the panel that judged an image, ``NO_PANEL`` for a small set's.
 
     The targets of the projections are twice the quality kept, the severity (0 to 1) of each kind, and of any in a part.
     """
@@ -108,7 +111,20 @@ def wanted_of(rows: Rows, opinion: Floats, weight: Floats) -> Wanted:
     score = np.where(rows.authentic, opinion[rows.item], 1 + (before - 1) * kept)
     targets = np.array([[2 * part, *_severities(*each[:3])] for part, each in zip(kept, described, strict=True)])
     weights = np.where(rows.authentic, AUTHENTIC * weight[rows.item], np.where(rows.item >= 0, LABELED, PRISTINE))
-    return Wanted(targets.astype(np.float32), score, rows.authentic, rungs.ladder, weights)
+    judged_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
+    panels = int(panel.max(initial=NO_PANEL)) + 1
+    return Wanted(
+        targets.astype(np.float32), score, rows.authentic, rungs.ladder, weights, judged_by, panels, _frames(rows)
+    )
+
+
+def _frames(rows: Rows) -> NDArray[np.bool_]:
+    """The undistorted frames of pristine photos, each once; all ladders of a frame begin with it."""
+    begin = np.flatnonzero((rows.item == PRISTINE_ITEM) & (rows.rungs.level == 0))
+    first = {rows.rungs.features[row].tobytes(): row for row in begin[::-1]}
+    found = np.zeros(len(rows.item), bool)
+    found[list(first.values())] = True
+    return found
 
 
 def _severities(kind: str, level: float, share: float) -> list[float]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.train.image_statistics import STATISTICS
 from agenticiqa.eval.train.ladders import Rungs
+from agenticiqa.eval.train.panels import with_panels
 from agenticiqa.eval.train.quality_head import (
     SPANNING,
     Array,
@@ -53,15 +54,16 @@ class Training:
         """Compute all of it; features are standardized by the authentic images."""
         features = rows.rungs.features
         authentic = features[rows.authentic].astype(np.float32)
-        blank = Projections(authentic.mean(axis=0), authentic.std(axis=0) + np.float32(1e-3), authentic, authentic)
+        center, spread = authentic.mean(axis=0), authentic.std(axis=0) + np.float32(1e-3)
+        blank = Projections(center, spread, authentic, authentic, wanted.panels)
         standard = blank.standardized(features)
         reduction = Reduction.of(standard[_spanning(rows)], STATISTICS)
         coordinates = standard @ reduction.toward
-        projected = np.zeros((len(standard), 2 + wanted.targets.shape[1]), np.float32)
+        projected = np.zeros((len(standard), 2 + 2 * wanted.panels + wanted.targets.shape[1]), np.float32)
         for fold in np.unique(folds):
             here = (folds == fold) & ~rows.test
             coefficients, centers = regressions(coordinates, wanted, (folds != fold) & ~rows.test)
-            projected[here] = coordinates[here] @ coefficients + centers
+            projected[here] = with_panels(coordinates[here] @ coefficients + centers, wanted.panels)
         return cls(wanted, rows.test, folds, standard, blank, reduction, coordinates, projected)
 
     @property
@@ -83,7 +85,7 @@ class Training:
         train = ~here & ~self.test
         scores = np.full(len(here), np.nan)
         coefficients, centers = regressions(self.coordinates, self.wanted, train)
-        projected = self.coordinates[here] @ coefficients + centers
+        projected = with_panels(self.coordinates[here] @ coefficients + centers, self.wanted.panels)
         given = np.concatenate([projected, self.standard[here, -STATISTICS:]], axis=1)
         scores[here] = self._networks(train, 0)(given)
         return scores
@@ -120,8 +122,7 @@ def _spanning(rows: Rows) -> NDArray[np.intp]:
 
 def networks_input(projections: Projections, features: NDArray[np.floating]) -> Array:
     """What the networks take for images with features (N, F)."""
-    standard = projections.standardized(features)
-    return np.concatenate([standard @ projections.weight + projections.bias, standard[:, -STATISTICS:]], axis=1)
+    return np.concatenate([projections(features), projections.standardized(features)[:, -STATISTICS:]], axis=1)
 
 
 def ladder_table(rungs: Rungs, chosen: Mask, scores: Floats) -> list[str]:

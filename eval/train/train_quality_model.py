@@ -26,6 +26,7 @@ from agenticiqa.eval.intervals import fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.train.efficientnet_lite0 import Network, load_efficientnet_lite0
 from agenticiqa.eval.train.ladders import FeaturesOf
+from agenticiqa.eval.train.panels import FEWEST, NO_PANEL
 from agenticiqa.eval.train.quality_rows import Rows, read_photos, read_rows, wanted_of
 from agenticiqa.eval.train.quality_training import Training, ladder_table, networks_input
 from agenticiqa.programs.cli.status import OK, USAGE
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         features_of,
         print_progress,
     )
-    wanted = wanted_of(rows, on_one_scale(data), data.weight)
+    wanted = wanted_of(rows, on_one_scale(data), data.weight, panels_of(data))
     training = Training.of(rows, wanted, folds_by_content(list(rows.content), FOLDS, args.seed, dealt=True))
     inside = training.held_out()
     across = {name: training.held_out_set(of_items(rows, data.sets == name)) for name in np.unique(data.sets)}
@@ -162,6 +163,14 @@ def on_one_scale(data: Data) -> Floats:
     names = [name for name in np.unique(data.sets) if (data.sets == name).sum() >= TYPICAL_SET] or np.unique(data.sets)
     parts = [data.opinion[data.sets == name] for name in names]
     return np.mean([part.mean() for part in parts]) + np.mean([part.std() for part in parts]) * data.standard
+
+
+def panels_of(data: Data) -> NDArray[np.intp]:
+    """The number of the panel that judged each image: large sets have one of their own, small ones none."""
+    names, which, sizes = np.unique(data.sets, return_inverse=True, return_counts=True)
+    numbers, large = np.full(len(names), NO_PANEL), sizes >= FEWEST
+    numbers[large] = np.arange(large.sum())
+    return np.asarray(numbers[which])
 
 
 def session_of(network: Network) -> FeaturesOf:

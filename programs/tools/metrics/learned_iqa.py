@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
-SHA256 = "96ea73eda2ac2056cc0e90250d33d88ff18dcb2e84ced560acddaa3b630b7219"
+SHA256 = "0fe4ce0719a01481f8c090481109921de0b3fb8f01be0d413c9dedd29a6393c1"
 
 LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
 SMALLEST_SIDE = 32
@@ -28,7 +28,7 @@ SMALLEST_SIDE = 32
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
 # Fitted on predictions for whole sets that the head was not trained on, by ``eval/train/train_quality_model.py``.
-SPREAD, SPREAD_PER_NOVELTY = 0.775, 0.625
+SPREAD, SPREAD_PER_NOVELTY = 0.775, 0.525
 
 
 def learned_iqa(image: RGB) -> float:

@@ -6,6 +6,7 @@ import pytest
 from agenticiqa.eval.train import quality_training
 from agenticiqa.eval.train.image_statistics import STATISTICS
 from agenticiqa.eval.train.ladders import Rungs
+from agenticiqa.eval.train.panels import NO_PANEL, with_panels
 from agenticiqa.eval.train.quality_head import Wanted, regressions
 from agenticiqa.eval.train.quality_rows import Rows
 from agenticiqa.eval.train.quality_training import Training, networks_input
@@ -32,7 +33,14 @@ def training(monkeypatch):
     rows = Rows(rungs, photo, photo.astype(str), photo >= PHOTOS - 5)
     score = 4 - 0.6 * level + 0.2 * rng.normal(size=len(photo))
     wanted = Wanted(
-        np.stack([2 - level / 5] * 3, axis=1).astype("f4"), score, authentic, rungs.ladder, np.ones(len(photo))
+        np.stack([2 - level / 5] * 3, axis=1).astype("f4"),
+        score,
+        authentic,
+        rungs.ladder,
+        np.ones(len(photo)),
+        np.where(photo < 10, 0, NO_PANEL),
+        1,
+        np.zeros(len(photo), bool),
     )
     return Training.of(rows, wanted, photo % 5), rows, wanted
 
@@ -42,7 +50,8 @@ def test_the_weights_of_the_features_give_what_the_coordinates_give(training):
     projections, _ = made.fitted(0)
     given = networks_input(projections, rows.rungs.features)
     coefficients, centers = regressions(made.coordinates, wanted, ~rows.test)
-    assert given[:, : len(centers)] == pytest.approx(made.coordinates @ coefficients + centers, abs=1e-3)
+    projected = with_panels(made.coordinates @ coefficients + centers, wanted.panels)
+    assert given[:, : len(centers)] == pytest.approx(projected, abs=2e-3)
     assert given.shape[1] == len(centers) + STATISTICS
 
 

@@ -119,7 +119,7 @@ def test_the_spread_is_that_of_the_errors():
     assert more == 0
 
 
-def head_of(rng, n_features=17920 + STATISTICS, n_projections=26):
+def head_of(rng, n_features=17920 + STATISTICS, n_projections=30, panels=2):
     """A head with random weights, of the shipped one's size."""
 
     def draw(*shape):
@@ -127,7 +127,11 @@ def head_of(rng, n_features=17920 + STATISTICS, n_projections=26):
 
     taken = n_projections + STATISTICS
     projections = Projections(
-        draw(n_features), np.full(n_features, 0.2, "f4"), draw(n_features, n_projections) / 100, draw(n_projections)
+        draw(n_features),
+        np.full(n_features, 0.2, "f4"),
+        draw(n_features, n_projections) / 100,
+        draw(n_projections) + np.float32(0.5),
+        panels,
     )
     networks = Networks(
         draw(taken),
