@@ -127,7 +127,7 @@ def test_a_list_in_the_question_does_not_count_beside_given_options() -> None:
         ("Is it noisy? A. No B. Yes", ["Yes", "No"], "A"),
         ("Is it noisy?\n1) Yes\n2) No", None, "A"),
         (f"What is it?\n{SUFFIX}", ["Blur", "Noise"], "B"),
-        (None, ["Excellent", "Good", "Fair", "Poor", "Bad"], "D"),
+        (None, ["Excellent", "Good", "Poor", "Bad"], "C"),
         ("What is the man holding?", ["Umbrella", "Camera"], UNABLE),
     ],
 )

@@ -61,7 +61,7 @@ def test_every_step_has_its_line(full: str) -> None:
         r"severity   Blurs: severe  Blurs in Global.",
         r"           Noise: severe  Noise in Global.",
         r"chosen     RMS-CONTRAST for Blurs, Noise; LEARNED-IQA for Overall",
-        r"tool       LEARNED-IQA    raw 4\.684     █████████░ 4\.68  Overall, \d+ ms",
+        r"tool       LEARNED-IQA    raw 4\.68      █████████░ 4\.68  Overall, \d+ ms",
         r"levels     Excellent ░{20}   1%",
         r"           Fair      █{14}░{6}  69%",
         r"           from the log-probabilities that the model wrote",
