@@ -6,9 +6,9 @@ PACKAGES is a folder where the packages of ``contents.csv`` (beside this file) a
 --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps the images that are made.
 Photos and wordings are each divided: the rules were made on ``dev``, ``heldout`` and ``fresh``;
 ``test`` was measured before they were fixed on it, too. The other sets were written by others; nothing was learned
-from ``press``, ``service`` and ``club``, and no answer to them was looked at. Their photos, and those of ``fresh``,
-are of labeled sets: PACKAGES is then the folder that has live_r2, clive and biq2021, as for the other studies. Offline
-by default; with --backend any model is asked the same.
+from ``press``, ``service``, ``office`` and ``club``, and no answer to them was looked at but for ``office``. Their
+photos, and those of ``fresh``, are of labeled sets: PACKAGES is then the folder that has live_r2, clive and biq2021, as
+for the other studies. Offline by default; with --backend any model is asked the same.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     python -m agenticiqa.eval.questions.reading_study [--test club]
 
 The rules are ``programs/offline/language``, the network is the one that ships beside them, which has learned the
-wordings of every split but ``press``, ``service`` and ``club``. Both read what a wording asks for, and of which
-category of distortion; wordings with options are left out.
+wordings of every split but ``press``, ``service``, ``office`` and ``club``. Both read what a wording asks for, and of
+which category of distortion; wordings with options are left out.
 """
 
 import argparse

@@ -22,7 +22,7 @@ from agenticiqa.programs.offline.language.question_reader import (
 from agenticiqa.programs.stages.options import parse_options
 from agenticiqa.signatures.lexicon import terms_in
 
-MEASURED_ONLY = ("press", "service", "club")
+MEASURED_ONLY = ("press", "service", "office", "club")
 """The sets that nothing is learned from."""
 TEACHING = Path(wordings.__file__).with_name("teaching.csv")
 """Wordings for learning alone. Of two kinds more: "option", the text of an option that names the concept, and "level",
