@@ -1,6 +1,5 @@
 """Ladders for the quality model: every kind is made worse level by level, and its target score falls with it."""
 
-
 import numpy as np
 import pytest
 from PIL import Image

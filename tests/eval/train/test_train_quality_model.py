@@ -13,8 +13,11 @@ from PIL import Image
 from agenticiqa.eval.train import train_quality_model as training
 from agenticiqa.eval.train.efficientnet_lite0 import STAGES, assemble
 from agenticiqa.eval.train.image_statistics import STATISTICS
+from agenticiqa.eval.train.ladders import Rungs
+from agenticiqa.eval.train.panels import NO_PANEL
 from agenticiqa.eval.train.quality_graph import build, build_features, write
 from agenticiqa.eval.train.quality_head import HIDDEN, LAST, NETWORKS, Networks, Projections
+from agenticiqa.eval.train.quality_rows import Rows, wanted_of
 from agenticiqa.eval.train.quality_training import networks_input
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
@@ -95,6 +98,31 @@ def test_the_scale_is_that_of_the_larger_sets_on_average(monkeypatch):
     standard = np.tile([-1.0, 1.0], 65)
     scores = training.on_one_scale(training.Data([], sets, opinion, standard, np.ones(130)))
     assert scores[:2] == pytest.approx([3.5 - 1, 3.5 + 1])
+
+
+def test_large_sets_have_a_panel_of_their_own(data, monkeypatch):
+    assert training.panels_of(data).tolist() == [NO_PANEL] * 12
+    monkeypatch.setattr(training, "FEWEST", 5)
+    assert training.panels_of(data).tolist() == [0] * 8 + [NO_PANEL] * 4
+    monkeypatch.setattr(training, "FEWEST", 4)
+    assert training.panels_of(data).tolist() == [0] * 8 + [1] * 4
+
+
+def test_what_is_made_of_a_photo_is_of_its_panel_and_a_frame_of_many_ladders_counts_once():
+    rungs = Rungs(
+        np.array([0, 1, 2, 2, 3, 3, 4, 4]),
+        np.array(["", "jpeg", "jpeg", "jpeg", "darken", "darken", "jpeg", "jpeg"]),
+        np.array([0.0, 2, 0, 3, 0, 3, 0, 3]),
+        np.ones(8),
+        np.full(8, np.nan),
+        np.array([[1], [2], [3], [4], [3], [5], [6], [7]], np.float16),
+    )
+    item = np.array([0, 0, -1, -1, -1, -1, -1, -1])
+    rows = Rows(rungs, item, np.array(["photo"] * 2 + ["pristine"] * 6), np.zeros(8, bool))
+    wanted = wanted_of(rows, np.array([3.0]), np.array([1.0]), np.array([0]))
+    assert wanted.panel.tolist() == [0, 0] + [NO_PANEL] * 6
+    assert wanted.panels == 1
+    assert np.flatnonzero(wanted.frame).tolist() == [2, 6]
 
 
 @pytest.mark.parametrize(("low", "high"), [("5", "1"), ("1", "1"), ("a", "5")])
