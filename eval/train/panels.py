@@ -14,10 +14,15 @@ Floats = NDArray[np.float64]
 
 FEWEST = 300  # images of a set whose panel counts by itself
 # Penalties relative to the mean squared feature, for an image of weight one.
-RIDGE_OPINION, RIDGE_ALIKE = 1.0, 0.1
+RIDGE_PANEL, RIDGE_ALIKE = 1.0, 0.1
 # Alikeness is a linear reading, 1 for photos of the set and 0 for others: where it begins to count, and counts in full.
 UNLIKE, ALIKE = 0.2, 0.5
 NO_PANEL = -1
+
+
+def members(panel: NDArray[np.intp], count: int) -> Array:
+    """Which of ``count`` panels judged each of N images: 1 or 0, (N, count). ``panel`` is as in ``opinions``."""
+    return (panel[:, None] == np.arange(count)).astype(np.float32)
 
 
 def opinions(
@@ -28,23 +33,13 @@ def opinions(
     ``panel`` (N,) numbers the panel that judged an image, ``NO_PANEL`` for a small set's, which only adds to what all
     have in common. From that a panel departs as far as the penalty allows; one without images does not.
     """
-    members = _members(panel, count)
+    judged = members(panel, count)
     center = np.average(opinion, weights=weight)
-    products = _products(coordinates) * (1 + members @ members.T)
-    dual = _solved(products, RIDGE_OPINION / weight, opinion - center)
-    found = coordinates.T @ (dual[:, None] * (1 + members)).astype(np.float32)
+    system = (coordinates @ coordinates.T).astype(np.float64) * (1 + judged @ judged.T)
+    system[np.diag_indices_from(system)] += RIDGE_PANEL / weight
+    dual = scipy.linalg.solve(system, opinion - center, assume_a="pos", overwrite_a=True)
+    found = coordinates.T @ (dual[:, None] * (1 + judged)).astype(np.float32)
     return found, np.full(count, center, np.float32)
-
-
-def alikeness(coordinates: Array, weight: Floats, panel: NDArray[np.intp], count: int) -> tuple[Array, Array]:
-    """Coefficients (B, P) from coordinates (N, B) to how alike an image is to the photos of each panel, and intercepts.
-
-    ``panel`` is ``NO_PANEL`` also for photos that no panel judged.
-    """
-    members = _members(panel, count)
-    center = np.average(members, axis=0, weights=weight)
-    dual = _solved(_products(coordinates), RIDGE_ALIKE / weight, members - center)
-    return coordinates.T @ dual.astype(np.float32), center.astype(np.float32)
 
 
 def with_panels(projected: Array, count: int) -> Array:
@@ -57,16 +52,3 @@ def with_panels(projected: Array, count: int) -> Array:
     total = np.maximum(share.sum(axis=1, keepdims=True), 1)
     change = (share * (own - opinion)).sum(axis=1, keepdims=True) / total
     return np.concatenate([opinion + change, projected[:, 1:]], axis=1)
-
-
-def _members(panel: NDArray[np.intp], count: int) -> Floats:
-    return (panel[:, None] == np.arange(count)).astype(np.float64)
-
-
-def _products(coordinates: Array) -> Floats:
-    return (coordinates @ coordinates.T).astype(np.float64)
-
-
-def _solved(products: Floats, penalty: Floats, wanted: Floats) -> Floats:
-    system = products + np.diag(penalty)
-    return np.asarray(scipy.linalg.solve(system, wanted, assume_a="pos", overwrite_a=True))

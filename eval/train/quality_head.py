@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from agenticiqa.eval.train.panels import alikeness, opinions, with_panels
+from agenticiqa.eval.train.panels import NO_PANEL, RIDGE_ALIKE, members, opinions, with_panels
 from agenticiqa.programs.errors import UserError
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class Projections:
         """Features (N, F) in deviations from the authentic images' mean, clipped to -5..5."""
         return np.clip((features.astype(np.float32) - self.mean) / self.spread, -CLIP, CLIP)
 
-    def __call__(self, features: NDArray[np.floating]) -> Array:
-        """The projections (N, K)."""
-        return with_panels(self.standardized(features) @ self.weight + self.bias, self.panels)
+    def of_standardized(self, standard: Array) -> Array:
+        """The projections (N, K) of standardized features (N, F)."""
+        return with_panels(standard @ self.weight + self.bias, self.panels)
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Wanted:
     """What N images are to give: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
 
     ``authentic`` marks the images that people have judged, ``ladder`` numbers the ladders, ``weight`` is of both steps.
-    ``panel`` (N,) numbers the panel, of ``panels``, that judged an image, or the photo that it is made of. ``frame``
-    marks the undistorted frames of pristine photos, each once.
+    ``panel`` (N,) numbers the panel that judged an image, or the photo that it is made of. ``frame`` marks the
+    undistorted frames of pristine photos, each once.
     """
 
     targets: Array
@@ -104,8 +104,12 @@ class Wanted:
     ladder: NDArray[np.int64]
     weight: Floats
     panel: NDArray[np.intp]
-    panels: int
     frame: Mask
+
+    @property
+    def panels(self) -> int:
+        """The number of panels."""
+        return int(self.panel.max(initial=NO_PANEL)) + 1
 
 
 @dataclass(frozen=True)
@@ -144,13 +148,14 @@ def ridge_regression(coordinates: Array, wanted: Array, weight: Floats, ridge: f
 def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array, Array]:
     """Coefficients (B, K) and intercepts of all projections, fitted on the images of the mask ``train``."""
     score = wanted.score[:, None].astype(np.float32)
+    alike = members(wanted.panel, wanted.panels)
     everything = np.concatenate([score, wanted.targets], axis=1)
     judged, rows = np.flatnonzero(train & wanted.authentic), np.flatnonzero(train)
     photos = np.flatnonzero(train & (wanted.authentic | wanted.frame))
     parts = [
         ridge_regression(coordinates[judged], score[judged], wanted.weight[judged], RIDGE_OPINION),
         opinions(coordinates[judged], wanted.score[judged], wanted.weight[judged], wanted.panel[judged], wanted.panels),
-        alikeness(coordinates[photos], wanted.weight[photos], wanted.panel[photos], wanted.panels),
+        ridge_regression(coordinates[photos], alike[photos], wanted.weight[photos], RIDGE_ALIKE),
         ridge_regression(coordinates[rows], everything[rows], wanted.weight[rows], RIDGE_LADDERS),
     ]
     coefficients, centers = zip(*parts, strict=True)

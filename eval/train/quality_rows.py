@@ -91,9 +91,8 @@ def read_rows(
 def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.intp]) -> Wanted:
     """What the rows are to give, for the opinions (items,) on the score's scale and the weights (items,) of images.
 
-    ``panel`` (items,) numbers the panel that judged an image, ``NO_PANEL`` for a small set's.
-
     The targets of the projections are twice the quality kept, the severity (0 to 1) of each kind, and of any in a part.
+    ``panel`` (items,) numbers the panel that judged an image, ``NO_PANEL`` for a small set's.
     """
     rungs = rows.rungs
     train = ~rows.test
@@ -112,10 +111,7 @@ def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.int
     targets = np.array([[2 * part, *_severities(*each[:3])] for part, each in zip(kept, described, strict=True)])
     weights = np.where(rows.authentic, AUTHENTIC * weight[rows.item], np.where(rows.item >= 0, LABELED, PRISTINE))
     judged_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
-    panels = int(panel.max(initial=NO_PANEL)) + 1
-    return Wanted(
-        targets.astype(np.float32), score, rows.authentic, rungs.ladder, weights, judged_by, panels, _frames(rows)
-    )
+    return Wanted(targets.astype(np.float32), score, rows.authentic, rungs.ladder, weights, judged_by, _frames(rows))
 
 
 def _frames(rows: Rows) -> NDArray[np.bool_]:

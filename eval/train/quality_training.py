@@ -62,8 +62,7 @@ class Training:
         projected = np.zeros((len(standard), 2 + 2 * wanted.panels + wanted.targets.shape[1]), np.float32)
         for fold in np.unique(folds):
             here = (folds == fold) & ~rows.test
-            coefficients, centers = regressions(coordinates, wanted, (folds != fold) & ~rows.test)
-            projected[here] = with_panels(coordinates[here] @ coefficients + centers, wanted.panels)
+            projected[here] = _projected(coordinates, wanted, (folds != fold) & ~rows.test, here)
         return cls(wanted, rows.test, folds, standard, blank, reduction, coordinates, projected)
 
     @property
@@ -84,8 +83,7 @@ class Training:
         """The score of the rows of the mask by a head fitted on all others; NaN for the others."""
         train = ~here & ~self.test
         scores = np.full(len(here), np.nan)
-        coefficients, centers = regressions(self.coordinates, self.wanted, train)
-        projected = with_panels(self.coordinates[here] @ coefficients + centers, self.wanted.panels)
+        projected = _projected(self.coordinates, self.wanted, train, here)
         given = np.concatenate([projected, self.standard[here, -STATISTICS:]], axis=1)
         scores[here] = self._networks(train, 0)(given)
         return scores
@@ -109,6 +107,12 @@ class Training:
         return np.concatenate([projected, self.standard[:, -STATISTICS:]], axis=1)
 
 
+def _projected(coordinates: Array, wanted: Wanted, train: Mask, here: Mask) -> Array:
+    """The projections of the rows of the mask ``here`` by regressions on those of ``train``."""
+    coefficients, centers = regressions(coordinates, wanted, train)
+    return with_panels(coordinates[here] @ coefficients + centers, wanted.panels)
+
+
 def _spanning(rows: Rows) -> NDArray[np.intp]:
     """The rows of images that people have judged, and of distorted ones that are drawn from all training ladders.
 
@@ -122,7 +126,8 @@ def _spanning(rows: Rows) -> NDArray[np.intp]:
 
 def networks_input(projections: Projections, features: NDArray[np.floating]) -> Array:
     """What the networks take for images with features (N, F)."""
-    return np.concatenate([projections(features), projections.standardized(features)[:, -STATISTICS:]], axis=1)
+    standard = projections.standardized(features)
+    return np.concatenate([projections.of_standardized(standard), standard[:, -STATISTICS:]], axis=1)
 
 
 def ladder_table(rungs: Rungs, chosen: Mask, scores: Floats) -> list[str]:

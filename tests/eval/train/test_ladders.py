@@ -7,6 +7,7 @@ from PIL import Image
 from agenticiqa.eval.train.image_statistics import STATISTICS, Statistics
 from agenticiqa.eval.train.ladder_targets import kept_curves, kept_quality
 from agenticiqa.eval.train.ladders import NEUTRAL, distorted, kept_rungs, mixture, of_a_part, rungs_of
+from agenticiqa.programs.offline.detector import TONE
 from agenticiqa.programs.tools.distort import KINDS, distort
 from tests.support.distortion_levels import scene
 
@@ -86,6 +87,16 @@ def test_ladders_are_kept_and_not_computed_again(tmp_path):
     assert (first.features == again.features).all()
     assert first.kind[0] == ""
     assert np.isnan(first.compared).all()
+
+
+def test_a_good_labeled_photo_has_ladders_of_tones_as_well(tmp_path):
+    photo = labeled_photo(tmp_path)
+    found, well = (
+        rungs_of(photo, lambda image: image.mean(axis=(0, 2, 3)), how) for how in ("labeled", "labeled well")
+    )
+    assert set(found.ladder) == {0, 1}
+    assert set(well.ladder) == {0, 1, 2, 3}
+    assert {KINDS[kind].category for kind in well.kind[well.ladder > 1]} <= set(TONE)
 
 
 def test_a_photo_to_measure_with_has_one_ladder_of_every_kind(tmp_path):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from agenticiqa.eval.train.panels import NO_PANEL, alikeness, opinions, with_panels
+from agenticiqa.eval.train.panels import NO_PANEL, RIDGE_ALIKE, members, opinions, with_panels
+from agenticiqa.eval.train.quality_head import ridge_regression
 
 BY_PANEL = 40  # images
 
@@ -29,7 +30,7 @@ def followed(judged, panel, weight=None):
 
 def alike(judged, panel):
     """How alike all images are to the photos of each panel."""
-    coefficients, centers = alikeness(judged[0], np.ones(len(panel)), panel, 2)
+    coefficients, centers = ridge_regression(judged[0], members(panel, 2), np.ones(len(panel)), RIDGE_ALIKE)
     return judged[0] @ coefficients + centers
 
 
