@@ -1,6 +1,7 @@
 """Fixtures every test shares: an isolated cache for DSPy, no keys, and the optional folder of labelled images."""
 
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
 
 # Read when DSPy and LiteLLM are first imported, so it has to be set before any test module imports them.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="agenticiqa-test-cache-")
+TEMPORARY = Path(tempfile.mkdtemp(prefix="agenticiqa-test-"))
+os.environ["DSPY_CACHEDIR"] = str(TEMPORARY / "dspy")
 for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:
     del os.environ[name]
-os.environ["AGENTICIQA_CACHE"] = tempfile.mkdtemp(prefix="agenticiqa-test-findings-")
+os.environ["AGENTICIQA_CACHE"] = str(TEMPORARY / "findings")
 # Tests run in a process per core: threads of NumPy's in each of them would only wait for each other's cores.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -32,6 +34,11 @@ settings.register_profile("thorough", max_examples=150, deadline=None)
 settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_unconfigure() -> None:
+    """Remove what this process kept on disk."""
+    shutil.rmtree(TEMPORARY, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
