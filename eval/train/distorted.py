@@ -7,7 +7,7 @@ high-quality JPEG as a camera would) and distorted at its five levels. A few fra
 import csv
 import io
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.eval.train.photos import opened_photo
+from agenticiqa.eval.train.photos import as_jpeg, opened_photo
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
@@ -87,14 +87,16 @@ class Samples:
         return Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def read_samples(manifest: Path, packages: Path, cache: Path, seed: int) -> Samples:
-    """The samples of every photo in a manifest, computed once and kept in ``cache``, an .npz file per photo.
+def read_samples(manifests: Sequence[Path], packages: Path, cache: Path, seed: int) -> Samples:
+    """The samples of every photo in some manifests, computed once and kept in ``cache``, an .npz file per photo.
 
-    ``manifest`` has the columns content and file, ``packages`` is the folder that the files are relative to. Raises
-    UserError, naming the packages, for missing photos.
+    A manifest has the columns content and file, and may have split: "test" marks photos that are not to be used.
+    ``packages`` is the folder that the files are relative to. Raises UserError, naming the packages, for missing photos.
     """
-    with manifest.open(encoding="utf-8", newline="") as file:
-        photos = list(csv.DictReader(file))
+    photos: list[dict[str, str]] = []
+    for manifest in manifests:
+        with manifest.open(encoding="utf-8", newline="") as file:
+            photos += [photo for photo in csv.DictReader(file) if photo.get("split") != "test"]
     if missing := {photo["package"] for photo in photos if not (packages / photo["file"]).is_file()}:
         raise UserError(f"photos are missing in {packages}: unpack {', '.join(sorted(missing))} there")
     parts = []
@@ -179,9 +181,7 @@ def _frame(photo: Image.Image, rng: np.random.Generator) -> RGB:
     if rng.random() < 0.5:
         frame = frame.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     if rng.random() < 0.25:
-        file = io.BytesIO()
-        frame.save(file, "JPEG", quality=int(rng.integers(82, 96)))
-        frame = Image.open(file).convert("RGB")
+        frame = as_jpeg(frame, rng)
     return np.ascontiguousarray(frame)
 
 

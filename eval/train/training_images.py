@@ -2,10 +2,10 @@
 
     python -m agenticiqa.eval.train.training_images DATA/*/labels.csv --packages PACKAGES [--out training_images.csv]
 
-A set goes by the name of its folder. PACKAGES has the photos of ``pristine.csv`` and ``more_pristine.csv`` (as for
-``train_quality_model``), of which LEARNED-IQA and what finds distortions were trained; they are a set named
-package_photos, without those that are only measured. Images and references are written down; of an image only its size
-and 12 hex digits of two digests are kept (``programs/tools/training_images.py``), which do not tell what it shows.
+A set goes by the name of its folder. PACKAGES has the photos of packages as for ``train_quality_model``, of which
+LEARNED-IQA and what finds distortions were trained; they are a set named package_photos, without those that are only
+measured. Images and references are written down; of an image only its size and 12 hex digits of two digests are kept
+(``programs/tools/training_images.py``), which do not tell what it shows.
 """
 
 import argparse

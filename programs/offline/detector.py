@@ -19,7 +19,7 @@ Values = NDArray[np.float64]
 Weights = Mapping[str, Values]
 
 WEIGHTS = Path(__file__).with_name("detector.npz")
-SHA256 = "2ba4044cef5c0a5e03f82bb2493d488e76a3b6740d3abdfd2cd7572173ad22fd"
+SHA256 = "6b7c5104126b27760a80b92164e3c5e8711d644404a6a757abc4bb48cc892332"
 
 TEXTURE: tuple[DetectableDistortion, ...] = ("Blurs", "Compression", "Noise", "Sharpness")
 TONE: tuple[DetectableDistortion, ...] = ("Color distortions", "Brightness change", "Contrast")

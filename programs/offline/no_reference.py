@@ -16,7 +16,7 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 # 90th percentile of the combined severity of pristine photos outside the training set, for the categories in which it
 # is above 0.5. Unusual tones can be intended, so "none" ends here.
-USUAL: dict[DetectableDistortion, float] = {"Color distortions": 0.89, "Compression": 0.68, "Contrast": 0.75}
+USUAL: dict[DetectableDistortion, float] = {"Color distortions": 0.89}
 
 BLUR_BY_EXTENT: Curve = ((0.22, 0), (0.42, 0.4), (0.52, 0.8), (0.62, 1.8), (0.75, 3.1), (0.87, 4))
 BLUR_BY_EDGES: Curve = ((0.12, 4), (0.17, 3.2), (0.22, 2.3), (0.30, 1.5), (0.38, 0.8), (0.48, 0.4), (0.75, 0))

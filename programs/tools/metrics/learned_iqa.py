@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
-SHA256 = "0fe4ce0719a01481f8c090481109921de0b3fb8f01be0d413c9dedd29a6393c1"
+SHA256 = "0b419df580f7357f0c1687eec1043303502ea5dd7e4cd3db539d59a60579bddb"
 
 LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
 SMALLEST_SIDE = 32
@@ -28,7 +28,7 @@ SMALLEST_SIDE = 32
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
 # Fitted on predictions for whole sets that the head was not trained on, by ``eval/train/train_quality_model.py``.
-SPREAD, SPREAD_PER_NOVELTY = 0.775, 0.525
+SPREAD, SPREAD_PER_NOVELTY = 0.75, 0.675
 
 
 def learned_iqa(image: RGB) -> float:

@@ -6,7 +6,17 @@ from PIL import Image
 
 from agenticiqa.eval.train.image_statistics import STATISTICS, Statistics
 from agenticiqa.eval.train.ladder_targets import kept_curves, kept_quality
-from agenticiqa.eval.train.ladders import NEUTRAL, distorted, kept_rungs, mixture, of_a_part, rungs_of
+from agenticiqa.eval.train.ladders import (
+    NEUTRAL,
+    VIEW,
+    VIEWS,
+    distorted,
+    kept_rungs,
+    mixture,
+    of_a_part,
+    rungs_of,
+    views,
+)
 from agenticiqa.programs.offline.detector import TONE
 from agenticiqa.programs.tools.distort import KINDS, distort
 from tests.support.distortion_levels import scene
@@ -147,3 +157,16 @@ def test_a_share_is_of_exact_comparisons(comparison, limit):
     found = session.run(["found"], {"image": np.broadcast_to(values[:, None], (1, 3, 6, 1)).copy()})[0]
     expected = values < edge if comparison == "Less" else values > edge
     assert found.ravel() == pytest.approx(expected.mean())
+
+
+def test_views_of_a_photo_are_parts_of_it_in_nearly_its_size(tmp_path):
+    photo = labeled_photo(tmp_path)
+    rungs = rungs_of(photo, lambda image: image.mean(axis=(0, 2, 3)), "views")
+    assert rungs.kind.tolist() == [VIEW] * VIEWS
+    assert not rungs.level.any()
+    assert len({values.tobytes() for values in rungs.features}) == VIEWS
+    pixels = scene(200, 260)
+    for seed in range(20):
+        for view in views(pixels, np.random.default_rng(seed)):
+            assert all(0.7 * whole <= part <= whole for part, whole in zip(view.shape, pixels.shape, strict=True))
+            assert abs(view.mean() - pixels.mean()) < 15

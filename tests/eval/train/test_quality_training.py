@@ -5,7 +5,7 @@ import pytest
 
 from agenticiqa.eval.train import quality_training
 from agenticiqa.eval.train.image_statistics import STATISTICS
-from agenticiqa.eval.train.ladders import Rungs
+from agenticiqa.eval.train.ladders import JUDGED, VIEW, Rungs
 from agenticiqa.eval.train.panels import NO_PANEL, with_panels
 from agenticiqa.eval.train.quality_head import Wanted, regressions
 from agenticiqa.eval.train.quality_rows import Rows
@@ -16,15 +16,15 @@ PHOTOS, RUNGS, FEATURES = 30, 4, STATISTICS + 40
 
 @pytest.fixture
 def training(monkeypatch):
-    """Photos of which each is judged and has a ladder; the last five are only measured. The networks change nothing."""
+    """Photos, each judged, with a view and a ladder; the last five are only measured. The networks change nothing."""
     monkeypatch.setattr(quality_training, "fit_networks", lambda given, wanted, rows, seed: lambda other: other[:, 0])
     rng = np.random.default_rng(0)
-    photo, level = np.repeat(np.arange(PHOTOS), 1 + RUNGS), np.tile([0.0, 0, 1, 3, 5], PHOTOS)
-    authentic = np.tile([True] + [False] * RUNGS, PHOTOS)
+    photo, level = np.repeat(np.arange(PHOTOS), 2 + RUNGS), np.tile([0.0, 0, 0, 1, 3, 5], PHOTOS)
+    kind = np.tile([JUDGED, VIEW, *["jpeg"] * RUNGS], PHOTOS)
     features = rng.normal(size=(len(photo), FEATURES)) + level[:, None] * rng.normal(size=FEATURES)
     rungs = Rungs(
-        2 * photo + ~authentic,
-        np.where(authentic, "", "jpeg"),
+        3 * photo + np.tile([0, 1, *[2] * RUNGS], PHOTOS),
+        kind,
         level,
         np.ones(len(photo)),
         np.full(len(photo), np.nan),
@@ -35,7 +35,8 @@ def training(monkeypatch):
     wanted = Wanted(
         np.stack([2 - level / 5] * 3, axis=1).astype("f4"),
         score,
-        authentic,
+        rows.authentic,
+        rows.judged,
         rungs.ladder,
         np.ones(len(photo)),
         np.where(photo < 10, 0, NO_PANEL),
@@ -62,3 +63,22 @@ def test_scores_of_a_set_do_not_depend_on_its_opinions(training):
     wanted.score[here] = 1.0
     wanted.targets[here] = 0.0
     assert made.held_out_set(here)[here].tolist() == scores[here].tolist()
+
+
+def test_another_view_of_a_photo_counts_for_its_opinion(training):
+    made, rows, wanted = training
+    views = np.flatnonzero(rows.rungs.kind == VIEW)
+    before = made.fitted(0)[0]
+    wanted.score[views] += np.linspace(-1, 1, len(views))
+    after = made.fitted(0)[0]
+    assert abs(after.weight[:, 0] - before.weight[:, 0]).max() > 1e-4
+    wanted.judged[views] = False
+    alone = made.fitted(0)[0]
+    wanted.score[views] = 1.0
+    assert made.fitted(0)[0].weight[:, 0].tolist() == alone.weight[:, 0].tolist()
+
+
+def test_only_photos_as_people_judged_them_are_measured(training):
+    _, rows, _ = training
+    assert rows.authentic.sum() == PHOTOS
+    assert rows.judged.sum() == 2 * PHOTOS

@@ -34,7 +34,7 @@ def photos(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def samples(photos):
-    return read_samples(photos / "photos.csv", photos, photos / "cache", seed=0)
+    return read_samples([photos / "photos.csv"], photos, photos / "cache", seed=0)
 
 
 def test_every_kind_climbs_its_five_levels_from_a_pristine_frame(samples):
@@ -51,15 +51,15 @@ def test_samples_are_kept_and_read_again(samples, photos, monkeypatch):
         raise AssertionError("the samples of the photo were kept")
 
     monkeypatch.setattr(distorted, "samples_of", recomputed)
-    again = read_samples(photos / "photos.csv", photos, photos / "cache", seed=0)
+    again = read_samples([photos / "photos.csv"], photos, photos / "cache", seed=0)
     assert np.array_equal(again.image, samples.image)
     with pytest.raises(AssertionError, match="were kept"):
-        read_samples(photos / "photos.csv", photos, photos / "cache", seed=1)
+        read_samples([photos / "photos.csv"], photos, photos / "cache", seed=1)
 
 
 def test_missing_photos_are_named_by_their_package(photos, tmp_path):
     with pytest.raises(UserError, match=r"unpack made 1\.0 there"):
-        read_samples(photos / "photos.csv", tmp_path, tmp_path / "cache", seed=0)
+        read_samples([photos / "photos.csv"], tmp_path, tmp_path / "cache", seed=0)
 
 
 def test_missing_photos_end_the_command_with_one_line(tmp_path, capsys):

@@ -84,7 +84,7 @@ def test_an_answer_without_a_score_has_no_such_sentence(examples: Path) -> None:
 def test_offline_the_card_explains_without_arithmetic(examples: Path) -> None:
     row = AgenticIQA.offline()(examples / "coffee_jpeg.jpg").to_dict()
     assert "fused from the tool mean" in row["quality_reasoning"]
-    assert verdict(row) == "Fair quality: strong compression artifacts."
+    assert verdict(row) == "Poor quality: extreme compression artifacts."
     assert explanation(row) == ""
 
 

@@ -58,7 +58,7 @@ def test_python_suggests_the_name_that_was_meant(tmp_path: Path) -> None:
 def test_it_runs_as_a_module_from_any_folder(examples: Path, tmp_path: Path) -> None:
     ended = python("-m", "agenticiqa", "assess", str(examples / "coffee_jpeg.jpg"), "--json", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout)["quality_level"] == "Fair"
+    assert json.loads(ended.stdout)["quality_level"] == "Poor"
     assert "usage: agenticiqa" in python("-m", "agenticiqa", "--help", folder=tmp_path).stdout
     assert python("-m", "agenticiqa", "no-such-command", folder=tmp_path).returncode == 2
 
