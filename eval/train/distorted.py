@@ -91,7 +91,8 @@ def read_samples(manifests: Sequence[Path], packages: Path, cache: Path, seed: i
     """The samples of every photo in some manifests, computed once and kept in ``cache``, an .npz file per photo.
 
     A manifest has the columns content and file, and may have split: "test" marks photos that are not to be used.
-    ``packages`` is the folder that the files are relative to. Raises UserError, naming the packages, for missing photos.
+    ``packages`` is the folder that the files are relative to. Raises UserError, naming the packages, where photos are
+    missing.
     """
     photos: list[dict[str, str]] = []
     for manifest in manifests:

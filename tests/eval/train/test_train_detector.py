@@ -57,6 +57,15 @@ def test_samples_are_kept_and_read_again(samples, photos, monkeypatch):
         read_samples([photos / "photos.csv"], photos, photos / "cache", seed=1)
 
 
+def test_photos_that_are_only_measured_are_left_out(photos, samples):
+    manifest = photos / "with_test.csv"
+    rows = [("content", "file", "package", "split"), ("one", "one.png", "made 1.0", "train"), ("two", "-", "-", "test")]
+    with manifest.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    found = read_samples([photos / "photos.csv", manifest], photos, photos / "cache", seed=0)
+    assert len(found.kind) == 2 * len(samples.kind)
+
+
 def test_missing_photos_are_named_by_their_package(photos, tmp_path):
     with pytest.raises(UserError, match=r"unpack made 1\.0 there"):
         read_samples([photos / "photos.csv"], tmp_path, tmp_path / "cache", seed=0)
