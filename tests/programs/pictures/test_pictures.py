@@ -93,14 +93,21 @@ def test_an_undistorted_image_stays_gray_beside_its_reference(program, photo):
 
 
 def test_maps_are_of_the_tools_that_were_chosen_overall_first(program, photo):
+    result = program(image(distort(photo, "white_noise", 5)), reference=image(photo))
+    overall, noise = heatmaps(result)
+    chosen = {call.tool for call in result.executor_evidence.tool_log}
+    assert (overall.subject, noise.subject) == ("Overall", "Noise")
+    assert noise.chosen
+    assert {overall.tool, noise.tool} <= chosen
+
+
+def test_a_tool_of_the_distortion_is_drawn_where_the_chosen_one_judges_everything(program, photo):
     result = program(image(distort(photo, "white_noise", 5)))
     overall, noise = heatmaps(result)
     chosen = {call.tool for call in result.executor_evidence.tool_log}
-    assert overall.subject == "Overall"
-    assert (noise.subject, noise.tool) == ("Noise", "NOISE-SIGMA")
-    assert noise.chosen
-    assert noise.tool in chosen
+    assert (overall.tool, noise.tool) == ("LEARNED-IQA", "NOISE-SIGMA")
     assert overall.chosen == (overall.tool in chosen)
+    assert noise.chosen == (noise.tool in chosen)
 
 
 def test_where_the_chosen_tool_has_no_map_the_best_that_has_one_steps_in_and_it_is_said(program, photo, monkeypatch):
