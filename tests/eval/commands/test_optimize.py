@@ -347,7 +347,7 @@ def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(
         whole = [sys.executable, "-m", "agenticiqa", *args]
         run = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
         _, told = run.communicate(timeout=300)
-        assert run.returncode == 130
+        assert run.returncode == 130, told
         assert f"the same command continues from what is kept in {out}.gepa" in told
         assert not out.exists()
         found = json.loads((tmp_path / "tuned.json.gepa" / "candidates.json").read_text())

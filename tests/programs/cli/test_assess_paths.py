@@ -290,7 +290,7 @@ def test_lines_on_stdout(album: Path) -> None:
 
 def test_ctrl_c_offline_waits_for_images_and_not_for_what_was_sent(album: Path) -> None:
     for number in range(60):
-        picture(album / f"{number:02}.png", number)
+        picture(album / f"{number:02}.png", number, cells=48)  # large, so that images are under way at any time
     run = subprocess.Popen(
         [sys.executable, "-m", "agenticiqa", "assess", "album", "--jsonl", "scores.jsonl", "--workers", "2"],
         stderr=subprocess.PIPE,
@@ -301,6 +301,7 @@ def test_ctrl_c_offline_waits_for_images_and_not_for_what_was_sent(album: Path) 
         time.sleep(0.02)
         if Path("scores.jsonl").exists() and Path("scores.jsonl").read_text().count("\n") >= 2:
             break
+    time.sleep(0.03)  # until the row is written and the next is waited for
     os.killpg(run.pid, signal.SIGINT)
     _, told = run.communicate(timeout=30)
     assert run.returncode == 130
