@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Read when DSPy and LiteLLM are first imported, so it has to be set before any test module imports them.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import onnxruntime themselves, too
 TEMPORARY = Path(tempfile.mkdtemp(prefix="agenticiqa-test-"))
 os.environ["DSPY_CACHEDIR"] = str(TEMPORARY / "dspy")
 for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:

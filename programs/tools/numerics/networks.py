@@ -1,5 +1,6 @@
 """Running an ONNX network that ships with the package: one core, the same bits each time."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,23 @@ def run_network(
 
     Raises ToolError when the file is missing or its sha256 is not the given one.
     """
-    import onnxruntime  # slow to import
-
+    onnxruntime = silent_onnxruntime()
     options = onnxruntime.RunOptions()
     if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # for smaller ones, getting it anew takes a fifth of the time
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     session = _session(file, sha256, output)
     found: NDArray[np.float32] = session.run([output], {session.get_inputs()[0].name: given}, options)[0]
     return found
+
+
+def silent_onnxruntime() -> Any:
+    """The module ``onnxruntime``, which then sends no telemetry, unless the user has asked for it."""
+    # From 1.32 on it keeps a device id and events in the user's cache folder, and looks up the host to send them to.
+    # It reads the variable once, while it is imported.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime  # slow to import
+
+    return onnxruntime
 
 
 def _session(file: Path, sha256: str, output: str) -> Any:
@@ -40,8 +50,7 @@ _sessions = Memo()  # not functools.cache, with which threads that begin togethe
 
 
 def _loaded(file: Path, sha256: str, output: str) -> Any:
-    import onnxruntime
-
+    onnxruntime = silent_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # the plans for the shapes of all images are kept
