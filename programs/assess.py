@@ -24,6 +24,7 @@ from agenticiqa.programs.offline.stages import (
     SaliencyLocator,
     TableSelector,
 )
+from agenticiqa.programs.questions.options import OptionsArgument, query_for_stages, read_options
 from agenticiqa.programs.result import Assessment, RunRecord, bookkeeping
 from agenticiqa.programs.saving import SavedProgram
 from agenticiqa.programs.stages import progress, protocols
@@ -36,7 +37,6 @@ from agenticiqa.programs.stages.flow import Flow, arun, call, compute, run, toge
 from agenticiqa.programs.stages.inputs import SYNONYMS, checked
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.locator import Locator
-from agenticiqa.programs.stages.options import OptionsArgument, as_asked, read_options
 from agenticiqa.programs.stages.planner import Planner, feedback_on
 from agenticiqa.programs.stages.profile_use import fusion_of
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
@@ -224,7 +224,7 @@ class AgenticIQA(SavedProgram):
         options: OptionsArgument | None,
     ) -> Flow[Assessment]:
         query, offered, limit = checked(question), read_options(options), self.max_replan_iterations
-        asked = as_asked(query, offered)
+        asked = query_for_stages(query, offered)
         backend = asked_backend(self)  # raises when there is no model, before anything is loaded
         pair = yield from compute(
             load_judged,

@@ -32,11 +32,11 @@ from agenticiqa.programs.events import judging
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import load_judged, with_check
+from agenticiqa.programs.questions.options import query_for_stages, read_options
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.computing import on_a_core
 from agenticiqa.programs.stages.flow import call, run, together
 from agenticiqa.programs.stages.inputs import checked
-from agenticiqa.programs.stages.options import as_asked, read_options
 from agenticiqa.programs.stages.planner import feedback_on
 from agenticiqa.programs.stages.replan import as_final, remember
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
@@ -331,7 +331,7 @@ def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[
 
 def _asked(state: AgenticIQAState) -> str:
     """The question with its options, as all stages but the summarizer are given it."""
-    return as_asked(state["query"], read_options(state.get("options")))
+    return query_for_stages(state["query"], read_options(state.get("options")))
 
 
 def _images(state: AgenticIQAState, program: AgenticIQA) -> Pair:

@@ -28,7 +28,7 @@ FOLDERS = {
 FLOORS = (
     ("programs.errors", "programs.events"),
     ("configs", "signatures"),
-    ("programs.images",),
+    ("programs.images", "programs.questions"),
     ("programs.backends", "programs.tools"),
     ("programs.stages",),
     ("programs.offline",),

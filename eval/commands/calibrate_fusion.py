@@ -33,8 +33,8 @@ from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.stages.fusion_profile import write_fusion_profile
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 OUT = Path("fusion.yaml")
 

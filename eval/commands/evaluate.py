@@ -47,9 +47,9 @@ from agenticiqa.programs.cli.outputs import complain, unscored_text
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from agenticiqa.programs.tools import Tool, toolbox
 
 OF_THE_PROGRAM = (

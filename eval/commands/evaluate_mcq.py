@@ -30,8 +30,8 @@ from agenticiqa.programs.cli.options import config_from, limits_from, workers_fr
 from agenticiqa.programs.cli.outputs import complain
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 SEVERAL_ROUNDS = 1.0  # the judge's temperature where it is asked more than once
 

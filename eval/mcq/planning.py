@@ -12,7 +12,7 @@ from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.events import judging
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.pairs import load_checked
-from agenticiqa.programs.stages.options import OptionsArgument, as_asked, read_options
+from agenticiqa.programs.questions.options import OptionsArgument, query_for_stages, read_options
 from agenticiqa.signatures.types import GLOBAL, fold_scope
 
 FLAGS = ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution")
@@ -37,7 +37,7 @@ class FirstPlan(dspy.Module):
         options: OptionsArgument | None = None,
     ) -> dspy.Prediction:
         """A prediction of the plan, the files' hashes, the rejected answers and what was spent."""
-        asked = as_asked(query, read_options(options))
+        asked = query_for_stages(query, read_options(options))
         with judging(name_of(image)), keeping() as ledger:
             pair = load_checked(
                 image, reference, resize_reference=resize_reference, align=self.align, max_side=self.max_side

@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.mcq.item import Item, Kind
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.options import read_options
+from agenticiqa.programs.questions.options import read_options
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agenticiqa.eval.questions.concepts import CONCEPTS
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.questions.options import parse_options
 
 SPLITS = (
     "dev",

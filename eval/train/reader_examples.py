@@ -19,7 +19,7 @@ from agenticiqa.programs.offline.language.question_reader import (
     listing,
     question_alone,
 )
-from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.questions.options import parse_options
 from agenticiqa.signatures.lexicon import terms_in
 
 MEASURED_ONLY = ("press", "service", "office", "club")

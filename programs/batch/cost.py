@@ -26,7 +26,7 @@ from agenticiqa.programs.batch.typical_calls import ToolTexts, TypicalCall, typi
 from agenticiqa.programs.errors import ImageError, ToolError
 from agenticiqa.programs.images import ImageSource, load, path_of
 from agenticiqa.programs.offline.language.planner import plan_question
-from agenticiqa.programs.stages.options import as_asked, read_options
+from agenticiqa.programs.questions.options import query_for_stages, read_options
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.planner import plan_signature
 from agenticiqa.signatures.types import PlannerOutput
@@ -179,7 +179,7 @@ def _costs_or_error(config: Config, tools: ToolTexts, job: Job) -> dict[str, Sta
 def _costs(config: Config, tools: ToolTexts, job: Job) -> dict[str, StageCost]:
     """The stages that ask a model for one question, and those that may."""
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
-    asked = as_asked(query, options)
+    asked = query_for_stages(query, options)
 
     def planned(feedback: str = "") -> PlannerOutput:
         return plan_question(asked, reference_given=reference, known_tools=tools.names, feedback=feedback)

@@ -13,7 +13,7 @@ from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.sources import local_path, read_source
-from agenticiqa.programs.stages.options import OptionsArgument, read_options
+from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 STDIN = "-"
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from agenticiqa.programs.images import ImageSource, name_of, picklable
 from agenticiqa.programs.images.files import one_line
-from agenticiqa.programs.stages.options import OptionsArgument, read_options, with_options
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
+from agenticiqa.programs.questions.options import OptionsArgument, read_options, with_options
+from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.signatures.types import well_formed
 
 

@@ -29,8 +29,8 @@ from agenticiqa.programs.batch.file_lock import locked_by
 from agenticiqa.programs.batch.row_index import FROM_BYTES, RowIndex, outline
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
+from agenticiqa.programs.questions.options import with_options
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.stages.options import with_options
 
 logger = logging.getLogger(__name__)
 

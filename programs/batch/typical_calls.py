@@ -14,10 +14,10 @@ from typing import Any
 import dspy
 
 from agenticiqa.programs.images.regions import account, boxes_for_prompt, place_in_frame
+from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.evidence import format_evidence
-from agenticiqa.programs.stages.options import as_asked, beside_options, parse_options
 from agenticiqa.programs.stages.planner import nameable
-from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.programs.tools.tool import Tool, best_for
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan
@@ -83,7 +83,7 @@ def typical_calls(
     ``options`` are those given beside the query. ``planner`` is the signature of the Planner, with or without images. A
     replan is not among them: it is asked only in case of doubt.
     """
-    asked, offered, flags = as_asked(query, options), options or parse_options(query), plan.plan
+    asked, offered, flags = query_for_stages(query, options), options or parse_options(query), plan.plan
     named = [region for region in plan.regions if region != GLOBAL] if flags.any() else []
     placed = {region: place_in_frame(region, SIZE) for region in named}
     unplaced = [region for region, box in placed.items() if box is None]

@@ -57,8 +57,8 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.pictures import draw
+from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
 
 EXAMPLES = """\
 examples:

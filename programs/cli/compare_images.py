@@ -35,8 +35,8 @@ from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
 from agenticiqa.programs.page.thumbnails import NAME_DIGITS, Wanted, folder_beside, write_thumbnails
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.pictures.map_copy import map_copy
+from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.stages.question import DEFAULT_QUERY
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.tool import with_unit
 

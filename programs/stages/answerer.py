@@ -5,11 +5,11 @@ from contextlib import suppress
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
+from agenticiqa.programs.questions.letters import letter_of
+from agenticiqa.programs.questions.options import numbers_options
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.flow import Flow, Stage, call
-from agenticiqa.programs.stages.letters import letter_of
-from agenticiqa.programs.stages.options import numbers_options
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.salvage import salvaged_answers
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion

@@ -10,11 +10,11 @@ from typing import TypeVar
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import account, grown, place_in_frame
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
 from agenticiqa.programs.stages.flow import Flow, Stage, call, compute, together
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
-from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.programs.stages.tool_runs import (
     applicable,
     named_tools,

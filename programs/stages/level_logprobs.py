@@ -1,4 +1,9 @@
-"""The probability of each quality level, read from the log-probabilities of the tokens that named it."""
+"""The probability of each quality level, read from the log-probabilities of the tokens that named it.
+
+Q-Align (Wu et al., ICML 2024), OneAlign, DeQA-Score and Q-ReAlign are read by ``level_words``: the logits of the first
+token of each of the words excellent, good, fair, poor and bad, softmaxed over these five. The words begin with five
+different letters, so whatever tokens a tokenizer makes of them, the first ones differ.
+"""
 
 import logging
 import math
@@ -17,6 +22,7 @@ logger = logging.getLogger(__name__)
 LEAST_MASS = 0.5
 FEWEST = 2  # alternatives: one alone would count as certainty, whatever its probability
 LEAST_OWN = 0.1  # of the most probable one's share: a token far below was not drawn from this distribution
+WORDS = {name.lower(): level for name, level in LEVELS.items()}
 MOST_MASS = 1.01  # more than rounding explains: these are no log-probabilities
 
 _SPELLED = re.compile(r'\s*:\s*"?([^",}\n]+)["},\n]')
@@ -49,7 +55,7 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     if place is None:
         return None
     token, before = tokens[place.number], place.before
-    alternatives = list(alternatives_of(token))
+    alternatives = list(_alternatives_of(token))
     if not _are_usable(token, alternatives):
         return None
     shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
@@ -57,16 +63,32 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
         level = _level_begun(text.removeprefix(before))
         if level is not None:
             shares[level] += share
-    return reading_of(shares)
+    return _reading_of(shares)
 
 
-def first_token(logprobs: Any) -> Any:
+def level_words(logprobs: Any) -> LevelReading | None:
+    """The distribution over the five words at the first token of a continuation; ``None`` without alternatives to it.
+
+    ``logprobs`` is what DSPy returns for a call. A word counts by the longest alternative that is the word or its
+    beginning, in lower case, all with a blank before them or all without one, whichever has more probability: the
+    published readings look at one token for each word. A word that no alternative is has 0, which is too low by at most
+    ``1 - mass``.
+    """
+    token = _first_token(logprobs)
+    if token is None:
+        return None
+    alternatives = list(_alternatives_of(token))
+    forms = [_shares(alternatives, blank) for blank in (" ", "")]
+    return _reading_of(max(forms, key=lambda shares: sum(shares.values())))
+
+
+def _first_token(logprobs: Any) -> Any:
     """The first token of an answer, as DSPy returns it; ``None`` where it cannot be read, as above."""
     token = next(iter(_get(logprobs, "content") or ()), None) if logprobs else None
-    return token if token is not None and _are_usable(token, list(alternatives_of(token))) else None
+    return token if token is not None and _are_usable(token, list(_alternatives_of(token))) else None
 
 
-def reading_of(shares: Mapping[int, float]) -> LevelReading | None:
+def _reading_of(shares: Mapping[int, float]) -> LevelReading | None:
     """The reading of the probability that fell on each level; ``None`` for a sum that no probabilities have."""
     mass = math.fsum(shares.values())
     if mass > MOST_MASS:
@@ -86,7 +108,7 @@ def level_in_tokens(logprobs: Any) -> int | None:
     return stated_level(spelled[1]) if spelled else None
 
 
-def alternatives_of(token: Any) -> Iterator[tuple[str, float]]:
+def _alternatives_of(token: Any) -> Iterator[tuple[str, float]]:
     """The alternatives for a token with their probabilities; the token itself is added where it is not listed."""
     listed = list(_get(token, "top_logprobs") or ())
     if all(_get(each, "token") != _get(token, "token") for each in listed):
@@ -135,3 +157,15 @@ def _text(token: Any) -> str:
 
 def _get(thing: Any, name: str) -> Any:
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _shares(alternatives: list[tuple[str, float]], blank: str) -> dict[int, float]:
+    """By level the probability of its word, with this before it."""
+    shares = dict.fromkeys(sorted(WORDS.values()), 0.0)
+    longest = dict.fromkeys(shares, "")
+    for text, share in alternatives:
+        begun = text.removeprefix(blank) if text.startswith(blank) else ""
+        level = next((level for word, level in WORDS.items() if begun and word.startswith(begun)), None)
+        if level is not None and len(begun) > len(longest[level]):
+            longest[level], shares[level] = begun, share
+    return shares

@@ -14,12 +14,11 @@ from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.resolve import refuse_without_continuation
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.flow import Computed, Flow, Stage, call
-from agenticiqa.programs.stages.level_logprobs import LEAST_MASS
-from agenticiqa.programs.stages.level_words import level_words
+from agenticiqa.programs.stages.level_logprobs import LEAST_MASS, level_words
 from agenticiqa.programs.stages.protocols import Planned, Scored
-from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.levels import NameLevel
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput, QueryType
 

@@ -5,14 +5,15 @@ from typing import Any
 
 from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.questions.options import beside_options, lists_letters, parse_options
+from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
 from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.fused_score import fused_score
 from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.options import beside_options, lists_letters, parse_options
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
-from agenticiqa.programs.stages.question import detect_query_type, stated_scale
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words, least_spread
 from agenticiqa.signatures.types import (

@@ -22,7 +22,7 @@ from agenticiqa.programs.graph import (
     planner_node,
     summarizer_node,
 )
-from agenticiqa.programs.stages.options import read_options
+from agenticiqa.programs.questions.options import read_options
 from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.engine import scripted_lm

@@ -49,14 +49,14 @@ from agenticiqa.programs.offline.language.verdicts import (
     not_understood,
 )
 from agenticiqa.programs.offline.language.yes_no import answer_yes_no, clauses_of, offers_opposites, verify
+from agenticiqa.programs.questions.scale import RatingScale
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import Answered
-from agenticiqa.programs.stages.question import Scale
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
-FIVE = Scale(1, 5)
+FIVE = RatingScale(1, 5)
 
 
 def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evidence: ExecutorOutput) -> Answered:

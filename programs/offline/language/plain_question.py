@@ -15,7 +15,7 @@ from agenticiqa.programs.offline.language.question_reader import (
     fault_named,
     main_kind,
 )
-from agenticiqa.programs.stages.question import in_digits, stated_scale
+from agenticiqa.programs.questions.scale import in_digits, stated_scale
 from agenticiqa.signatures.lexicon import terms_in
 
 RESTATED, NAMED = 0.7, 0.6  # least probability of the intent and of the distortion

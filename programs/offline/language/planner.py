@@ -9,8 +9,8 @@ from agenticiqa.programs.offline.language import word_lists
 from agenticiqa.programs.offline.language.reader import asking_part, prepared
 from agenticiqa.programs.offline.language.scope import read_scope
 from agenticiqa.programs.offline.language.tool_names import requested_tools, tool_mentions
-from agenticiqa.programs.stages.instructions import without_instructions
-from agenticiqa.programs.stages.options import parse_options, question_part
+from agenticiqa.programs.questions.instructions import without_instructions
+from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.stages.plan_rules import expected_flags, widened
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import PlannerOutput

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenticiqa.programs.offline.language.claims import Clause
-from agenticiqa.programs.stages.question import Scale
+from agenticiqa.programs.questions.scale import RatingScale
 
 Asked = Literal["presence", "degree", "list", "where", "compare", "metric", "rating", "choice"]
 SURE = 0.5  # least confidence with which a question is answered
@@ -30,7 +30,7 @@ class Question:
     subject: Literal["image", "reference"]
     regions: tuple[str, ...]
     options: Mapping[str, str]
-    scale: Scale | None
+    scale: RatingScale | None
     confidence: float
     doubt: str = ""
 

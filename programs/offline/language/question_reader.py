@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.offline.language.claims import parse_clause
+from agenticiqa.programs.questions.instructions import without_instructions
+from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.stages.fusion import softmax
-from agenticiqa.programs.stages.instructions import without_instructions
-from agenticiqa.programs.stages.options import parse_options, question_part
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.lexicon import Meaning

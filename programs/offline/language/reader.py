@@ -18,9 +18,10 @@ from agenticiqa.programs.offline.language.scope import read_scope, without_idiom
 from agenticiqa.programs.offline.language.spelling import corrected
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.word_lists import ONE
-from agenticiqa.programs.stages.instructions import without_instructions
-from agenticiqa.programs.stages.options import lists_options, question_part
-from agenticiqa.programs.stages.question import rates_property, stated_scale
+from agenticiqa.programs.questions.instructions import without_instructions
+from agenticiqa.programs.questions.options import lists_options, question_part
+from agenticiqa.programs.questions.query_type import rates_property
+from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import unique
 

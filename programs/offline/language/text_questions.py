@@ -8,8 +8,8 @@ from agenticiqa.programs.offline.language.distortion_options import names_distor
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import NO, TIE, YES, Verdict
 from agenticiqa.programs.offline.language.word_lists import OPTION_FILLERS
+from agenticiqa.programs.questions.options import question_part
 from agenticiqa.programs.stages.fusion import level_name
-from agenticiqa.programs.stages.options import question_part
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.tool import find_tool
 from agenticiqa.signatures.lexicon import distortions_in, terms_in

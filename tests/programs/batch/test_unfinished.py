@@ -12,7 +12,7 @@ from agenticiqa.programs.batch.results_file import OTHER_BYTES, OTHER_SETTINGS, 
 from agenticiqa.programs.batch.unfinished import absolute, find_finished, fingerprint_of, identity_of
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.questions.options import parse_options
 
 SETTINGS: dict[str, Any] = {"version": "1", "config": {"max_side": None}}
 

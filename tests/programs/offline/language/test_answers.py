@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agenticiqa.programs.offline.findings import GRAY, Finding
 from agenticiqa.programs.offline.language.answers import IMAGE, REFERENCE, answer_from_evidence
 from agenticiqa.programs.offline.language.measured_image import MeasuredImage
-from agenticiqa.programs.stages.options import parse_options, question_part
+from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion

@@ -13,8 +13,8 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline.language import planner
 from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.offline.language.scope import Scope, read_scope
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import enforce, violations
-from agenticiqa.programs.stages.question import detect_query_type
 from agenticiqa.signatures.types import PlanFlags
 
 KNOWN = ["PSNR", "SSIM", "MS_SSIM", "GMSD", "FSIM", "VIF", "BRISQUE", "UNIQUE", "TOPIQ_FR"]

@@ -6,8 +6,8 @@ from agenticiqa.programs.offline.language.claims import claimed_meaning
 from agenticiqa.programs.offline.language.question import Question
 from agenticiqa.programs.offline.language.reader import asking_part, read_question
 from agenticiqa.programs.offline.language.spelling import corrected
-from agenticiqa.programs.stages.options import parse_options
-from agenticiqa.programs.stages.question import detect_query_type
+from agenticiqa.programs.questions.options import parse_options
+from agenticiqa.programs.questions.query_type import detect_query_type
 
 
 def read(query: str, *tools: str) -> Question:

@@ -32,7 +32,7 @@ from agenticiqa.programs.offline.language.question_reader import (
 from agenticiqa.programs.offline.language.reader import read_question
 from agenticiqa.programs.offline.language.second_reading import denied, says_more
 from agenticiqa.programs.offline.language.verdicts import Verdict
-from agenticiqa.programs.stages.options import parse_options
+from agenticiqa.programs.questions.options import parse_options
 from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.types import UNABLE, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion

@@ -10,8 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.stages.options import numbers_options, parse_options, question_part
-from agenticiqa.programs.stages.question import detect_query_type, stated_scale
+from agenticiqa.programs.questions.options import numbers_options, parse_options, question_part
+from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.signatures.types import QueryType
 
 TABLE = yaml.safe_load(Path(__file__).with_name("question_cases.yaml").read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from agenticiqa.configs import Config
 from agenticiqa.programs import AgenticIQA, Job, judge_many
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.options import (
+from agenticiqa.programs.questions.options import (
     lists_options,
     parse_options,
     question_part,

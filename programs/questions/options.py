@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import TypeAlias
 
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.instructions import without_instructions, without_leading, without_trailing
+from agenticiqa.programs.questions.instructions import without_instructions, without_leading, without_trailing
 from agenticiqa.signatures.types import well_formed
 
 OptionsArgument: TypeAlias = Sequence[str] | Mapping[str, str]
@@ -70,7 +70,7 @@ _WITH_LETTER = re.compile(r"[(\[]?([A-Za-z])[).:\]]+\s+(.+)", re.S)
 
 
 @dataclass(frozen=True)
-class _Offer:
+class _Listed:
     """The options that a question offers, by letter, and the span of the question that lists them."""
 
     options: dict[str, str]
@@ -179,7 +179,7 @@ def with_options(query: str, options: Mapping[str, str]) -> str:
     return "\n".join([f"{query}\n\nOptions:", *(f"{letter}. {text}" for letter, text in options.items())])
 
 
-def as_asked(query: str, options: Mapping[str, str] | None) -> str:
+def query_for_stages(query: str, options: Mapping[str, str] | None) -> str:
     """The question as the stages, and their models, are given it; ``options`` are those that the caller gave.
 
     A question with options loses the instructions of benchmarks: "respond with only the letter" contradicts the JSON
@@ -192,32 +192,34 @@ def as_asked(query: str, options: Mapping[str, str] | None) -> str:
 
 
 def beside_options(query: str, options: Mapping[str, str] | None) -> str:
-    """The question as the Answerer is given it, beside the options; ``options`` as for ``as_asked``.
+    """The question as the Answerer is given it, beside the options; ``options`` as for ``query_for_stages``.
 
     Options that the caller gave are not shown twice where the query lists the same.
     """
     if options is not None:
         return question_part(query) if lists_options(query, options) else without_instructions(query)
-    return as_asked(query, None)
+    return query_for_stages(query, None)
 
 
-def _offer(query: str) -> _Offer | None:
+def _offer(query: str) -> _Listed | None:
     """The first offer that is found, in the order of how plain it is."""
     offers = (_block(query), *_lettered(query), *_numbered(query), _listed(query), _yes_no(query))
     return next((offer for offer in offers if offer), None)
 
 
-def _block(query: str) -> _Offer | None:
+def _block(query: str) -> _Listed | None:
     """The lines that ``with_options`` writes."""
     match = _BLOCK.search(query)
     if not match:
         return None
     lines = match["lines"].strip().splitlines()
     options = {line[0]: _tidy(line[3:]) or line[3:].strip() for line in lines}
-    return _Offer(options, match.start(), match.end()) if len(options) == len(lines) and all(options.values()) else None
+    return (
+        _Listed(options, match.start(), match.end()) if len(options) == len(lines) and all(options.values()) else None
+    )
 
 
-def _lettered(query: str) -> Iterator[_Offer]:
+def _lettered(query: str) -> Iterator[_Listed]:
     for pattern in (_MARKER, _DASHED):
         for candidates in _by_style(query, pattern):
             run = _run(candidates)
@@ -254,7 +256,7 @@ def _place(label: str) -> int:
     return int(plain) if plain.isdecimal() else ascii_uppercase.index(plain) + 1
 
 
-def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
+def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Listed | None:
     first = run[0]
     before = query[: first.start()]
     bare_paren = first["close"] in ")）" and not first["open"]
@@ -270,7 +272,7 @@ def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Offer | None:
     return _offer_of(query, run)
 
 
-def _numbered(query: str) -> Iterator[_Offer]:
+def _numbered(query: str) -> Iterator[_Listed]:
     """Numbered options. Steps of a task, several questions and the points of a scale are numbered, too, but no options.
 
     So only a list is read that follows a question mark or words like "Options:", and whose items are neither questions
@@ -295,7 +297,7 @@ def _numbered(query: str) -> Iterator[_Offer]:
         yield offer
 
 
-def _offer_of(query: str, run: list[re.Match[str]], *, numbered: bool = False) -> _Offer | None:
+def _offer_of(query: str, run: list[re.Match[str]], *, numbered: bool = False) -> _Listed | None:
     """The texts between the markers, and the rest of the last one's line."""
     last = run[-1]
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
@@ -309,7 +311,7 @@ def _offer_of(query: str, run: list[re.Match[str]], *, numbered: bool = False) -
     return _of_texts(texts, run[0].start(), last.end() + len(tail), numbered=numbered) if all(texts) else None
 
 
-def _listed(query: str) -> _Offer | None:
+def _listed(query: str) -> _Listed | None:
     lead_in = _LEAD_IN.search(query)
     if not lead_in:
         return None
@@ -331,15 +333,15 @@ def _listed(query: str) -> _Offer | None:
     return _of_texts(texts, lead_in.start(), end, lettered=False)
 
 
-def _yes_no(query: str) -> _Offer | None:
+def _yes_no(query: str) -> _Listed | None:
     match = _YES_NO.search(query)
     if not match:
         return None
     return _of_texts([match["first"], match["second"]], match.start(), match.end(), lettered=False)
 
 
-def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False, lettered: bool = True) -> _Offer:
-    return _Offer(dict(zip(ascii_uppercase, texts, strict=False)), start, end, numbered, lettered)
+def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False, lettered: bool = True) -> _Listed:
+    return _Listed(dict(zip(ascii_uppercase, texts, strict=False)), start, end, numbered, lettered)
 
 
 def _without_letters(texts: list[str]) -> list[str]:
