@@ -4,7 +4,7 @@ Images of one content are not independent, so contents are left out, each with a
 taken to Fisher's z = atanh(r), in which its error is nearly symmetric; around z, the variance of the values without
 each of G contents is ``(G - 1) / G * sum((z_g - z)^2)`` and the interval ``z +- t(G - 1) * sqrt(variance)``, taken
 back (Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). The percentiles of a bootstrap, used more
-often, cover far too little with few contents: ``eval/studies/interval_coverage.py`` measures both.
+often, cover far too little with few contents: ``eval/research/interval_coverage.py`` measures both.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Questions with options whose answers are true by construction, in four tracks, as AgenticIQA-Eval has them.
 
 Each maker is given a photo's workshop and the photo's number, which takes kinds, levels and wordings in turn. The
-wordings (``own_wordings``) are none of those in ``eval/questions``.
+wordings (``own_wordings``) are none of those in ``eval/research``.
 """
 
 from collections.abc import Callable, Iterator, Sequence

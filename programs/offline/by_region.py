@@ -23,7 +23,7 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 Findings = Mapping[DetectableDistortion, Finding]
 
-# Below these a color distortion can be excluded without a reference; chosen on the dev photos of eval/questions.
+# Below these a color distortion can be excluded without a reference; chosen on the dev photos of eval/research.
 NEUTRAL_TINT = 10.0  # CIELAB units between what should be neutral and gray
 USUAL_COLORFULNESS = 45.0  # Hasler and Süsstrunk's
 FADED = 0.25  # severity of desaturation

@@ -2,7 +2,7 @@
 
 There are three heads, each the mean of a few networks with one hidden layer: "texture" and "tone" of a single image,
 and "compared" for the differences from a reference. They were trained on synthetic distortions of pristine photos by
-``eval/train/train_detector.py``, which also prints how well they do.
+``eval/research/train_detector.py``, which also prints how well they do.
 """
 
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)  # patches of a region
 FEWEST = 4  # patches of a region
 LARGEST_SHARE = 0.75  # of the image: a larger region is not local
 LEAST_SEVERITY = 0.8  # "slight"
-# Log odds, chosen on the training photos (``eval/train/train_patches.py``) so that one in sixty has a false alarm.
+# Log odds, chosen on the training photos (``eval/research/train_patches.py``) so that one in sixty has a false alarm.
 # Plain skies are more often taken for low contrast than anything for noise.
 LEAST_CONFIDENCE: dict[DetectableDistortion, float] = {
     "Blurs": 0.0,

@@ -2,7 +2,7 @@
 
 They come of a network with one hidden layer, trained on photos with damage planted in a part of them, half of which
 were saved as JPEG afterwards. The shipped one was made of 1,500 authentic and 43 pristine photos in three sizes by
-``eval/train/train_patches.py`` with the labels of CLIVE and BIQ2021, which also prints how well it does.
+``eval/research/train_patches.py`` with the labels of CLIVE and BIQ2021, which also prints how well it does.
 """
 
 from dataclasses import dataclass

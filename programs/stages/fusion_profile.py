@@ -112,7 +112,7 @@ def write_fusion_profile(path: str | os.PathLike[str], profile: FusionProfile) -
     write_atomically(path, HEADER + text)
 
 
-# What is assumed of a model that nobody has measured; ``eval.studies.fusion_study`` says how it was chosen.
+# What is assumed of a model that nobody has measured; ``eval.research.fusion_study`` says how it was chosen.
 PRIOR = FusionProfile(
     tool_error=0.6,
     model_error=0.7,

@@ -27,9 +27,9 @@ FEWEST_IMAGES = 10  # under which the prior's numbers are returned
 LEAST, MOST = 0.05, 0.97  # of a reliability
 SMALLEST_STD = 0.05  # of scores in levels, and of positions
 LEAST_WEIGHT = 0.02  # of the tools, relative to their reliability
-# Of the 15 models of ``eval.studies.fusion_study`` three are at chance, with correlations of -0.03 to 0.07.
+# Of the 15 models of ``eval.research.fusion_study`` three are at chance, with correlations of -0.03 to 0.07.
 AT_CHANCE, CHANCE_STD = 0.2, 0.1  # share of models at chance before anything is known, deviation of their reliability
-# Chosen on half of the models and half of the images of ``eval.studies.fusion_study``: the correlation of the errors of
+# Chosen on half of the models and half of the images of that study: the correlation of the errors of
 # tools and model, and the deviation of that correlation between models.
 SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
 LARGEST_SHARED_ERROR = 0.5

@@ -1,7 +1,7 @@
 """Images outside of what the quality model was trained on, photos of usual size: what they look like instead.
 
 The look of a picture is told by logistic regression on cheap measurements (``statistics.pictorial``) and on what the
-quality model's backbone, a recognition network, sees in it. ``eval/studies/outside_photos.py`` makes the pictures, fits
+quality model's backbone, a recognition network, sees in it. ``eval.research.outside_photos`` makes the pictures, fits
 the regression and the constants below, and measures both on other pictures.
 """
 

@@ -2,7 +2,7 @@
 
 A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its calibration curve
 was (``Calibration.fitted_on``). Agreement with opinions on such images is better than on new ones. The digests are in
-``training_images.csv``, written by ``python -m agenticiqa.eval.train.training_images``: of each image the first 12 hex
+``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 12 hex
 digits of the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is known, too.
 The detector and what finds local damage, which are no tools, were trained on the photos of the packages as well.
 """

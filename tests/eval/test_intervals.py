@@ -5,7 +5,7 @@ import pytest
 
 from agenticiqa.eval.intervals import Interval, difference_interval, error_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, mean_absolute_error, plcc, srcc
-from agenticiqa.eval.studies.interval_coverage import coverage
+from agenticiqa.eval.research.interval_coverage import coverage
 
 
 def pairs(n: int, rho: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """What a question or an option means, read by a small network: for wordings that the rules do not know.
 
 A sentence encoder (all-MiniLM-L6-v2: W. Wang et al., "MiniLM", NeurIPS 2020) trained further on questions that people
-of many kinds might ask; ``eval/train/train_question_reader.py`` trains it and prints how well it reads.
+of many kinds might ask; ``eval/research/train_question_reader.py`` trains it and prints how well it reads.
 """
 
 import re

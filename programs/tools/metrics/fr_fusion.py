@@ -4,7 +4,7 @@ The members measure different things: wavelet detail (HaarPSI), edges with chrom
 A curve has two parameters, and the mean has none: weights fitted to a few contents would fit only these.
 
 To add a member, add a line to ``MEMBERS`` with its tool, its best value, and the two numbers that
-``python -m agenticiqa.eval.studies.fr_fusion`` prints for it.
+``python -m agenticiqa.eval.research.fr_fusion`` prints for it.
 """
 
 from collections.abc import Mapping

@@ -27,7 +27,7 @@ SMALLEST_SIDE = 32
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
-# Fitted on predictions for whole sets that the head was not trained on, by ``eval/train/train_quality_model.py``.
+# Fitted on predictions for whole sets that the head was not trained on, by ``eval/research/train_quality_model.py``.
 SPREAD, SPREAD_PER_NOVELTY = 0.75, 0.675
 
 

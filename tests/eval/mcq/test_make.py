@@ -15,7 +15,7 @@ from agenticiqa.eval.mcq.make import main, make_set
 from agenticiqa.eval.mcq.own_choices import MAKERS, QUARTERS
 from agenticiqa.eval.mcq.own_wordings import WORDINGS
 from agenticiqa.eval.mcq.task import items_sha256, read_items
-from agenticiqa.eval.questions.wordings import wordings_file
+from agenticiqa.eval.research.wordings import wordings_file
 from agenticiqa.signatures.types import PlannerOutput
 from support.distortion_levels import scene
 

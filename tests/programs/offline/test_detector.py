@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agenticiqa.eval.datasets import LabeledImage, read_labels
-from agenticiqa.eval.studies.detector_report import ALARM, is_correct, srcc_with_level
+from agenticiqa.eval.research.detector_report import ALARM, is_correct, srcc_with_level
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline import detector

@@ -5,7 +5,7 @@ import pytest
 import skimage.data
 from PIL import Image
 
-from agenticiqa.eval.studies.drawn_pictures import drawn
+from agenticiqa.eval.research.drawn_pictures import drawn
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.offline.opinion import RESIDUAL_STD, estimate_opinion

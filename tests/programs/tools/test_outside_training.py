@@ -7,7 +7,7 @@ import pytest
 import skimage.data
 from PIL import Image
 
-from agenticiqa.eval.studies.drawn_pictures import drawn
+from agenticiqa.eval.research.drawn_pictures import drawn
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import outside_training as module
 from agenticiqa.programs.tools.metrics import learned_iqa

@@ -1,0 +1,166 @@
+"""SRCC of a tool with the level of each kind of distortion, and with the opinion scores of labeled images."""
+
+import csv
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+from PIL import Image
+
+from agenticiqa.eval.calibrate.raw_values import raw_or_none
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.tools import Tool
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.srcc_table import Agreement
+from agenticiqa.programs.tools.tool import raw_value
+from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.vocabulary import DISTORTIONS, Distortion
+
+PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg")
+LONGEST_SIDE = 384  # pixels, of a photo before it is distorted
+CATEGORY_OF_LABEL: dict[str, Distortion] = {  # by the names in the column distortion
+    "gaussian-blur": "Blurs",
+    "jpeg": "Compression",
+    "jp2k": "Compression",
+    "jp2k-fast-fading": "Compression",
+    "white-noise": "Noise",
+}
+ALSO_COUNTS_FOR: dict[Distortion, Distortion] = {"Blurs": "Sharpness"}  # a blur is a lack of sharpness
+MIN_IMAGES = 10
+
+Figures = dict[str, Agreement]  # by tool, or by category
+
+
+def photos() -> dict[str, Path]:
+    """The files of pristine color photos that scikit-image ships, by name. Raises UserError without it."""
+    package = importlib.util.find_spec("skimage")
+    if package is None or package.origin is None:
+        raise UserError("the distorted photos are made from those of scikit-image: pip install scikit-image")
+    folder = Path(package.origin).parent / "data"
+    return {Path(name).stem: folder / name for name in PHOTOS}
+
+
+def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> Iterator[tuple[str, Figures]]:
+    """For each kind of distortion the SRCC of every tool with the levels 0 to 5 of all photos together.
+
+    After the last kind comes "Overall": all kinds together, whose levels are meant to be comparable, for the tools that
+    rate overall quality. A full-reference tool gets the pristine photo as the reference.
+    """
+    all_kinds: dict[str, list[tuple[float | None, int]]] = {tool.name: [] for tool in tools if rates_overall(tool)}
+    undistorted = {(tool.name, name): _run(tool, photo, photo) for tool in tools for name, photo in pristine.items()}
+    for kind in KINDS:
+        values: dict[str, list[tuple[float | None, int]]] = {tool.name: [] for tool in tools}
+        for seed, (name, photo) in enumerate(pristine.items()):
+            for tool in tools:
+                values[tool.name].append((undistorted[tool.name, name], 0))
+            for level in DISTORTION_LEVELS:
+                distorted = distort(photo, kind, level, seed=seed)
+                for tool in tools:
+                    values[tool.name].append((_run(tool, distorted, photo), level))
+        for name, pairs in all_kinds.items():
+            pairs += values[name]
+        yield kind, _figures(tools, values)
+    yield OVERALL, _figures(tools, all_kinds)
+
+
+def of_level_scores(tool: Tool, path: Path) -> Figures:
+    """By kind and overall, a tool's SRCC with the levels, from a CSV with the columns kind, level (0 to 5) and score.
+
+    Raises UserError for another file, and where a kind is missing.
+    """
+    pairs: dict[str, list[tuple[float | None, float]]] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                pairs.setdefault(row["kind"], []).append((float(row["score"]), -float(row["level"])))
+    except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
+        raise UserError(f"{path}: expected a CSV with the columns kind, level and score: {error!r}") from error
+    if missing := KINDS.keys() - pairs.keys():
+        raise UserError(f"{path}: there are no rows of {', '.join(sorted(missing))}")
+    pairs = {kind: pairs[kind] for kind in KINDS}
+    pairs[OVERALL] = [pair for rows in pairs.values() for pair in rows]
+    return {kind: found for kind, rows in pairs.items() if (found := directed_srcc(tool, rows))}
+
+
+def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
+    """The mean over a category's kinds, by category and tool: one kind that misleads a tool lowers it."""
+    result: dict[str, Figures] = {OVERALL: dict(kinds[OVERALL])}
+    for category in DISTORTIONS:
+        figures = [
+            found for kind, found in kinds.items() if kind != OVERALL and category in _counts_for(KINDS[kind].category)
+        ]
+        for tool in dict.fromkeys(name for found in figures for name in found):
+            own = [found[tool] for found in figures if tool in found]
+            mean = Agreement(round(fmean(one.srcc for one in own), 3), sum(one.n for one in own))
+            result.setdefault(category, {})[tool] = mean
+    return result
+
+
+def on_labels(tool: Tool, items: Sequence[LabeledImage]) -> Figures:
+    """A tool's SRCC with the opinion scores, overall and by category where the labels name distortions.
+
+    "Overall" is left out for a tool of single distortions. A full-reference tool is measured only on images that have
+    a reference.
+    """
+    usable = [item for item in items if tool.kind == "NR" or item.reference]
+    figures = of_scores(tool, [raw_or_none(tool, item) for item in usable], usable)
+    return figures if rates_overall(tool) else {name: found for name, found in figures.items() if name != OVERALL}
+
+
+def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[LabeledImage]) -> Figures:
+    """The SRCC of raw values (N,) with the opinion scores of N images, overall and by category."""
+    groups: dict[str, list[tuple[float | None, float]]] = {OVERALL: []}
+    for value, item in zip(values, items, strict=True):
+        groups[OVERALL].append((value, item.mos))
+        for category in _counts_for(CATEGORY_OF_LABEL.get(item.distortion or "")):
+            groups.setdefault(category, []).append((value, item.mos))
+    return {group: found for group, pairs in groups.items() if (found := directed_srcc(tool, pairs))}
+
+
+def rates_overall(tool: Tool) -> bool:
+    """Whether a tool rates overall quality: it is full-reference, or not made for single distortions."""
+    return tool.kind == "FR" or not tool.good_at or OVERALL in tool.good_at
+
+
+def directed_srcc(tool: Tool, pairs: Iterable[tuple[float | None, float]]) -> Agreement | None:
+    """SRCC of raw values with qualities, positive where the tool moves in its own direction.
+
+    0 for a tool that gives one value for all images; ``None`` with fewer than 10 images that it could measure.
+    """
+    measured = [(value, quality) for value, quality in pairs if value is not None]
+    if len(measured) < MIN_IMAGES:
+        return None
+    values, qualities = np.array(measured).T
+    found = srcc(values if tool.higher_is_better else -values, qualities) or 0.0
+    return Agreement(round(found, 3), len(measured))
+
+
+def _counts_for(category: Distortion | None) -> list[Distortion]:
+    """The categories that a distortion of ``category`` counts for."""
+    return [category, *([ALSO_COUNTS_FOR[category]] if category in ALSO_COUNTS_FOR else [])] if category else []
+
+
+def _figures(tools: Sequence[Tool], values: Mapping[str, Sequence[tuple[float | None, int]]]) -> Figures:
+    """By tool that has values their SRCC with the negated level: the higher the level, the worse the image."""
+    falling = {name: [(value, -level) for value, level in pairs] for name, pairs in values.items()}
+    found = {tool.name: directed_srcc(tool, falling[tool.name]) for tool in tools if tool.name in falling}
+    return {name: figure for name, figure in found.items() if figure}
+
+
+def _run(tool: Tool, pixels: RGB, reference: RGB) -> float | None:
+    try:
+        return raw_value(tool, pixels, reference)
+    except ToolError:
+        return None
+
+
+def read_scaled(path: Path) -> RGB:
+    """A photo, at most 384 pixels a side."""
+    image = Image.open(path).convert("RGB")
+    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    return np.asarray(image)

@@ -1,0 +1,235 @@
+"""Measure how well each embedded tool agrees with opinion scores, and which tool follows which distortion.
+
+    python -m agenticiqa.eval.calibrate.tool_table LABELS.csv [--split dev]
+
+prints every tool's SRCC and fitted PLCC with the labels. With ``--write`` the table that tools are chosen by is written
+instead, from distorted copies of scikit-image's photos and any number of labeled sets::
+
+    python -m agenticiqa.eval.calibrate.tool_table DATA/*/labels.csv --split dev --write configs/tool_table.yaml
+
+``--tool`` measures some tools only and keeps the rows of the others. A tool is not measured on images that it was
+trained on, photos of scikit-image among them; ``--scores TOOL LABELS.csv SCORES.csv`` and ``--level-scores TOOL
+LEVELS.csv`` give its held-out predictions instead. Held-out figures in the table stay until such predictions replace
+them.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agenticiqa.eval.calibrate import tool_categories
+from agenticiqa.eval.calibrate.raw_values import raw_or_none
+from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
+from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.tools import TOOLS, Tool, get_tool
+from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.programs.tools.training_images import trained_on_count
+from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.vocabulary import DISTORTIONS
+
+HEADER = """\
+# How well each tool follows each category of distortion, by source: SRCC with the distortion level (mean over the
+# category's kinds) or with the opinion scores of labeled data sets, positive if the tool changes in its own direction,
+# and n, the number of images (undistorted photos count once per kind). Tools are selected by the mean over the sources.
+# Written by python -m agenticiqa.eval.calibrate.tool_table --write
+"""
+LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
+HELD_OUT = ", held out"  # behind the name of a source: predictions by a tool that was not trained on these images
+
+Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # by category, tool and source
+HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and set, of a tool that was trained on the set
+
+
+def agreement_with_labels(tool: Tool, items: Sequence[LabeledImage]) -> tuple[Interval, Interval, int]:
+    """SRCC and fitted PLCC (positive: agrees) with intervals over contents, and the number of images it refused."""
+    values = [(raw_or_none(tool, item), item) for item in items]
+    measured = [(raw if tool.higher_is_better else -raw, item) for raw, item in values if raw is not None]
+    directed, mos = [value for value, _ in measured], [item.mos for _, item in measured]
+    contents = [item.content for _, item in measured]
+    refused = len(items) - len(measured)
+    return interval(srcc, directed, mos, contents), fitted_plcc_interval(directed, mos, contents), refused
+
+
+def measured_table(
+    tools: Sequence[Tool],
+    sets: Mapping[str, Sequence[LabeledImage]],
+    pristine: Mapping[str, Path],
+    held_out: HeldOut,
+    report_progress: Callable[[str], None],
+) -> Table:
+    """The table's rows of some tools. ``report_progress`` gets each kind of distortion and each set that is done."""
+    table: Table = {}
+    unseen = [tool for tool in tools if not trained_on_count(tool, pristine.values())]
+    _add_levels(table, LEVELS_SOURCE, _levels(unseen, pristine, report_progress))
+    for set_name, items in sets.items():
+        for tool in tools:
+            source = set_name
+            if (tool.name, set_name) in held_out:
+                source = set_name + HELD_OUT
+                by_category = tool_categories.of_scores(tool, held_out[tool.name, set_name], items)
+            elif set_name in tool.trained_on or trained_on_count(tool, [item.image for item in items]):
+                continue
+            else:
+                by_category = tool_categories.on_labels(tool, items)
+            for category, found in by_category.items():
+                table.setdefault(category, {}).setdefault(tool.name, {})[source] = asdict(found)
+        report_progress(set_name)
+    return table
+
+
+def merged(old: Table, new: Table, measured_now: Sequence[str]) -> Table:
+    """The new rows with the old ones of tools that are still embedded and were not measured now, best first.
+
+    Of tools that were, held-out figures stay where there is no new one: the command cannot repeat them by itself.
+    """
+    result: Table = {}
+    for category in (OVERALL, *DISTORTIONS):
+        rows: dict[str, dict[str, dict[str, float | int]]] = {}
+        for tool, row in old.get(category, {}).items():
+            kept = row if tool not in measured_now else {name: row[name] for name in row if name.endswith(HELD_OUT)}
+            if tool in TOOLS and kept:
+                rows[tool] = dict(kept)
+        for tool, row in new.get(category, {}).items():
+            rows[tool] = {**rows.get(tool, {}), **row}
+        mean = {tool: sum(float(one["srcc"]) for one in row.values()) / len(row) for tool, row in rows.items()}
+        result[category] = {tool: rows[tool] for tool in sorted(rows, key=lambda tool: -round(mean[tool], 6))}
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", nargs="+", help="labels.csv files: columns image, mos and, for FR tools, reference")
+    parser.add_argument("--split", help="only the rows of this split, in files that have it")
+    parser.add_argument("--tool", nargs="+", metavar="NAME", help="only these tools")
+    parser.add_argument("--write", type=Path, metavar="YAML", help="write the table that tools are chosen by")
+    parser.add_argument(
+        "--scores",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("TOOL", "LABELS", "SCORES"),
+        help="with --write: a tool's held-out predictions (columns image and score) on a set that it was trained on",
+    )
+    parser.add_argument(
+        "--level-scores",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("TOOL", "LEVELS"),
+        help="with --write: a tool's held-out scores (columns kind, level and score) of distorted photos",
+    )
+    args = parser.parse_args(argv)
+    try:
+        sets = {Path(path).resolve().parent.name: _items(path, args.split) for path in args.labels}
+        tools = [get_tool(name, TOOLS) for name in args.tool or TOOLS]
+        if args.write:
+            _write(args.write, tools, sets, _held_out(args.scores, sets), args.level_scores)
+            return 0
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for name, items in sets.items():
+        if len(sets) > 1:
+            print(f"\n{name}\n")
+        print("| metric | n | refused | SRCC [95 %] | PLCC fitted [95 %] | not held out |")
+        print("| --- | --- | --- | --- | --- | --- |")
+        for tool in tools:
+            if tool.kind == "NR" or all(item.reference for item in items):
+                ranked, fitted, refused = agreement_with_labels(tool, items)
+                cells = (tool.name, ranked.n, refused, _cell(ranked), _cell(fitted), _not_held_out(tool, items))
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    return 0
+
+
+def _items(path: str, split: str | None) -> list[LabeledImage]:
+    items = read_labels(path)
+    chosen = [item for item in items if item.split == split] if split else items
+    return chosen or items
+
+
+def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequence[LabeledImage]]) -> HeldOut:
+    scores: dict[tuple[str, str], Sequence[float]] = {}
+    for tool, labels, path in wanted:
+        name = Path(labels).resolve().parent.name
+        if name not in sets:
+            raise UserError(f"--scores {tool} {labels}: that file is not among the labels")
+        scores[get_tool(tool, TOOLS).name, name] = [*read_columns(Path(path), sets[name], ["score"])["score"]]
+    return scores
+
+
+def _levels(
+    tools: Sequence[Tool], pristine: Mapping[str, Path], report_progress: Callable[[str], None]
+) -> dict[str, tool_categories.Figures]:
+    kinds = {}
+    photos = {name: tool_categories.read_scaled(file) for name, file in pristine.items()}
+    for kind, figures in tool_categories.on_distortion_levels(tools, photos):
+        kinds[kind] = figures
+        report_progress(kind)
+    return kinds
+
+
+def _held_out_levels(wanted: Sequence[tuple[str, str]]) -> dict[str, tool_categories.Figures]:
+    """By kind of distortion and overall, the figures of tools whose scores of distorted photos are in files."""
+    kinds: dict[str, tool_categories.Figures] = {}
+    for name, path in wanted:
+        tool = get_tool(name, TOOLS)
+        for kind, found in tool_categories.of_level_scores(tool, Path(path)).items():
+            kinds.setdefault(kind, {})[tool.name] = found
+    return kinds
+
+
+def _add_levels(table: Table, source: str, kinds: Mapping[str, tool_categories.Figures]) -> None:
+    for category, figures in tool_categories.by_category(kinds).items() if kinds else ():
+        for name, found in figures.items():
+            table.setdefault(category, {}).setdefault(name, {})[source] = asdict(found)
+
+
+def _write(
+    path: Path,
+    tools: Sequence[Tool],
+    sets: Mapping[str, Sequence[LabeledImage]],
+    held_out: HeldOut,
+    level_scores: Sequence[tuple[str, str]],
+) -> None:
+    pristine = tool_categories.photos()
+    old: dict[str, Any] = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
+    names = [tool.name for tool in tools]
+    of_levels = _held_out_levels(level_scores)
+    new = measured_table(tools, sets, pristine, held_out, lambda done: print(f"{done}: done", file=sys.stderr))
+    _add_levels(new, LEVELS_SOURCE + HELD_OUT, of_levels)
+    table = merged(old.get("categories", {}), new, names)
+    stamp = {"date": date.today().isoformat(), "version": version("agenticiqa")}
+    stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in TOOLS}
+    stamps |= {name: dict(stamp) for name in names}
+    provenance = {
+        LEVELS_SOURCE: f"the {len(KINDS)} kinds of programs/tools/distort.py at levels 0 to 5 of "
+        + ", ".join(pristine),
+        "sets": {name: len(items) for name, items in sets.items()},
+        "measured": {tool: each for tool, each in stamps.items() if each},
+    }
+    text = yaml.safe_dump({**provenance, "categories": table}, sort_keys=False, default_flow_style=None, width=120)
+    write_atomically(path, HEADER + text)
+
+
+def _not_held_out(tool: Tool, items: Sequence[LabeledImage]) -> str:
+    count = trained_on_count(tool, [item.image for item in items])
+    return f"trained on {count} of {len(items)}" if count else "-"
+
+
+def _cell(figure: Interval) -> str:
+    return f"{figure:.3f}" + (f" ({figure.note})" if figure.value is None else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Questions about images whose answers are true by construction, and the share that the program answers rightly."""

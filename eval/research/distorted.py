@@ -1,0 +1,220 @@
+"""Seeded samples with known distortions, for training and testing the distortion detector.
+
+For each kind of distortion a frame is made from each photo (resized, sometimes mirrored, sometimes saved as
+high-quality JPEG as a camera would) and distorted at its five levels. A few frames get two distortions in succession.
+"""
+
+import csv
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.eval.research.photos import as_jpeg, opened_photo
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.offline import full_reference, no_reference
+from agenticiqa.programs.offline.detector import SUBTYPES
+from agenticiqa.programs.offline.features import features
+from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
+from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+
+Values = NDArray[np.float64]
+
+PRISTINE = "pristine"
+LONGEST = (256, 512)  # range of a frame's longer side, in pixels
+PAIRS = 8  # frames with two distortions, per photo
+LARGEST_PHOTO = 1280  # pixels
+COLOR = "Color distortions"
+# The severity, none (0) to extreme (4), of the distortion levels 0..5.
+SEVERITY_OF_LEVEL = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
+SUBTYPE_OF = {
+    "gaussian_blur": "defocus or motion blur",
+    "motion_blur": "defocus or motion blur",
+    "defocus": "defocus or motion blur",
+    "low_resolution": "defocus or motion blur",
+    "white_noise": "Gaussian noise",
+    "impulse_noise": "impulse noise",
+    "speckle_noise": "Gaussian noise",
+    "chroma_noise": "color noise",
+    "jpeg": "JPEG blocking",
+    "jpeg2000": "coding artifacts",
+    "webp": "coding artifacts",
+    "fast_fading": "coding artifacts",
+    "banding": "banding",
+    "darken": "underexposure",
+    "brighten": "overexposure",
+    "low_contrast": "low contrast",
+    "high_contrast": "high contrast",
+    "desaturate": "desaturation",
+    "oversaturate": "oversaturation",
+    "color_cast": "color cast",
+    "oversharpen": "oversharpening",
+}
+# These also blur, by an unknown amount.
+ALSO_BLUR = ("fast_fading", "jpeg2000")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """N samples, one per row of every array.
+
+    ``frame`` is the number of the frame that a sample was made from, ``kind`` is "pristine", a kind of distortion or
+    two joined by "+", ``level`` likewise, ``gray`` is true for a photo without color. ``image`` and ``reference`` are
+    the features (N, features), ``without_reference`` and ``with_reference`` the severities by measured curves, (N, 7).
+    """
+
+    content: NDArray[np.str_]
+    frame: NDArray[np.int64]
+    kind: NDArray[np.str_]
+    level: NDArray[np.str_]
+    gray: NDArray[np.bool_]
+    image: NDArray[np.float64]
+    reference: NDArray[np.float64]
+    without_reference: NDArray[np.float64]
+    with_reference: NDArray[np.float64]
+
+    def __getitem__(self, rows: NDArray[np.bool_]) -> "Samples":
+        return Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def read_samples(manifests: Sequence[Path], packages: Path, cache: Path, seed: int) -> Samples:
+    """The samples of every photo in some manifests, computed once and kept in ``cache``, an .npz file per photo.
+
+    A manifest has the columns content and file, and may have split: "test" marks photos that are not to be used.
+    ``packages`` is the folder that the files are relative to. Raises UserError, naming the packages, where photos are
+    missing.
+    """
+    photos: list[dict[str, str]] = []
+    for manifest in manifests:
+        with manifest.open(encoding="utf-8", newline="") as file:
+            photos += [photo for photo in csv.DictReader(file) if photo.get("split") != "test"]
+    if missing := {photo["package"] for photo in photos if not (packages / photo["file"]).is_file()}:
+        raise UserError(f"photos are missing in {packages}: unpack {', '.join(sorted(missing))} there")
+    parts = []
+    for photo in photos:
+        kept = cache / f"{zlib.crc32(photo['file'].encode()):08x}-{seed}.npz"
+        if not kept.exists():
+            part = samples_of(packages / photo["file"], photo["content"], seed)
+            archive = io.BytesIO()
+            np.savez_compressed(archive, **{field.name: getattr(part, field.name) for field in fields(part)})
+            write_atomically(kept, archive.getvalue())
+        with np.load(kept) as arrays:
+            parts.append(Samples(**arrays))
+    return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
+
+
+def samples_of(file: Path, content: str, seed: int) -> Samples:
+    """The samples made from one photo."""
+    photo = opened_photo(file, LARGEST_PHOTO)
+    number = zlib.crc32(file.name.encode())
+    rows = []
+    for place, samples in enumerate([*_at_all_levels(photo, seed, number), *_pairs(photo, seed, number)]):
+        for kind, level, pixels, reference in samples:
+            image = _loaded(pixels)
+            rows.append(
+                {
+                    "content": content,
+                    "frame": number * 100 + place,
+                    "kind": kind,
+                    "level": level,
+                    "gray": _is_gray(reference.pixels),
+                    "image": features(image).all,
+                    "reference": features(reference).all,
+                    "without_reference": _vector(no_reference.findings_from(all_statistics(image))),
+                    "with_reference": _vector(
+                        full_reference.findings_from(all_statistics(image), all_statistics(reference))
+                    ),
+                }
+            )
+    return Samples(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+Distorted = Iterator[tuple[str, str, RGB, LoadedImage]]
+
+
+def _at_all_levels(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
+    for kind in KINDS:
+        rng = np.random.default_rng([seed, number, zlib.crc32(kind.encode())])
+        frame = _frame(photo, rng)
+        if not (KINDS[kind].category == COLOR and _is_gray(frame)):
+            yield _levels_of(frame, kind, int(rng.integers(1 << 31)))
+
+
+def _levels_of(frame: RGB, kind: str, draw: int) -> Distorted:
+    reference = _loaded(frame)
+    yield PRISTINE, "0", frame, reference
+    for level in DISTORTION_LEVELS:
+        yield kind, str(level), distort(frame, kind, level, seed=draw), reference
+
+
+def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
+    kinds = [kind for kind, made in KINDS.items() if made.category in DETECTABLE]
+    for place in range(PAIRS):
+        rng = np.random.default_rng([seed, number, place])
+        frame = _frame(photo, rng)
+        # As in a camera: blur and exposure come before noise, and coding comes last.
+        first, second = sorted(rng.choice(kinds, 2, replace=False), key=_order)
+        levels = rng.integers(DISTORTION_LEVELS[0], DISTORTION_LEVELS[-1], 2, endpoint=True)
+        if KINDS[first].category != KINDS[second].category:
+            once = distort(frame, first, int(levels[0]), seed=place)
+            twice = distort(once, second, int(levels[1]), seed=PAIRS + place)
+            yield iter([(f"{first}+{second}", f"{levels[0]}+{levels[1]}", twice, _loaded(frame))])
+
+
+def _order(kind: str) -> int:
+    return {"Noise": 1, "Compression": 2}.get(KINDS[kind].category, 0)
+
+
+def _frame(photo: Image.Image, rng: np.random.Generator) -> RGB:
+    longest = np.exp(rng.uniform(*np.log(LONGEST)))
+    scale = min(float(longest) / max(photo.size), 1.0)
+    frame = photo.resize((round(photo.width * scale), round(photo.height * scale)), Image.Resampling.LANCZOS)
+    if rng.random() < 0.5:
+        frame = frame.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    if rng.random() < 0.25:
+        frame = as_jpeg(frame, rng)
+    return np.ascontiguousarray(frame)
+
+
+def _is_gray(pixels: RGB) -> bool:
+    return bool(np.mean(np.ptp(pixels.astype(np.int16), axis=2) < 6) > 0.99)
+
+
+def _loaded(pixels: RGB) -> LoadedImage:
+    return LoadedImage("<synthetic>", "", b"", "", pixels)
+
+
+def _vector(findings: dict[DetectableDistortion, Finding]) -> list[float]:
+    return [findings[name].severity for name in DETECTABLE]
+
+
+def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
+    """By category and subtype, the true severities (N) and whether each is known, 1 or 0 (N)."""
+    of_category = {name: name for name in DETECTABLE}
+    of_subtype = {kind: name for name, kinds in SUBTYPES.items() for kind in kinds}
+    truth = {name: np.zeros(len(samples.kind)) for name in of_category | of_subtype}
+    known = {name: np.ones(len(samples.kind)) for name in truth}
+    for name, category in (of_category | of_subtype).items():
+        known[name][samples.gray & (category == COLOR)] = 0
+    for row, (kinds, levels) in enumerate(zip(samples.kind, samples.level, strict=True)):
+        for kind, level in zip(kinds.split("+"), levels.split("+"), strict=True):
+            if kind in SUBTYPE_OF:
+                for name in (KINDS[kind].category, SUBTYPE_OF[kind]):
+                    truth[name][row] = SEVERITY_OF_LEVEL[int(level)]
+            elif kind != PRISTINE:
+                for name in known:
+                    known[name][row] = 0
+            if kind in ALSO_BLUR:
+                for name in ("Blurs", *SUBTYPES["Blurs"]):
+                    known[name][row] = 0
+    return truth, known

@@ -1,0 +1,100 @@
+"""Fit the members of the full-reference fusion, and measure it on contents that it was not fitted on.
+
+    python -m agenticiqa.eval.research.fr_fusion LABELS.csv --mos-range LOW HIGH
+
+Prints each member's two parameters, fitted on all images, and a table of every full-reference metric beside the fusion.
+The fusion is measured by leaving out one content at a time; the intervals are a jackknife over contents.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from agenticiqa.eval.calibrate.raw_values import raw_of
+from agenticiqa.eval.datasets import MOS_RANGE_HELP, LabeledImage, MosScale, folds_by_content, mos_scale, read_labels
+from agenticiqa.eval.intervals import difference_interval, fitted_plcc_interval, interval
+from agenticiqa.eval.metrics import krcc, srcc
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, Member, full_reference_quality
+
+HELD_OUT = "FR fusion, held out"
+
+
+def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Member:
+    """The member with the curve nearest to the qualities (n,) in 1..5, outliers counting less (soft L1 loss)."""
+    distances = np.array([member.distance(value) for value in raw])
+    start = (np.log(np.median(distances)), 0.0)
+
+    def residuals(free: np.ndarray) -> np.ndarray:
+        middle, steepness = np.exp(free)
+        return 1 + 4 / (1 + (distances / middle) ** steepness) - np.asarray(quality)
+
+    middle, steepness = np.exp(least_squares(residuals, start, loss="soft_l1").x)
+    return replace(member, middle=round(float(middle), 4), steepness=round(float(steepness), 4))
+
+
+def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], contents: Sequence[str]) -> list[float]:
+    """The fusion's score of every image, by members fitted on the images of other contents."""
+    result = [0.0] * len(quality)
+    fold_of = folds_by_content(contents, len(set(contents)))
+    for fold in np.unique(fold_of):
+        rest, out = (np.flatnonzero(mask).tolist() for mask in (fold_of != fold, fold_of == fold))
+        members = {
+            name: fitted(member, [raws[name][row] for row in rest], [quality[row] for row in rest])
+            for name, member in MEMBERS.items()
+        }
+        for row in out:
+            result[row] = full_reference_quality({name: raws[name][row] for name in members}, members)
+    return result
+
+
+def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], scale: MosScale) -> list[str]:
+    """The fitted members and the Markdown table; ``raws`` has each metric's values of the images."""
+    mos = [item.mos for item in items]
+    quality = [scale.to_1_5(value) for value in mos]
+    fits = {name: fitted(member, raws[name], quality) for name, member in MEMBERS.items()}
+    lines = [f"{name}: middle={fit.middle}, steepness={fit.steepness}" for name, fit in fits.items()]
+    rows = {
+        name: [value if TOOLS[name].higher_is_better else -value for value in values] for name, values in raws.items()
+    }
+    contents = [item.content for item in items]
+    rows[HELD_OUT] = held_out(raws, quality, contents)
+    lines += [
+        "",
+        "| metric | n | SRCC [95 %] | KRCC [95 %] | PLCC fitted [95 %] | SRCC of the fusion minus its own [95 %] |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, values in rows.items():
+        figures = [f"{interval(measure, values, mos, contents):.4f}" for measure in (srcc, krcc)]
+        figures.append(f"{fitted_plcc_interval(values, mos, contents):.4f}")
+        figures.append(f"{difference_interval(srcc, rows[HELD_OUT], values, mos, contents):+.4f}")
+        lines.append(f"| {name} | {len(mos)} | {' | '.join(figures)} |")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", help="a labels.csv with the columns image, reference and mos")
+    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    args = parser.parse_args(argv)
+    try:
+        items = read_labels(args.labels)
+        scale = mos_scale([item.mos for item in items], args.mos_range)
+        if any(item.reference is None for item in items):
+            raise UserError(f"the fusion compares with references, and {args.labels} has rows without one")
+        raws = {tool.name: [raw_of(tool, item) for item in items] for tool in TOOLS.values() if tool.kind == "FR"}
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print("\n".join(report(items, raws, scale)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

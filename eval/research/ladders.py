@@ -1,0 +1,262 @@
+"""Ladders of distortions for training the quality model: pristine and labeled photos, distorted more and more.
+
+A ladder has the undistorted frame and the same frame with the same distortion at rising levels. Beside the ladders of
+one kind there are ladders of two or three kinds at once and ladders of damage to a part of the image. Labeled photos
+are also taken in other views, which people would judge alike: cut, in another size, mirrored.
+"""
+
+import io
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.eval.research.photos import as_jpeg, opened_photo
+from agenticiqa.programs.images import load
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.offline.detector import TONE
+from agenticiqa.programs.tools import fr_fusion
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
+from agenticiqa.programs.tools.metrics.learned_iqa import as_input, in_working_size
+from agenticiqa.programs.tools.numerics.pixels import RGB
+
+LARGEST_PHOTO = 2600  # pixels
+LONGEST = (256, 512)  # range of a frame's longer side, in pixels
+HELD_OUT_LONGEST = 512  # pixels, of the frames of contents that are only measured
+FRAMES = 4  # of a photo for training; every ladder is made of one of them
+MIXED, LOCAL = 2, 3  # ladders of several kinds and of a part, per pristine photo
+MIXED_LEVELS = (1.5, 3.0, 4.5)
+LABELED_SIDE = 288  # pixels of the part of a labeled photo that is distorted
+TONE_FRAMES, TONES = 3, 4  # further frames of a photo for training, and ladders of tone of each; of a labeled one 1, 2
+COMPARED = 9  # of so many training photos one has its ladders compared by FR-FUSION
+PART, SEVERAL = "@", "+"  # in the name of a kind: of a part of the image, of several kinds
+JUDGED, VIEW = "", "view"  # instead of a kind: a photo as people have judged it, and another view of it
+VIEWS = 4  # of a labeled photo
+
+# Distorted images are computed on one side of this seam, their features on the other.
+FeaturesOf = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """N distorted images, one per row of every array.
+
+    ``ladder`` numbers the ladders of a photo; ``level`` is 0 for the frame to 5; ``share`` is the share of the image
+    that is distorted; ``compared`` the FR-FUSION with the frame as the reference, NaN where it was not computed;
+    ``features`` (N, F) in half precision.
+    """
+
+    ladder: NDArray[np.int64]
+    kind: NDArray[np.str_]
+    level: NDArray[np.float64]
+    share: NDArray[np.float64]
+    compared: NDArray[np.float64]
+    features: NDArray[np.float16]
+
+
+Rung = tuple[str, float, float, RGB]  # kind, level, share, pixels
+
+
+def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Rungs:
+    """The ladders of a photo, computed once and kept in the folder ``cache``.
+
+    ``how`` is "train" or "measure" for a pristine photo, "labeled" for one that people have judged, "labeled well" for
+    one that they judged to be better than most, and "views" for other views of it.
+    """
+    kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}-{how}.npz"
+    if not kept.is_file():
+        rungs = rungs_of(file, features_of, how)
+        archive = io.BytesIO()
+        np.savez(archive, **{field.name: getattr(rungs, field.name) for field in fields(rungs)})
+        write_atomically(kept, archive.getvalue())
+    with np.load(kept) as arrays:
+        return Rungs(**arrays)
+
+
+def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
+    """The ladders of a photo: all kinds of a pristine one, one kind of a labeled one, and tones of a good one."""
+    number = zlib.crc32(file.name.encode())
+    rng = np.random.default_rng(number)
+    ladders: list[Iterator[Rung]]
+    if how == "views":
+        ladders = [iter([(VIEW, 0.0, 0.0, view) for view in views(in_working_size(load(file).pixels), rng)])]
+    elif how in ("labeled", "labeled well"):
+        photo = in_working_size(load(file).pixels)
+        ladders = [iter([(JUDGED, 0.0, 0.0, photo)]), labeled_ladder(_part(photo, rng), rng)]
+        if how == "labeled well":
+            ladders += of_tone(_part(photo, rng), 2, rng)
+    else:
+        whole = opened_photo(file, LARGEST_PHOTO)
+        frames = [_frame(whole, rng, how) for _ in range(FRAMES if how == "train" else 1)]
+        ladders = [
+            *(one_kind(frames[i % len(frames)], kind, _levels(how, rng), rng) for i, kind in enumerate(KINDS)),
+        ]
+        if how == "train":
+            ladders += [mixture(frames[i % len(frames)], rng) for i in range(MIXED)]
+            ladders += [of_a_part(frames[(i + 2) % len(frames)], rng) for i in range(LOCAL)]
+            frames += [_frame(whole, rng, how) for _ in range(TONE_FRAMES)]
+            ladders += [ladder for frame in frames[FRAMES:] for ladder in of_tone(frame, TONES, rng)]
+    rows: dict[str, list[object]] = {field.name: [] for field in fields(Rungs)}
+    of_frames: dict[int, NDArray[np.float16]] = {}
+    for place, ladder in enumerate(ladders):
+        frame = None
+        for kind, level, share, pixels in ladder:
+            frame = pixels if frame is None else frame
+            compares = how == "train" and number % COMPARED == 0 and level > 0
+            compared = fr_fusion(pixels, frame) if compares else np.nan
+            if id(pixels) not in of_frames or level:
+                of_frames[id(pixels)] = features_of(as_input(pixels)).astype(np.float16)
+            for name, value in zip(rows, (place, kind, level, share, compared, of_frames[id(pixels)]), strict=True):
+                rows[name].append(value)
+    return Rungs(**{name: np.array(values) for name, values in rows.items()})
+
+
+def _levels(how: str, rng: np.random.Generator) -> Sequence[float]:
+    """All levels to measure; for training three, of which the last is often the highest."""
+    if how == "measure":
+        return DISTORTION_LEVELS
+    return [float(rng.uniform(0.5, 2)), float(rng.uniform(2, 3.5)), min(float(rng.uniform(3.5, 6)), 5.0)]
+
+
+def one_kind(frame: RGB, kind: str, levels: Sequence[float], rng: np.random.Generator) -> Iterator[Rung]:
+    """The frame and one distortion at the levels."""
+    draw = int(rng.integers(1 << 31))
+    yield kind, 0.0, 0.0, frame
+    for level in levels:
+        yield kind, level, 1.0, distorted(frame, kind, level, draw)
+
+
+def mixture(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[Rung]:
+    """Two or three kinds one after the other, each at its own share of the levels."""
+    kinds = sorted(rng.choice(list(KINDS), int(rng.integers(2, 4)), replace=False), key=_order)
+    draws = [int(draw) for draw in rng.integers(1 << 31, size=len(kinds))]
+    shares = rng.uniform(0.4, 1, len(kinds))
+    shares /= shares.max()
+    name = SEVERAL.join(kinds)
+    yield name, 0.0, 0.0, frame
+    for level in levels:
+        pixels = frame
+        for kind, draw, share in zip(kinds, draws, shares, strict=True):
+            pixels = distorted(pixels, kind, level * share, draw)
+        yield name, level, 1.0, pixels
+
+
+def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[Rung]:
+    """One kind in a rectangle or an ellipse of a ninth to a half of the image."""
+    kind, draw = str(rng.choice(list(KINDS))), int(rng.integers(1 << 31))
+    height, width = frame.shape[:2]
+    share = rng.uniform(0.1, 0.5)
+    tall = share ** rng.uniform(0.2, 0.8)
+    half = np.array([tall, share / tall]) / 2
+    center = rng.uniform(half, 1 - half)
+    y, x = np.abs(np.mgrid[:height, :width] / np.array([height, width])[:, None, None] - center[:, None, None])
+    y, x = y / half[0], x / half[1]
+    inside = (np.maximum(y, x) if rng.random() < 0.6 else np.hypot(y, x)) < 1
+    soft = scipy.ndimage.gaussian_filter(inside.astype(float), float(rng.choice([0, 4, 12])))[..., None]
+    yield PART + kind, 0.0, 0.0, frame
+    for level in levels:
+        pixels = distorted(frame, kind, level, draw) * soft + frame * (1 - soft)
+        yield PART + kind, level, float(inside.mean()), np.rint(pixels).astype(np.uint8)
+
+
+def labeled_ladder(frame: RGB, rng: np.random.Generator) -> Iterator[Rung]:
+    """A frame of a photo that people have judged, distorted: mostly by one kind, sometimes by several."""
+    levels = [float(rng.uniform(0.8, 3)), min(float(rng.uniform(3, 6)), 5.0)]
+    draw = rng.random()
+    if draw < 0.8:
+        yield from one_kind(frame, str(rng.choice(list(KINDS))), levels, rng)
+    else:
+        yield from mixture(frame, rng, levels) if draw < 0.9 else of_a_part(frame, rng, levels)
+
+
+def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[Rung]]:
+    """Ladders of kinds that change brightness, contrast or color, of which one is seldom sure without a reference."""
+    kinds = rng.choice([kind for kind in KINDS if KINDS[kind].category in TONE], count, replace=False)
+    return [
+        one_kind(frame, str(kind), [float(rng.uniform(0.6, 2.6)), float(rng.uniform(2.6, 5))], rng) for kind in kinds
+    ]
+
+
+def views(photo: RGB, rng: np.random.Generator) -> list[RGB]:
+    """A photo as people would judge it alike: cut, a bit smaller, saved as JPEG of a good quality, or mirrored."""
+    image = Image.fromarray(photo)
+    made = [
+        _cut(image, 0.8, 0.95, rng),
+        _cut(image, 0.8, 1, rng),
+        _smaller(image, 0.8, rng),
+        as_jpeg(_smaller(_cut(image, 0.85, 1, rng), 0.85, rng), rng),
+    ]
+    if rng.random() < 0.5:
+        made = [view.transpose(Image.Transpose.FLIP_LEFT_RIGHT) for view in made]
+    return [np.asarray(view) for view in made]
+
+
+def distorted(pixels: RGB, kind: str, level: float, draw: int) -> RGB:
+    """As ``distort``, at any level from 0 to 5; below level 1 the strength falls to that of no distortion."""
+    if level <= 0.2:
+        return pixels
+    strengths = np.array(KINDS[kind].strengths, float)
+    below = NEUTRAL.get(kind, 0.0)
+    strength = float(np.interp(level, range(6), [below, *strengths]))
+    changed = KINDS[kind].apply(pixels.astype(float), strength, np.random.default_rng(draw))
+    return np.clip(np.rint(changed), 0, 255).astype(np.uint8)
+
+
+# The strength that changes nothing, where it is not 0.
+NEUTRAL = {
+    "low_resolution": 1,
+    "jpeg": 95,
+    "jpeg2000": 4,
+    "webp": 95,
+    "banding": 64,
+    "darken": 1,
+    "brighten": 1,
+    "low_contrast": 1,
+    "high_contrast": 1,
+    "desaturate": 1,
+    "oversaturate": 1,
+    "pixelate": 1,
+}
+
+
+def _part(photo: RGB, rng: np.random.Generator) -> RGB:
+    """A part of a photo, of ``LABELED_SIDE`` pixels."""
+    height, width = (min(side, LABELED_SIDE) for side in photo.shape[:2])
+    top, left = (int(rng.integers(all_ - part + 1)) for all_, part in zip(photo.shape, (height, width), strict=False))
+    return photo[top : top + height, left : left + width]
+
+
+def _order(kind: str) -> int:
+    """As in a camera: blur and exposure come before noise, and coding comes last."""
+    return {"Noise": 1, "Compression": 2}.get(KINDS[kind].category, 0)
+
+
+def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:
+    """The photo in some size, for training also mirrored, saved as JPEG, or a part of it."""
+    longest = float(np.exp(rng.uniform(*np.log(LONGEST)))) if how == "train" else HELD_OUT_LONGEST
+    if how == "train" and rng.random() < 0.4:
+        photo = _cut(photo, 0.5, 0.9, rng)
+    scale = min(longest / max(photo.size), 1.0)
+    frame = photo.resize([max(96, round(side * scale)) for side in photo.size], Image.Resampling.LANCZOS)
+    if how == "train" and rng.random() < 0.5:
+        frame = frame.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    if how == "train" and rng.random() < 0.25:
+        frame = as_jpeg(frame, rng)
+    return np.ascontiguousarray(frame)
+
+
+def _cut(photo: Image.Image, low: float, high: float, rng: np.random.Generator) -> Image.Image:
+    """A part of which each side is that share of the photo's."""
+    width, height = (round(side * rng.uniform(low, high)) for side in photo.size)
+    left, top = int(rng.integers(photo.width - width + 1)), int(rng.integers(photo.height - height + 1))
+    return photo.crop((left, top, left + width, top + height))
+
+
+def _smaller(photo: Image.Image, least: float, rng: np.random.Generator) -> Image.Image:
+    scale = rng.uniform(least, 1)
+    return photo.resize([round(side * scale) for side in photo.size], Image.Resampling.LANCZOS)

@@ -1,0 +1,226 @@
+"""Fit and measure how images that are no photos are told from photos (``programs.tools.outside_training``).
+
+    python -m agenticiqa.eval.research.outside_photos PHOTOS/labels.csv... [--fit FILE.npz]
+        [--fit-on LOOK FOLDER]... [--test-on LOOK FOLDER]... [--drawn N] [--photos N]
+
+Prints the share of pictures of each kind that are told to be no photos (hits) and the share of photos, in color and
+made gray, that are wrongly told so (false alarms), with Wilson's 95 % intervals. LOOK is graphic, page, medical or
+instrument. With --fit the regression is fitted first and written; its SHA-256 goes into ``outside_training.py``.
+
+Fitting and testing use different pictures: of drawn ones different seeds, of folders different packages, of photos
+different images of a set. Those of scikit-image are only tested on.
+"""
+
+import argparse
+import hashlib
+import io
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.intervals import wilson
+from agenticiqa.eval.research.drawn_pictures import KINDS, drawn
+from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.loading import load
+from agenticiqa.programs.tools.distort import KINDS as DISTORTIONS
+from agenticiqa.programs.tools.distort import distort
+from agenticiqa.programs.tools.metrics.learned_iqa import last_stage
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.numerics.weights import read_weights
+from agenticiqa.programs.tools.outside_training import (
+    DEVIATIONS,
+    LOOKS,
+    MOST_PHOTO,
+    SHA256,
+    SMALL_SIDE,
+    WEIGHTS,
+    Look,
+    look_features,
+    looks,
+)
+
+PENALTY = 10.0  # of the squared weights, for the mean loss times the number of samples
+PHOTO_SHARE = 2.0  # weight of photos against all other pictures together: a false alarm is worse than a miss
+
+LOOK_OF: dict[str, Look] = {
+    **dict.fromkeys(KINDS, "graphic"),
+    **dict.fromkeys(("page", "scan"), "page"),
+    **dict.fromkeys(("radiograph", "slice_of_body"), "medical"),
+    **dict.fromkeys(("stars", "cells"), "instrument"),
+}
+# What scikit-image's wheel has (BSD-3-Clause and public domain, see its data/README.txt).
+SKIMAGE: dict[str, Look] = {
+    **dict.fromkeys(("page", "text"), "page"),
+    **dict.fromkeys(("retina", "immunohistochemistry", "hubble_deep_field", "cell", "microaneurysms"), "instrument"),
+    **dict.fromkeys(("logo", "horse", "colorwheel", "checkerboard"), "graphic"),
+    **dict.fromkeys(("shepp_logan_phantom",), "medical"),
+    **dict.fromkeys(("astronaut", "chelsea", "coffee", "rocket", "camera", "coins", "clock", "brick"), "photo"),
+}
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One picture: its true look, the group that it is counted with, whether it is fitted on, its features."""
+
+    look: Look
+    group: str
+    fitted: bool
+    values: Values
+
+
+def fit(samples: Sequence[Sample]) -> dict[str, Values]:
+    """The regression's weights, fitted to the samples that are for it; every look but "photo" has the same weight."""
+    from sklearn.linear_model import LogisticRegression
+
+    used = [sample for sample in samples if sample.fitted]
+    given, truth = np.array([s.values for s in used]), np.array([LOOKS.index(s.look) for s in used])
+    mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3
+    scaled = np.clip((given - mean) / spread, -DEVIATIONS, DEVIATIONS)
+    share = np.where(np.arange(len(LOOKS)) == 0, PHOTO_SHARE, 1 / (len(LOOKS) - 1)) / np.bincount(truth)
+    model = LogisticRegression(C=1 / PENALTY, max_iter=5000)
+    model.fit(scaled, truth, sample_weight=share[truth] * len(truth) / share[truth].sum())
+    parts = {"mean": mean, "spread": spread, "weight": model.coef_.T, "bias": model.intercept_}
+    return {name: part.astype(np.float32).astype(np.float64) for name, part in parts.items()}
+
+
+def write_weights(weights: Mapping[str, Values], file: Path) -> str:
+    """Write the weights in single precision; returns the SHA-256 of the file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **{name: part.astype(np.float32) for name, part in weights.items()})
+    write_atomically(file, buffer.getvalue())
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
+
+
+def told_as(weights: Mapping[str, Values], sample: Sample) -> Look:
+    """What the program takes a sample for."""
+    shares = looks(weights, sample.values)
+    return "photo" if shares[0] >= MOST_PHOTO else LOOKS[1 + int(shares[1:].argmax())]
+
+
+def drawn_samples(count: int) -> Iterator[Sample]:
+    """``count`` pictures of each drawn kind; every second one is fitted on."""
+    for kind in KINDS:
+        for seed in range(count):
+            yield Sample(LOOK_OF[kind], f"drawn: {kind}", seed % 2 == 0, measured(drawn(kind, seed)))
+
+
+def folder_samples(look: Look, folder: Path, fitted: bool) -> Iterator[Sample]:
+    """All images of a folder that are large enough."""
+    for path in sorted(each for each in folder.rglob("*") if each.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")):
+        pixels = load(path).pixels
+        if min(pixels.shape[:2]) >= SMALL_SIDE:
+            yield Sample(look, f"{look}: {folder.name}", fitted, measured(pixels))
+
+
+def skimage_samples() -> Iterator[Sample]:
+    """The pictures of scikit-image's wheel."""
+    import skimage.data
+
+    for name, look in SKIMAGE.items():
+        pixels = np.asarray(getattr(skimage.data, name)())
+        if pixels.dtype != np.uint8:
+            pixels = np.clip(255 * (pixels / pixels.max()), 0, 255).astype(np.uint8)
+        rgb = pixels[..., :3] if pixels.ndim == 3 else pixels[..., None].repeat(3, axis=2)
+        yield Sample(look, f"scikit-image: {look}", False, measured(np.ascontiguousarray(rgb)))
+
+
+def photo_samples(labels: str, most: int) -> Iterator[Sample]:
+    """Photos of a data set, gray versions and distorted ones; ``most`` photos, drawn by the checksum of their names.
+
+    Half of them are fitted on, by the checksum too. Generated images count as a group of their own.
+    """
+    items = sorted(read_labels(labels), key=lambda item: zlib.crc32(f"{item.content}{item.name}".encode()))
+    for item in items[:most]:
+        name = Path(labels).parent.name
+        if item.distortion == "ai-generated":
+            yield Sample("photo", f"{name}: generated", False, measured(load(item.image).pixels))
+            continue
+        fitted, pixels = zlib.crc32(item.content.encode()) % 2 == 0, load(item.image).pixels
+        yield Sample("photo", f"{name}: photos", fitted, measured(pixels))
+        yield Sample("photo", f"{name}: photos made gray", fitted, measured(in_gray(pixels)))
+        yield Sample("photo", f"{name}: photos, distorted", fitted, measured(distorted(pixels, item.name)))
+
+
+def measured(image: RGB) -> Values:
+    """The features that the program tells an image's look by."""
+    return look_features(image, last_stage)
+
+
+def distorted(image: RGB, name: str) -> RGB:
+    """The image with one of the distortions at level 3 to 5, chosen by the checksum of a name."""
+    choice = zlib.crc32(name.encode())
+    return distort(image, list(DISTORTIONS)[choice % len(DISTORTIONS)], 3 + choice // 64 % 3)
+
+
+def in_gray(image: RGB) -> RGB:
+    """The image without color."""
+    return np.asarray(Image.fromarray(image).convert("L").convert("RGB"))
+
+
+def report(weights: Mapping[str, Values], samples: Sequence[Sample]) -> list[str]:
+    """Markdown rows by group, of the samples that were not fitted on."""
+    lines = [
+        "| pictures | n | told to be no photos [95 %] | of these with the right look |",
+        "| --- | --- | --- | --- |",
+    ]
+    groups: dict[str, list[tuple[Look, Look]]] = {}
+    for sample in samples:
+        if not sample.fitted:
+            pair = (sample.look, told_as(weights, sample))
+            groups.setdefault(sample.group, []).append(pair)
+            if sample.look != "photo":
+                groups.setdefault("all that are no photos", []).append(pair)
+            elif "generated" not in sample.group:
+                groups.setdefault(f"all {sample.group.partition(': ')[2]}", []).append(pair)
+    for group, pairs in groups.items():
+        told = [pair for pair in pairs if pair[1] != "photo"]
+        low, high = wilson(len(told), len(pairs))
+        right = f"{sum(true == said for true, said in told)} of {len(told)}" if pairs[0][0] != "photo" else ""
+        lines.append(f"| {group} | {len(pairs)} | {len(told) / len(pairs):.1%} [{low:.1%}, {high:.1%}] | {right} |")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", nargs="*", help="labels.csv files of photos")
+    parser.add_argument("--fit", type=Path, metavar="FILE.npz", help="fit the regression and write it")
+    for option in ("--fit-on", "--test-on"):
+        parser.add_argument(option, nargs=2, action="append", default=[], metavar=("LOOK", "FOLDER"))
+    parser.add_argument("--drawn", type=int, default=20, help="pictures of each drawn kind (default: 20)")
+    parser.add_argument("--photos", type=int, default=400, help="photos of each set, at most (default: 400)")
+    args = parser.parse_args(argv)
+    for look, _ in (*args.fit_on, *args.test_on):
+        if look not in LOOKS:
+            parser.error(f"{look} is no look: {', '.join(LOOKS)}")
+    try:
+        samples = [*drawn_samples(args.drawn), *skimage_samples()]
+        for fitted, folders in ((True, args.fit_on), (False, args.test_on)):
+            for look, folder in folders:
+                samples += folder_samples(look, Path(folder), fitted)
+        for labels in args.labels:
+            samples += photo_samples(labels, args.photos)
+        if args.fit:
+            weights = fit(samples)
+            print(f"sha256 of {args.fit}: {write_weights(weights, args.fit)}\n")
+        else:
+            weights = read_weights(WEIGHTS, SHA256)
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print("\n".join(report(weights, samples)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,316 @@
+"""Train what finds distortions in a part of an image, on photos with damage planted in a part of them.
+
+    python -m agenticiqa.eval.research.train_patches LABELS.csv... --packages PACKAGES --cache CACHE [--out patches.npz]
+
+LABELS.csv is a set of authentic photos, of which the training split (``split`` is train) is used; PACKAGES is as for
+``train_detector``. CACHE keeps the features of each photo. Prints, by cross-validation over photos,
+how often the place and kind of planted damage are found, and how often damage is found in photos without any; --out
+trains on all photos, writes the weights and prints their SHA-256.
+"""
+
+import argparse
+import csv
+import io
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.research import DATA
+from agenticiqa.eval.research.distorted import SEVERITY_OF_LEVEL
+from agenticiqa.eval.research.small_networks import fit_networks
+from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.offline.detector import head_outputs
+from agenticiqa.programs.offline.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
+from agenticiqa.programs.offline.patch_features import patch_grid
+from agenticiqa.programs.offline.patches import WORST
+from agenticiqa.programs.tools.distort import KINDS, distort
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.planted import (
+    CORRECT,
+    FLAT,
+    JPEG_QUALITIES,
+    perhaps_saved,
+    random_planted,
+    saved_as_jpeg,
+    seed_of,
+)
+from agenticiqa.signatures.vocabulary import DETECTABLE
+
+Values = NDArray[np.float64]
+
+CLEAN = "clean"
+FOLDS = 3
+PLANTED_EACH = 6  # damaged copies of a photo, beside itself and a copy that is damaged all over
+PATCHES_EACH = 40  # patches of an image that are learned from
+COPIES = 3  # sizes in which each pristine photo is used
+LONGER_SIDE = (384, 900)  # range of these sizes in pixels
+# One network, as wide as two of which the mean would cost as much time: it finds more after JPEG.
+HIDDEN, NETWORKS, EPOCHS, BATCH = 96, 1, 16, 512
+DECAY, JITTER = 1e-3, 0.1  # less than for whole images, of which there are fewer than of patches
+FOUND_FROM = 0.3  # intersection over union from which a region is the planted one
+PENALTY = 1.0  # on the squared weights of the regions' evidence, which are scaled to a deviation of one
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One image: its photo, what was planted at which level, the share of each patch, and the patches' features."""
+
+    photo: str
+    kind: str
+    level: int
+    share: Values
+    features: NDArray[np.float32]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the damage is in a part of the image only."""
+        return self.kind != CLEAN and float(self.share.mean()) < 0.99
+
+
+def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Iterator[tuple[str, RGB]]:
+    """The names and pixels of each set's training split, and of the pristine photos in a few sizes.
+
+    All draws are made by the names, so these are the same wherever the sets and packages lie.
+    """
+    for path in labels:
+        for item in sorted(read_labels(path, split="train"), key=lambda item: -item.mos):
+            with Image.open(item.image) as opened:
+                yield f"{path.parent.name}/{item.image.name}", np.asarray(opened.convert("RGB"))
+    with manifest.open(encoding="utf-8", newline="") as file:
+        photos = {row["file"]: packages / row["file"] for row in csv.DictReader(file)}
+    for name, path in photos.items():
+        if not path.is_file():
+            print(f"not there: {path}", file=sys.stderr)
+            continue
+        with Image.open(path) as opened:
+            photo = opened.convert("RGB")
+        for copy in range(COPIES):
+            longer = int(np.random.default_rng(seed_of(path.name, copy)).integers(*LONGER_SIDE))
+            scaled = photo.copy()
+            scaled.thumbnail((longer, longer), Image.Resampling.LANCZOS)
+            yield f"{name}#{copy}", np.asarray(scaled)
+
+
+def samples_of(name: str, pixels: RGB) -> Iterator[Sample]:
+    """The samples made from one photo: itself, itself saved as JPEG, copies damaged in a part, one damaged all over.
+
+    Half of the damaged copies are saved as JPEG afterwards. The copy that is saved and not damaged counts as clean:
+    what JPEG does to a photo is all over, and must not be taken for the damage of a part.
+    """
+    photo = name.partition("#")[0]
+    grid = patch_grid(pixels)
+    rows, columns = grid.values.shape[:2]
+    yield Sample(photo, CLEAN, 0, np.zeros((rows, columns)), grid.values.astype(np.float32))
+    rng = np.random.default_rng(seed_of(name, PLANTED_EACH + 1))
+    saved = patch_grid(saved_as_jpeg(pixels, int(rng.integers(*JPEG_QUALITIES))))
+    yield Sample(photo, CLEAN, 0, np.zeros((rows, columns)), saved.values.astype(np.float32))
+    for number in range(PLANTED_EACH):
+        planted = random_planted(pixels, name, number)
+        share = share_of_patches(planted.share, (rows, columns), grid.side)
+        yield Sample(photo, planted.kind, planted.level, share, patch_grid(planted.pixels).values.astype(np.float32))
+    rng = np.random.default_rng(seed_of(name, PLANTED_EACH))
+    kind, level = list(KINDS)[rng.integers(len(KINDS))], int(rng.integers(1, 6))
+    damaged = patch_grid(perhaps_saved(distort(pixels, kind, level, seed=int(rng.integers(1 << 31))), rng))
+    yield Sample(photo, kind, level, np.ones((rows, columns)), damaged.values.astype(np.float32))
+
+
+def share_of_patches(share: Values, shape: tuple[int, int], side: int) -> Values:
+    """The mean of pixels' shares (H, W) in each cell of a grid of ``shape`` with cells of ``side`` pixels."""
+    rows, columns = shape
+    sides = [(0, rows * side - share.shape[0]), (0, columns * side - share.shape[1])]
+    return np.pad(share, sides, mode="symmetric").reshape(rows, side, columns, side).mean(axis=(1, 3))
+
+
+def cached_samples(name: str, pixels: RGB, cache: Path) -> list[Sample]:
+    """``samples_of``, kept in an .npz file per photo."""
+    file = cache / f"{zlib.crc32(name.encode()):08x}.npz"
+    if not file.exists():
+        samples = list(samples_of(name, pixels))
+        archive = io.BytesIO()
+        np.savez(
+            archive,
+            kind=np.array([sample.kind for sample in samples]),
+            level=np.array([sample.level for sample in samples]),
+            share=np.stack([sample.share for sample in samples]),
+            features=np.stack([sample.features for sample in samples]),
+        )
+        write_atomically(file, archive.getvalue())
+    with np.load(file) as kept:
+        each = zip(kept["kind"].tolist(), kept["level"].tolist(), kept["share"], kept["features"], strict=True)
+        return [Sample(name.partition("#")[0], *row) for row in each]
+
+
+def targets(sample: Sample) -> tuple[Values, Values]:
+    """The severities of the patches (rows, columns, 7), and how much each is known."""
+    wanted = np.zeros((*sample.share.shape, len(DETECTABLE)))
+    known = np.ones_like(wanted)
+    if sample.kind in CORRECT:
+        main, *others = (DETECTABLE.index(name) for name in CORRECT[sample.kind])
+        severity = WORST if sample.kind == FLAT else SEVERITY_OF_LEVEL[sample.level]
+        wanted[..., main] = severity * sample.share
+        # Of these it is not known whether they are there, or how much.
+        tonal = [DETECTABLE.index("Contrast"), DETECTABLE.index("Brightness change")]
+        unsure = set(others) | (set(tonal) if main in tonal else set())
+        for column in unsure - {main}:
+            known[..., column] = sample.share <= 0.02
+    return wanted, known
+
+
+def train(samples: Sequence[Sample], seed: int) -> dict[str, Values]:
+    """The weights of the networks."""
+    rng = np.random.default_rng(seed)
+    given, wanted, known = [], [], []
+    for sample in samples:
+        truth, sure = targets(sample)
+        damaged = sample.share.ravel() > 0.02
+        parts = [rng.permutation(np.flatnonzero(part)) for part in (damaged, ~damaged)]
+        most = PATCHES_EACH // (2 if all(map(len, parts)) else 1)
+        chosen = np.concatenate([part[:most] for part in parts])
+        given.append(sample.features.reshape(-1, sample.features.shape[-1])[chosen])
+        wanted.append(truth.reshape(-1, len(DETECTABLE))[chosen])
+        known.append(sure.reshape(-1, len(DETECTABLE))[chosen])
+    fitted = fit_networks(
+        np.concatenate(given).astype(float),
+        np.concatenate(wanted),
+        np.concatenate(known),
+        HIDDEN,
+        seed,
+        networks=NETWORKS,
+        epochs=EPOCHS,
+        batch=BATCH,
+        decay=DECAY,
+        jitter=JITTER,
+    )
+    return {f"patch_{part}": values for part, values in fitted.items()}
+
+
+def predicted(weights: dict[str, Values], sample: Sample) -> Values:
+    """The severities of the patches, (rows, columns, 7)."""
+    return np.clip(head_outputs(weights, "patch", sample.features.astype(float)), 0, WORST)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A region of image ``number``: its category, evidence and severity, and whether it is the planted damage."""
+
+    number: int
+    column: int
+    evidence: Values
+    severity: float
+    is_planted: bool
+
+
+def candidates(number: int, sample: Sample, severities: Values) -> Iterator[Candidate]:
+    """The regions of an image that is damaged in a part or nowhere; those that are partly right are left out."""
+    truth = sample.share > 0.5
+    for column, name in enumerate(DETECTABLE):
+        for region in regions(severities[..., column]):
+            shared = (region.mask & truth).sum()
+            is_planted = shared / (region.mask | truth).sum() >= FOUND_FROM and name in CORRECT.get(sample.kind, ())
+            if is_planted or shared <= 0.3 * region.mask.sum():
+                severity = float(severities[..., column][region.mask].mean())
+                yield Candidate(number, column, region.evidence, severity, is_planted)
+
+
+def fit_regions(found: Sequence[Candidate]) -> Values:
+    """The weights of ``confidence`` for each category, (7, 3, features + 1), by penalized logistic regression.
+
+    A category without planted examples gets a bias that no region passes.
+    """
+    features = len(found[0].evidence)
+    weights = np.zeros((len(DETECTABLE), 3, features + 1))
+    weights[:, 1], weights[:, 2, -1] = 1, -20
+    for column in range(len(DETECTABLE)):
+        rows = [each for each in found if each.column == column]
+        truth = np.array([each.is_planted for each in rows], float)
+        if not rows or not 5 <= truth.sum() <= len(rows) - 5:
+            continue
+        evidence = np.stack([each.evidence for each in rows])
+        mean, deviation = evidence.mean(axis=0), evidence.std(axis=0) + 1e-6
+        given = np.column_stack([(evidence - mean) / deviation, np.ones(len(rows))])
+        penalty = PENALTY * np.eye(features + 1)
+        penalty[-1, -1] = 1e-6
+        weight = np.zeros(features + 1)
+        for _ in range(30):  # Newton's method
+            chance = 1 / (1 + np.exp(-given @ weight))
+            slope = given.T @ (chance - truth) + penalty @ weight
+            weight -= np.linalg.solve((given.T * (chance * (1 - chance))) @ given + penalty, slope)
+        weights[column] = np.stack([np.append(mean, 0), np.append(deviation, 1), weight])
+    return weights
+
+
+def report(samples: Sequence[Sample], found: Sequence[Candidate], odds: Values) -> list[str]:
+    """How often planted damage is found by kind, levels 3 to 5, and how often something is found in clean photos."""
+    best: dict[int, tuple[float, bool]] = {}
+    least = np.array([LEAST_CONFIDENCE[DETECTABLE[each.column]] for each in found])
+    for each, odd in zip(found, (odds - least).tolist(), strict=True):
+        if each.severity >= LEAST_SEVERITY:
+            best[each.number] = max(best.get(each.number, (-np.inf, False)), (odd, each.is_planted))
+    clean = np.array([best.get(n, (-np.inf,))[0] for n, sample in enumerate(samples) if sample.kind == CLEAN])
+    lines = [f"log odds, from the least of each category on, that a share of the {len(clean)} clean photos exceeds:"]
+    lines += [f"  {share:.0%}: {np.quantile(clean, 1 - share):.2f}" for share in (0.1, 0.05, 0.03, 0.02, 0.01)]
+    lines.append(f"false alarms, blur without the test for straight edges: {np.mean(clean >= 0):.1%}")
+    hits: dict[str, list[bool]] = {}
+    for number, sample in enumerate(samples):
+        if sample.is_local and sample.level >= 3 and sample.share.any():
+            odd, is_planted = best.get(number, (-np.inf, False))
+            hits.setdefault(sample.kind, []).append(odd >= 0 and is_planted)
+    lines += [f"  {kind}: {np.mean(each):.2f} of {len(each)}" for kind, each in sorted(hits.items())]
+    return [*lines, f"all kinds: {np.mean([hit for each in hits.values() for hit in each]):.3f}"]
+
+
+def fold_of(photo: str) -> int:
+    """The fold of a photo, by its name."""
+    return zlib.crc32(photo.encode()) % FOLDS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", type=Path, nargs="+", help="sets of authentic photos with a training split")
+    parser.add_argument("--packages", type=Path, required=True, help="the folder with the unpacked packages")
+    parser.add_argument("--photos", type=Path, default=DATA / "pristine.csv", help="their manifest")
+    parser.add_argument("--cache", type=Path, required=True, help="a folder for the features of each photo")
+    parser.add_argument("--seed", type=int, default=0, help="of the networks (%(default)s)")
+    parser.add_argument("--out", type=Path, help="where to write the weights")
+    args = parser.parse_args(argv)
+    samples: list[Sample] = []
+    try:
+        for name, pixels in read_photos(args.labels, args.packages, args.photos):
+            samples += cached_samples(name, pixels, args.cache)
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{len(samples)} images of {len({sample.photo for sample in samples})} photos", flush=True)
+    found: list[Candidate] = []
+    for fold in range(FOLDS):
+        weights = train([sample for sample in samples if fold_of(sample.photo) != fold], args.seed)
+        for number, sample in enumerate(samples):
+            if fold_of(sample.photo) == fold and (sample.is_local or sample.kind == CLEAN):
+                found += candidates(number, sample, predicted(weights, sample))
+    odds = np.zeros(len(found))
+    folds = np.array([fold_of(samples[each.number].photo) for each in found])
+    for fold in range(FOLDS):
+        fitted = fit_regions([each for each, of in zip(found, folds, strict=True) if of != fold])
+        for row in np.flatnonzero(folds == fold):
+            odds[row] = confidence(found[row].evidence, fitted[found[row].column])
+    print("\n".join(report(samples, found, odds)), flush=True)
+    if args.out:
+        weights = train(samples, args.seed) | {"region": fit_regions(found)}
+        archive = io.BytesIO()
+        np.savez_compressed(archive, **{name: values.astype(np.float32) for name, values in weights.items()})  # type: ignore[arg-type]
+        write_atomically(args.out, archive.getvalue())
+        print(f"{args.out}: sha256 {sha256_of(args.out)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

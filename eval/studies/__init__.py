@@ -1,1 +1,0 @@
-"""Studies behind the shipped tables and defaults."""

@@ -1,0 +1,161 @@
+"""Training the detector: samples with known truth, and networks that learn it."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.eval.research import distorted, small_networks, train_detector
+from agenticiqa.eval.research.distorted import PRISTINE, SEVERITY_OF_LEVEL, SUBTYPE_OF, read_samples, targets
+from agenticiqa.eval.research.small_networks import fit_networks
+from agenticiqa.eval.research.train_detector import main
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs
+from agenticiqa.programs.offline.findings import NETWORK_SHARE
+from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.signatures.vocabulary import DETECTABLE
+from support.distortion_levels import scene
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("packages")
+    Image.fromarray(scene(150, 200)).save(folder / "one.png")
+    with (folder / "photos.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("content", "file", "package"), ("one", "one.png", "made 1.0")])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def samples(photos):
+    return read_samples([photos / "photos.csv"], photos, photos / "cache", seed=0)
+
+
+def test_every_kind_climbs_its_five_levels_from_a_pristine_frame(samples):
+    for kind in KINDS:
+        rows = samples.frame == samples.frame[samples.kind == kind][0]
+        assert list(samples.kind[rows]) == [PRISTINE, *[kind] * 5]
+        assert list(samples.level[rows]) == ["0", "1", "2", "3", "4", "5"]
+        assert np.array_equal(samples.image[rows][0], samples.reference[rows][0])
+        assert samples.with_reference[rows][0] == pytest.approx(0)
+
+
+def test_samples_are_kept_and_read_again(samples, photos, monkeypatch):
+    def recomputed(*arguments):
+        raise AssertionError("the samples of the photo were kept")
+
+    monkeypatch.setattr(distorted, "samples_of", recomputed)
+    again = read_samples([photos / "photos.csv"], photos, photos / "cache", seed=0)
+    assert np.array_equal(again.image, samples.image)
+    with pytest.raises(AssertionError, match="were kept"):
+        read_samples([photos / "photos.csv"], photos, photos / "cache", seed=1)
+
+
+def test_photos_that_are_only_measured_are_left_out(photos, samples):
+    manifest = photos / "with_test.csv"
+    rows = [("content", "file", "package", "split"), ("one", "one.png", "made 1.0", "train"), ("two", "-", "-", "test")]
+    with manifest.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    found = read_samples([photos / "photos.csv", manifest], photos, photos / "cache", seed=0)
+    assert len(found.kind) == 2 * len(samples.kind)
+
+
+def test_missing_photos_are_named_by_their_package(photos, tmp_path):
+    with pytest.raises(UserError, match=r"unpack made 1\.0 there"):
+        read_samples([photos / "photos.csv"], tmp_path, tmp_path / "cache", seed=0)
+
+
+def test_missing_photos_end_the_command_with_one_line(tmp_path, capsys):
+    assert main([str(tmp_path), "--cache", str(tmp_path / "cache")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_command_measures_held_out_contents_and_writes_weights(samples, monkeypatch, tmp_path, capsys):
+    two = replace(samples, content=np.where(samples.frame % 2, "one", "two"))
+    monkeypatch.setattr(train_detector, "read_samples", lambda *arguments: two)
+    monkeypatch.setattr(small_networks, "EPOCHS", 1)
+    out = tmp_path / "made" / "detector.npz"
+    assert main([str(tmp_path), "--cache", str(tmp_path), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    with np.load(out) as weights:
+        assert {name.split("_")[0] for name in weights.files} == set(HEADS)
+    assert f"{out}: sha256 {sha256_of(out)}" in printed
+    without, _ = train_detector.held_out(two, 0)
+    share = np.array([NETWORK_SHARE[name] for name in DETECTABLE])
+    both = (share * without + (1 - share) * two.without_reference)[two.kind == PRISTINE]
+    below = np.quantile(both, 0.9, axis=0).round(2).tolist()
+    assert f"Nine in ten pristine images are below {dict(zip(DETECTABLE, below, strict=True))}" in printed
+    titles = [line for line in printed.splitlines() if line.startswith("## ")]
+    assert titles == [
+        f"## With{how} reference, {by}" for how in ("out a", " a") for by in ("networks", "curves", "both")
+    ]
+    on_one = train_detector.train(two[two.content == "one"], 0)
+    held_out = train_detector.severities_of(on_one, two[two.content == "two"], ("texture", "tone"))
+    assert without[two.content == "two"] == pytest.approx(held_out)
+
+
+def test_every_kind_of_a_detectable_category_has_a_subtype_of_that_category():
+    assert set(SUBTYPE_OF) == {kind for kind, made in KINDS.items() if made.category in DETECTABLE}
+    for kind, subtype in SUBTYPE_OF.items():
+        assert subtype in SUBTYPES[KINDS[kind].category]
+
+
+def test_the_truth_of_a_sample_is_its_kinds_at_their_levels(samples):
+    truth, known = targets(samples)
+    assert {PRISTINE, "pixelate"} < set(samples.kind)
+    assert any("+" in kind for kind in samples.kind)
+    for row, (kind, level) in enumerate(zip(samples.kind, samples.level, strict=True)):
+        if kind == PRISTINE:
+            assert not any(each[row] for each in truth.values())
+        elif kind == "pixelate":
+            assert not any(each[row] for each in known.values())
+        elif "+" in kind:
+            for one, step in zip(kind.split("+"), level.split("+"), strict=True):
+                assert truth[KINDS[one].category][row] == SEVERITY_OF_LEVEL[int(step)]
+        else:
+            named = {name for name, each in truth.items() if each[row]}
+            assert named == {KINDS[kind].category, SUBTYPE_OF[kind]}
+
+
+def made(kind: str, *, gray: bool = False) -> distorted.Samples:
+    """One sample of level 3 without features."""
+    nothing = np.zeros((1, 7))
+    fields = (np.array(["one"]), np.array([0]), np.array([kind]), np.array(["3"]), np.array([gray]))
+    return distorted.Samples(*fields, nothing, nothing, nothing, nothing)
+
+
+def test_what_cannot_be_known_of_a_sample_does_not_count():
+    def unknown(samples):
+        return {name for name, known in targets(samples)[1].items() if not known[0]}
+
+    assert unknown(made("white_noise")) == set()
+    assert unknown(made("fast_fading")) == {"Blurs", *SUBTYPES["Blurs"]}
+    assert unknown(made("white_noise", gray=True)) == {"Color distortions", *SUBTYPES["Color distortions"]}
+
+
+def test_small_networks_repeat_the_weights_of_the_shipped_training():
+    rng = np.random.default_rng(0)
+    given = rng.normal(size=(256, 3))
+    truth = np.clip(np.stack([2 + 2 * given[:, 0], given[:, 1]], axis=1), 0, 4)
+    assert 0.2 < np.mean((truth == 0) | (truth == 4)) < 0.6, "outputs beyond the ends are part of it"
+    weights = fit_networks(given, truth, np.ones_like(truth), 4, seed=7)
+    sums = {name: np.abs(values).sum() for name, values in weights.items() if name not in ("mean", "spread")}
+    expected = {"inward": 20.4041380968, "inner": 1.8197398182, "outward": 11.6924068754, "outer": 0.9515485144}
+    assert sums == pytest.approx(expected, rel=1e-6)
+
+
+def test_small_networks_learn_severities_and_ignore_samples_of_weight_0():
+    rng = np.random.default_rng(0)
+    given = rng.normal(size=(1500, 6))
+    truth = np.stack([np.clip(given[:, 0] + 1, 0, 4), np.clip(1 - given[:, 1], 0, 4)], axis=1)
+    weight = np.ones_like(truth)
+    truth[:500], weight[:500] = 4, 0
+    weights = {f"any_{part}": values for part, values in fit_networks(given, truth, weight, 24, seed=0).items()}
+    found = np.clip(head_outputs(weights, "any", given[500:]), 0, 4)
+    assert np.mean(np.abs(found - truth[500:])) < 0.3
