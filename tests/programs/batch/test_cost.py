@@ -1,5 +1,6 @@
 """What a run will cost: the estimate is what the very run then asks, and changes with what a run depends on."""
 
+import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,15 +13,17 @@ from PIL import Image
 from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.image_tokens import image_tokens
-from agenticiqa.programs.batch.cost import SECTIONS, Estimate, StageEstimate, estimate
+from agenticiqa.programs.batch.cost import SECTIONS, Estimate, StageEstimate, estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.text_tokens import text_tokens
-from agenticiqa.programs.batch.typical_calls import EXPLANATION, FOUND, REASON
+from agenticiqa.programs.tools import toolbox
 from support.distortion_levels import scene
 from support.fake_server import Server, bad_json, by_stage, fake_server, field_of, text_of
+from support.golden_requests import all_signatures
 from support.judging import ALL, LOGS, locate, pairs, plan, select
 from support.loopback import Body
 
+GOLDEN = Path(__file__).parents[1] / "stages" / "golden"  # the prompts of all stages
+O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # GPT-4o's vocabulary, in the file that tiktoken keeps it in
 RATE = "Rate the perceptual quality of this image."
 OTHER = "What emotion does this photo convey?"
 REGION = "Is the car sharp? A. Yes B. No"
@@ -200,7 +203,17 @@ def test_what_cannot_be_judged_costs_nothing_and_is_told(photo: Path, tmp_path: 
     assert ["gone.png" in found.refused[0], "broken.png" in found.refused[1], len(found.refused)] == [True, True, 3]
 
 
-# What a run over HTTP then asks.
+# What a run over HTTP then asks, with typical answers.
+
+FOUND = ("Blurs", "Noise")
+EXPLANATION = (
+    "The fine texture of the surfaces is smeared and their edges run soft over several pixels, which shows most in the "
+    "middle and less at the rim."
+)
+REASON = (
+    "The edges are soft and the fine texture is lost over most of the picture, which agrees with the tool scores of "
+    "2.6 to 3.1; some noise is left in the dark parts, and hardly any other distortion shows."
+)
 
 
 def detect(request: Body) -> dict[str, Any]:
@@ -358,3 +371,25 @@ def test_what_depends_on_findings_or_on_a_models_plan_is_a_range(photo: Path) ->
     assert 0 < full.total.least_usd < full.total.usd
     fast = estimate(asking(profile="fast"), [Job(photo, RATE)]).total
     assert (fast.least_calls, fast.least_input_tokens) == (fast.calls, fast.input_tokens)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("It is", 2), ("compression", 2), ("0.8912", 4), ('{"a": [1]}', 6), ("画质", 2)]
+)
+def test_words_figures_and_marks_are_counted_as_tokens(text: str, tokens: int) -> None:
+    assert text_tokens(text) == tokens
+
+
+def test_the_prompts_are_counted_as_a_tokenizer_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = importlib.util.find_spec("litellm")
+    folder = Path(package.origin or "").parent / "litellm_core_utils" / "tokenizers" if package else Path()
+    if not (folder / O200K).is_file():
+        pytest.skip("no tokenizer at hand: litellm, which ships one, is not installed")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+    encode = pytest.importorskip("tiktoken").get_encoding("o200k_base").encode
+    prompts = {path.stem: path.read_text(encoding="utf-8") for path in GOLDEN.glob("*.txt")}
+    assert len(prompts) >= len(all_signatures())
+    counts = {name: (text_tokens(text), len(encode(text))) for name, text in prompts.items()}
+    assert {name: both for name, both in counts.items() if abs(both[0] - both[1]) > max(5, 0.07 * both[1])} == {}
+    tools = "\n".join(card.line() for card in toolbox().values())
+    assert 0.85 < text_tokens(tools) / len(encode(tools)) < 1.05
