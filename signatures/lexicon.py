@@ -8,6 +8,7 @@ in a question ("overexposed" finds fault with the brightness). Many have both. W
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, Literal, TypeVar
 
 from agenticiqa.signatures.vocabulary import (
@@ -291,8 +292,16 @@ def _patterns(column: Iterable[tuple[T | None, str]]) -> dict[T, re.Pattern[str]
     return {value: any_of(each) for value, each in phrases.items()}
 
 
-_CATEGORIES: dict[Distortion, re.Pattern[str]] = _patterns((words.category, words.phrases) for words in LEXICON)
-_MEANINGS = _patterns((words.meaning, words.phrases) for words in LEXICON)
+@cache  # compiled when a text is first read: that takes longer than most imports
+def _categories() -> dict[Distortion, re.Pattern[str]]:
+    return _patterns((words.category, words.phrases) for words in LEXICON)
+
+
+@cache
+def _meanings() -> dict[Meaning, re.Pattern[str]]:
+    return _patterns((words.meaning, words.phrases) for words in LEXICON)
+
+
 _SEVERITY_OF = {word: severity for severity in SEVERITIES for word in SEVERITY_WORDS[severity]}
 
 
@@ -317,7 +326,7 @@ def terms_in(text: str) -> list[Term]:
     [('dark', 'underexposure'), ('motion blur', 'motion blur')]
     """
     return [
-        Term(text[found.start : found.end], found.start, found.end, found.value) for found in _longest(text, _MEANINGS)
+        Term(text[found.start : found.end], found.start, found.end, found.value) for found in _longest(text, _meanings())
     ]
 
 
@@ -327,7 +336,7 @@ def distortions_in(text: str) -> list[tuple[str, Distortion]]:
     >>> distortions_in("Motion blur or a grainy sky?")
     [('Motion blur', 'Blurs'), ('grainy', 'Noise')]
     """
-    return [(text[found.start : found.end], found.value) for found in _longest(text, _CATEGORIES)]
+    return [(text[found.start : found.end], found.value) for found in _longest(text, _categories())]
 
 
 def fold_distortion(word: str) -> Distortion | None:
@@ -346,7 +355,7 @@ _DENIED = re.compile(r"\b(?:no|not|non|without|free|none|absent|absence)\b", re.
 
 def folded_distortion(value: Any) -> Any:
     """The category that a text names; what names none, or denies one, is unchanged."""
-    if not isinstance(value, str) or len(value) > LONGEST_NAME:
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or value in DISTORTIONS:
         return value
     named = distortions_in(value)
     if not named:

@@ -8,8 +8,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts load when they are first used: without a reference none of them is
 from numpy.typing import NDArray
-from scipy import fft, ndimage
 
 Plane = NDArray[np.floating]
 
@@ -21,8 +21,8 @@ LOW_PASS = 0.12  # cycles per pixel: standard deviation of the weights of the ph
 
 def structure(plane: Plane) -> Plane:
     """Detail between two sizes over its own local contrast: (H, W) gray levels in, values about 1 in size out."""
-    detail = ndimage.gaussian_filter(plane, FINE) - ndimage.gaussian_filter(plane, BROAD)
-    contrast = np.sqrt(ndimage.gaussian_filter(detail * detail, BROAD))
+    detail = scipy.ndimage.gaussian_filter(plane, FINE) - scipy.ndimage.gaussian_filter(plane, BROAD)
+    contrast = np.sqrt(scipy.ndimage.gaussian_filter(detail * detail, BROAD))
     if contrast.max() < CONTRAST_FLOOR / 4:
         return np.zeros_like(detail)
     return np.asarray(detail / (contrast + CONTRAST_FLOOR))
@@ -39,11 +39,11 @@ def phase_shift(image: Plane, reference: Plane) -> tuple[float, float, float]:
     Both are planes of one shape. Fine detail, which distortions change most, has little weight.
     """
     window = _hann(image.shape[0], image.shape[1])
-    spectra = [fft.rfft2((plane - plane.mean()) * window) for plane in (image, reference)]
+    spectra = [scipy.fft.rfft2((plane - plane.mean()) * window) for plane in (image, reference)]
     cross = spectra[0] * np.conj(spectra[1])
     size = np.abs(cross)
     weights = _low_pass(image.shape[0], image.shape[1])
-    surface = fft.irfft2(cross / (size + 1e-3 * size.mean() + 1e-12) * weights, s=image.shape)
+    surface = scipy.fft.irfft2(cross / (size + 1e-3 * size.mean() + 1e-12) * weights, s=image.shape)
     # The transform of real planes has half of the spectrum; its last column has next to no weight.
     surface *= image.size / float(weights[:, 0].sum() + 2 * weights[:, 1:].sum())
     row, column = divmod(int(surface.argmax()), image.shape[1])
@@ -53,13 +53,13 @@ def phase_shift(image: Plane, reference: Plane) -> tuple[float, float, float]:
 
 def best_place(small: Plane, large: Plane) -> tuple[float, float, float]:
     """The normalized correlation of two planes of structure at their best place, and that place in the second."""
-    shape = [fft.next_fast_len(a + b - 1, real=True) for a, b in zip(small.shape, large.shape, strict=True)]
+    shape = [scipy.fft.next_fast_len(a + b - 1, real=True) for a, b in zip(small.shape, large.shape, strict=True)]
 
     def spectrum(plane: Plane) -> NDArray[np.complexfloating]:
-        return np.asarray(fft.rfft2(plane, s=shape))
+        return np.asarray(scipy.fft.rfft2(plane, s=shape))
 
     def correlated(first: NDArray[np.complexfloating], second: NDArray[np.complexfloating]) -> Plane:
-        return np.asarray(fft.irfft2(second * np.conj(first), s=shape))
+        return np.asarray(scipy.fft.irfft2(second * np.conj(first), s=shape))
 
     ones = spectrum(np.ones_like(small)), spectrum(np.ones_like(large))
     count = correlated(*ones)
@@ -89,7 +89,7 @@ def _hann(height: int, width: int) -> Plane:
 
 @lru_cache(maxsize=16)
 def _low_pass(height: int, width: int) -> Plane:
-    squares = fft.fftfreq(height)[:, None] ** 2 + fft.rfftfreq(width)[None] ** 2
+    squares = scipy.fft.fftfreq(height)[:, None] ** 2 + scipy.fft.rfftfreq(width)[None] ** 2
     weights = np.exp(-squares / (2 * LOW_PASS**2)).astype(np.float32)
     weights[0, 0] = 0
     return weights

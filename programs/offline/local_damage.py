@@ -7,9 +7,10 @@ detail ends at a straight line, or inside of a frame that is sharp all around.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import scipy
+import scipy  # its parts load when used, which is beside a reference only
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.places import name_of_place
@@ -25,7 +26,6 @@ Damage = dict[DetectableDistortion, LocalDamage]
 FROM = 0.6  # severity from which a patch belongs to a region
 CORE_FROM = 0.45  # of the severity that a fifth of a region exceeds
 SQUARE = np.ones((3, 3), bool)
-CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)  # patches of a region touch along a side
 FEWEST = 4  # patches of a region
 LARGEST_SHARE = 0.75  # of the image: a larger region is not local
 LEAST_SEVERITY = 0.8  # "slight"
@@ -117,12 +117,30 @@ def regions(severities: Values) -> Iterator[Region]:
     """The regions of one distortion by its severities in each patch, (rows, columns), that may be local damage."""
     if severities.max() < FROM:
         return  # most images have none, and neither mean below can be above the largest
-    smooth = scipy.ndimage.uniform_filter(severities, 3, mode="reflect")
-    labels, count = scipy.ndimage.label((severities + smooth) / 2 >= FROM, CROSS)
-    for number in range(1, count + 1):
-        mask = labels == number
+    for mask in _connected((severities + _around(severities).mean(axis=0)) / 2 >= FROM):
         if FEWEST <= np.count_nonzero(mask) <= LARGEST_SHARE * mask.size:
             yield Region(mask, _evidence(severities, mask))
+
+
+def _around(cells: NDArray[Any]) -> NDArray[Any]:
+    """Each cell of a grid (rows, columns) and the eight around it, (9, rows, columns); the border's own stand beyond."""
+    padded = np.pad(cells, 1, mode="symmetric")
+    rows, columns = cells.shape
+    return np.stack([padded[down : down + rows, right : right + columns] for down in range(3) for right in range(3)])
+
+
+def _connected(cells: Mask) -> Iterator[Mask]:
+    """The sets of chosen cells that touch along a side, each as a mask, from the top left."""
+    left = dict.fromkeys(map(tuple, np.argwhere(cells).tolist()))
+    while left:
+        mask, edge = np.zeros_like(cells), [next(iter(left))]
+        while edge:
+            if (cell := edge.pop()) in left:
+                del left[cell]
+                mask[cell] = True
+                row, column = cell
+                edge += [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+        yield mask
 
 
 def confidence(evidence: Values, weights: Values) -> float:
@@ -132,7 +150,7 @@ def confidence(evidence: Values, weights: Values) -> float:
 
 
 def _evidence(severities: Values, mask: Mask) -> Values:
-    around = scipy.ndimage.binary_dilation(mask, SQUARE)
+    around = _around(mask).any(axis=0)
     inside, rim, beyond = severities[mask], severities[around & ~mask], severities[~around]
     beyond = beyond if beyond.size else rim
     rows, columns = mask.any(axis=1).sum(), mask.any(axis=0).sum()

@@ -57,6 +57,11 @@ class Calibration:
         return bool(np.all(steps >= -tolerance) or np.all(steps <= tolerance))
 
 
+def read_yaml(text: str) -> Any:
+    """The value of a YAML text, read by libyaml where there is one: that takes a tenth of the time."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def logistic5(raw: float | np.ndarray, betas: Betas) -> float | np.ndarray:
     """The standard five-parameter logistic of ``raw``, unclipped."""
     b1, b2, b3, b4, b5 = betas
@@ -101,7 +106,7 @@ def write_profile(path: str | os.PathLike[str], curves: Mapping[str, Calibration
 @lru_cache(maxsize=8)
 def _parsed(name: str, text: str) -> Mapping[str, Calibration]:
     try:
-        return {tool: _curve(entry) for tool, entry in yaml.safe_load(text)["tools"].items()}
+        return {tool: _curve(entry) for tool, entry in read_yaml(text)["tools"].items()}
     except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
         raise ToolError(f"calibration profile {name!r} is not readable: {' '.join(str(error).split())}") from error
 

@@ -7,7 +7,7 @@ from importlib import resources
 from statistics import fmean
 from typing import Any
 
-import yaml
+from agenticiqa.programs.tools.calibration import read_yaml
 
 TABLE = "tool_table.yaml"
 OVERALL = "Overall"
@@ -45,7 +45,5 @@ def measured() -> Mapping[str, Mapping[str, Agreement]]:
 
 @cache
 def _table() -> Mapping[str, Any]:
-    table: Mapping[str, Any] = yaml.safe_load(
-        (resources.files("agenticiqa.configs") / TABLE).read_text(encoding="utf-8")
-    )
+    table: Mapping[str, Any] = read_yaml((resources.files("agenticiqa.configs") / TABLE).read_text(encoding="utf-8"))
     return table
