@@ -325,9 +325,8 @@ def terms_in(text: str) -> list[Term]:
     >>> [(term.text, term.meaning.kind) for term in terms_in("Too dark, or motion blur?")]
     [('dark', 'underexposure'), ('motion blur', 'motion blur')]
     """
-    return [
-        Term(text[found.start : found.end], found.start, found.end, found.value) for found in _longest(text, _meanings())
-    ]
+    found = _longest(text, _meanings())
+    return [Term(text[each.start : each.end], each.start, each.end, each.value) for each in found]
 
 
 def distortions_in(text: str) -> list[tuple[str, Distortion]]:
@@ -336,7 +335,7 @@ def distortions_in(text: str) -> list[tuple[str, Distortion]]:
     >>> distortions_in("Motion blur or a grainy sky?")
     [('Motion blur', 'Blurs'), ('grainy', 'Noise')]
     """
-    return [(text[found.start : found.end], found.value) for found in _longest(text, _categories())]
+    return [(text[each.start : each.end], each.value) for each in _longest(text, _categories())]
 
 
 def fold_distortion(word: str) -> Distortion | None:

@@ -123,7 +123,7 @@ def regions(severities: Values) -> Iterator[Region]:
 
 
 def _around(cells: NDArray[Any]) -> NDArray[Any]:
-    """Each cell of a grid (rows, columns) and the eight around it, (9, rows, columns); the border's own stand beyond."""
+    """Each cell of a grid (rows, columns) and the eight around it, (9, rows, columns); borders are mirrored."""
     padded = np.pad(cells, 1, mode="symmetric")
     rows, columns = cells.shape
     return np.stack([padded[down : down + rows, right : right + columns] for down in range(3) for right in range(3)])
