@@ -24,11 +24,14 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         return_large_blocks()
         # Only a command needs these, not --help or --version: they load DSPy.
         from agenticiqa.programs.cli import logs, tracing
+        from agenticiqa.programs.images.files import cache_folder
 
+        # matplotlib's list of fonts goes to our cache folder, not to its own; no style of the user's is read.
+        os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
         with logs.logging_to(args.verbose, args.log):
             if experiment := vars(args).get("mlflow"):
                 tracing.begin(experiment)
-            status = commands[args.command].load().run(args)
+            status = commands[args.command].run(args)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
