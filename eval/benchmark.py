@@ -18,8 +18,9 @@ from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY, detect_query_type
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.signatures.types import QueryType
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 GIVEN = "labels"  # the name of a sequence of labeled images
 

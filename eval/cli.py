@@ -2,18 +2,43 @@
 
 from collections.abc import Sequence
 
+from agenticiqa.eval.commands import arguments
 from agenticiqa.programs.cli import commands
 from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.main import main as run_one
 
 COMMANDS: dict[str, Command] = {
     **commands.COMMANDS,
-    "evaluate": Command("measure the agreement with labeled images", "agenticiqa.eval.commands.evaluate"),
-    "compare": Command("rank images, or compare runs of evaluate", "agenticiqa.eval.commands.compare"),
-    "report": Command("write a page, or tables, of runs of evaluate", "agenticiqa.eval.commands.report"),
-    "datasets": Command("list the data sets that evaluate knows; check a copy", "agenticiqa.eval.commands.datasets"),
-    "calibrate": Command("fit the fusion, or the tools' curves, to your images", "agenticiqa.eval.commands.calibrate"),
-    "optimize": Command("tune the prompts on labeled images (GEPA)", "agenticiqa.eval.commands.optimize"),
+    "evaluate": Command(
+        "measure the agreement with labeled images",
+        arguments.add_evaluate_arguments,
+        "agenticiqa.eval.commands.evaluate",
+    ),
+    "compare": Command(
+        "rank images, or compare runs of evaluate",
+        arguments.add_compare_arguments,
+        "agenticiqa.eval.commands.compare",
+    ),
+    "report": Command(
+        "write a page, or tables, of runs of evaluate",
+        arguments.add_report_arguments,
+        "agenticiqa.eval.commands.report",
+    ),
+    "datasets": Command(
+        "list the data sets that evaluate knows; check a copy",
+        arguments.add_datasets_arguments,
+        "agenticiqa.eval.commands.datasets",
+    ),
+    "calibrate": Command(
+        "fit the fusion, or the tools' curves, to your images",
+        arguments.add_calibrate_arguments,
+        "agenticiqa.eval.commands.calibrate",
+    ),
+    "optimize": Command(
+        "tune the prompts on labeled images (GEPA)",
+        arguments.add_optimize_arguments,
+        "agenticiqa.eval.commands.optimize",
+    ),
 }
 
 

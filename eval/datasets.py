@@ -17,7 +17,6 @@ from agenticiqa.programs.errors import UserError
 
 MISSING_SHOWN = 3
 USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
-MOS_RANGE_HELP = "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..100 the first that holds them all)"
 
 
 Row = Mapping[str, str]

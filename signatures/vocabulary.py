@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Literal, get_args
 
+DEFAULT_QUERY = "Rate the perceptual quality of this image."
+
 DetectableDistortion = Literal[
     "Blurs", "Color distortions", "Compression", "Noise", "Brightness change", "Sharpness", "Contrast"
 ]

@@ -14,9 +14,9 @@ from the cache.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal, get_args
 
 from agenticiqa.configs import Config, PlannerConfig
+from agenticiqa.eval.names import PARTS, Part
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
@@ -27,9 +27,6 @@ from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.flow import Computed, Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Analyzed, Planned
 from agenticiqa.signatures.types import GLOBAL, Boxes, Distortions, PlanFlags, PlannerOutput
-
-Part = Literal["planner", "detection", "analysis", "replan", "regions"]
-PARTS: tuple[Part, ...] = get_args(Part)
 
 NOT_ASKED: dict[Part, set[str]] = {  # the stages of an estimate that go with a part
     "planner": {"planner"},

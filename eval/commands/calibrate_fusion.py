@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agenticiqa.configs import Config, FusionConfig
 from agenticiqa.eval.calibrate.given import Given
+from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.limits import within
@@ -33,15 +34,13 @@ from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.programs.images.finding import skipped_text
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.stages.fusion_profile import write_fusion_profile
-
-OUT = Path("fusion.yaml")
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
 def run(args: Namespace, given: Given) -> int:
     """Fit the profile and write it; what could not be rated is named on stderr."""
-    out = args.out or OUT
+    out = args.out or FUSION_OUT
     if out.exists() and not args.force and not args.dry_run:
         raise UserError(f"{out} exists already: name another file, or replace it with --force")
     data = labels_named(args, given.labels) if given.labels else None

@@ -2,10 +2,10 @@
 
 import sys
 from argparse import Namespace
-from pathlib import Path
 
 from agenticiqa.eval.calibrate import fit_report, samples, selection
 from agenticiqa.eval.calibrate.given import Given
+from agenticiqa.eval.commands.arguments import CURVES_OUT
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.programs.batch.results_file import ResultsFile
@@ -15,12 +15,10 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.calibration import load_profile, write_profile
 
-OUT = Path("calibration.yaml")
-
 
 def run(args: Namespace, given: Given) -> int:
     """Measure, fit, and write the profile and the picture; refused tools are named on stderr."""
-    out, base_name = args.out or OUT, args.base or "default"
+    out, base_name = args.out or CURVES_OUT, args.base or "default"
     plot = args.plot or out.with_suffix(".png")
     for file in (out, plot):
         if file.exists() and not args.force:

@@ -1,7 +1,7 @@
 """``agenticiqa compare``: runs of ``evaluate`` with one another, on what both have; or images with one another."""
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from agenticiqa.eval.compare.run_scores import RunScores, read_scores
 from agenticiqa.eval.compare.tables import difference_table, leaderboard
 from agenticiqa.eval.report.table import FORMS, terminal
 from agenticiqa.programs.cli import compare_images
-from agenticiqa.programs.cli.completing import complete_files, complete_folders
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
@@ -27,32 +26,6 @@ SENTENCES = (
     "p: Student's t over contents, of answers McNemar's exact test; Holm: corrected for the number of pairs.",
     "Needed: about so many items like these tell a difference of 0.01 in 80 of 100 studies.",
 )
-EXAMPLES = """\
-examples:
-  agenticiqa compare runs/mine runs/tuned                    leaderboard, differences, p values, power
-  agenticiqa compare runs/* --markdown - > comparison.md     the same as Markdown
-  agenticiqa compare a.jpg b.webp --reference original.png   images: ranking, bytes, every metric
-  agenticiqa compare shot1.jpg shot2.jpg --html both.html    images and their maps side by side
-"""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa compare``."""
-    parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
-    complete_folders(
-        parser.add_argument(
-            "runs",
-            metavar="RUN|IMAGE",
-            nargs="+",
-            type=Path,
-            help="folders that evaluate wrote (--out), of the same data; or image files",
-        )
-    )
-    for form in FORMS:
-        complete_files(
-            parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write both tables as {form} (-: stdout)")
-        )
-    compare_images.add_image_options(parser)
 
 
 def run(args: Namespace) -> int:

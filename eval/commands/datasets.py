@@ -1,6 +1,6 @@
 """``agenticiqa datasets``: the public data sets that ``evaluate`` reads by name, and a check of a copy on disk."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 
 from rich.table import Table
@@ -13,17 +13,8 @@ from agenticiqa.eval.mcq.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.completing import complete_folders
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa datasets``."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="one of them (default: list all)")
-    complete_folders(
-        parser.add_argument("--root", metavar="DIR", type=Path, help="check the copy in this folder: DIR/FOLDER or DIR")
-    )
 
 
 def run(args: Namespace) -> int:

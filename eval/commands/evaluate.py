@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,20 +10,19 @@ from typing import Any
 
 from agenticiqa.configs import Config
 from agenticiqa.eval import report
-from agenticiqa.eval.ablations.left_out import PARTS, parts_named
+from agenticiqa.eval.ablations.left_out import parts_named
 from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import combined, evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.commands.interrupted import told_to_continue
-from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
+from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.program import tuned_program
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
-from agenticiqa.eval.report.columns import GROUPS
 from agenticiqa.eval.runs import default_folder, made_by, made_with, pin, report_name
-from agenticiqa.eval.scorers.named import FORMS, scorer_of
+from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.reading import LabeledSet
@@ -34,11 +33,7 @@ from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render, tables
-from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.options import (
-    add_backend_arguments,
-    add_dry_run_argument,
-    add_workers_argument,
     config_from,
     limits_from,
     workers_from,
@@ -47,10 +42,10 @@ from agenticiqa.programs.cli.outputs import complain, unscored_text
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 from agenticiqa.programs.tools import Tool, toolbox
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 OF_THE_PROGRAM = (
     "backend",
@@ -60,60 +55,6 @@ OF_THE_PROGRAM = (
     "max_side",
     "ablate",
 )  # options that mean nothing to a scorer
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa evaluate``."""
-    complete_files(
-        parser.add_argument(
-            "tasks",
-            metavar="TASK",
-            type=Path,
-            nargs="+",
-            help=f"{DATA_HELP}; of several also the mean is given",
-        )
-    )
-    add_label_arguments(parser)
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=int,
-        help="only the first N of these rows, to try it out; a report on more rows in the folder of the run stays, and "
-        "this one is written beside it as report-first-N",
-    )
-    parser.add_argument("--query", metavar="Q", default=DEFAULT_QUERY, help='the question (default: "%(default)s")')
-    parser.add_argument("--scorer", metavar="S", help=f"measure this in place of the program: {FORMS}")
-    parser.add_argument(
-        "--scorer-lower-is-better",
-        action="store_true",
-        default=None,
-        help="of a --scorer module:function; metrics declare their own direction",
-    )
-    parser.add_argument(
-        "--by", choices=GROUPS, help="also print the agreement by this column of the labels (report.md has all)"
-    )
-    parser.add_argument(
-        "--ablate",
-        metavar="PARTS",
-        help=f"judge the images anew without each of these parts of the program: {','.join(PARTS)}",
-    )
-    parser.add_argument(
-        "--baselines",
-        action="store_true",
-        help="also measure every embedded metric of overall quality on all images, kept in RUN/baseline-NAME",
-    )
-    add_backend_arguments(parser)
-    parser.add_argument("--prompts", metavar="FILE", type=Path, help="tuned prompts, as written by optimize --out")
-    parser.add_argument(
-        "--out",
-        metavar="RUN",
-        type=Path,
-        help="the folder of the run (default: runs/<data>-<backend>), which is resumed; of several tasks the folder "
-        "above theirs",
-    )
-    add_workers_argument(parser)
-    add_dry_run_argument(parser)
-    evaluate_mcq.add_arguments(parser)
 
 
 def run(args: Namespace) -> int:

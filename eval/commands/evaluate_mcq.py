@@ -1,7 +1,7 @@
 """``agenticiqa evaluate`` of a benchmark of questions: multiple choice, planning, and judged explanations."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -30,21 +30,10 @@ from agenticiqa.programs.cli.options import config_from, limits_from, workers_fr
 from agenticiqa.programs.cli.outputs import complain
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 SEVERAL_ROUNDS = 1.0  # the judge's temperature where it is asked more than once
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa evaluate`` that only benchmarks of questions take."""
-    add = parser.add_argument_group(
-        "questions", "For benchmarks of questions, which `agenticiqa datasets` lists."
-    ).add_argument
-    add("--circular", action="store_true", help="ask every question with its options in all rotations")
-    add("--judge", metavar="B", help="explanations: the model that judges them against the reference texts")
-    add("--judge-api-base", metavar="URL", help="with --judge: the address of an OpenAI-compatible server")
-    add("--rounds", metavar="N", type=int, default=1, help="times each is judged (Q-Bench: 5; default: %(default)s)")
 
 
 def task_of(args: Namespace) -> QuestionTask | None:

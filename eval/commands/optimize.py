@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,7 @@ import dspy
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.eval.commands.interrupted import told_to_continue
-from agenticiqa.eval.commands.label_options import DATA_HELP, add_label_arguments, labels_named
+from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.comparison import FUSED, MODEL, compare
@@ -25,8 +25,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.completing import complete_files
-from agenticiqa.programs.cli.options import WORKERS, add_backend_arguments, config_from, limits_from
+from agenticiqa.programs.cli.options import config_from, limits_from
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
@@ -39,27 +38,6 @@ SCORED = {
 }
 TITLES = {MODEL: "the model's own expectation", FUSED: "the fused score"}
 FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, of 1 to 5"}
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa optimize``."""
-    complete_files(parser.add_argument("labels", metavar="DATA", type=Path, help=f"labeled images: {DATA_HELP}"))
-    add_label_arguments(parser)
-    parser.add_argument("--mode", choices=["scoring"], default="scoring", help="what is tuned (%(default)s)")
-    add_backend_arguments(parser)
-    parser.add_argument("--reflection-backend", metavar="R", required=True, help="the model that writes instructions")
-    parser.add_argument(
-        "--reflection-api-base", metavar="URL", help="the address of its server, if it is not a provider's"
-    )
-    parser.add_argument("--reflection-key-env", metavar="NAME", help="the environment variable with that server's key")
-    parser.add_argument("--budget", metavar="CALLS", type=int, required=True, help="how often an image may be judged")
-    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="where to save the tuned prompts")
-    parser.add_argument("--held-out", metavar="SHARE", type=float, default=0.3, help="of the contents (%(default)s)")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the split and of GEPA (%(default)s)")
-    parser.add_argument(
-        "--log-dir", metavar="DIR", type=Path, help="where GEPA keeps its state, to be resumed (default: FILE.gepa)"
-    )
-    parser.add_argument("--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (%(default)s)")
 
 
 def run(args: Namespace) -> int:

@@ -1,43 +1,17 @@
 """``agenticiqa report``: a page, and tables, of the runs that ``agenticiqa evaluate`` kept."""
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
 
-from agenticiqa.eval.datasets import MOS_RANGE_HELP
 from agenticiqa.eval.page.page import write_page
 from agenticiqa.eval.page.questions import asks_questions, figures_table, read_question_run, write_question_page
 from agenticiqa.eval.page.run import read_run
 from agenticiqa.eval.report.numbers import numbers_csv
 from agenticiqa.eval.report.table import Cells, comma_separated, headline, latex, markdown
-from agenticiqa.programs.cli.completing import complete_files, complete_folders
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
-
-EXAMPLES = """\
-examples:
-  agenticiqa report runs/live --html report.html               one page, to be opened from disk
-  agenticiqa report runs/live runs/other --html both.html      several runs, compared with the first
-  agenticiqa report runs/live --latex table.tex --csv table.csv
-"""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa report``."""
-    parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
-    complete_folders(
-        parser.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="a folder that evaluate wrote (--out)")
-    )
-    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    for option, about in (
-        ("--html", "write a page: tables, charts, the best and worst images; their copies go to a folder beside it"),
-        ("--markdown", "write the table of figures as Markdown"),
-        ("--latex", "write it as LaTeX, with booktabs"),
-        ("--csv", "write it as CSV, unrounded, with the ends of the intervals"),
-    ):
-        complete_files(parser.add_argument(option, metavar="FILE", type=Path, help=about))
 
 
 def run(args: Namespace) -> int:

@@ -11,8 +11,8 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import NoScore, Unanswered
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 

@@ -16,7 +16,7 @@ from agenticiqa.eval.page.run import AnyRun, Point, Run, times
 from agenticiqa.eval.report.table import Cells
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.programs.backends.ledger import COUNTS, total
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown
 CURVE = 200  # points of the fitted curve

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import Numbers
+from agenticiqa.eval.names import GROUPS
 from agenticiqa.programs.stages.fused_score import OFFLINE, fused_score
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.profile_use import default_fusion
@@ -26,7 +27,6 @@ MODEL_ALONE, OFFLINE_OPINION = "model alone", "offline opinion alone"
 AVERAGE, PAPER = "average of both", "the paper's fusion"
 WITHOUT_MODEL = "AgenticIQA without the model"
 WITHOUT_PROFILE, WITH_PROFILE = "AgenticIQA without a profile", "AgenticIQA with a profile"
-GROUPS = ("distortion", "level", "generator", "split")
 LEARNED_TOOL = "LEARNED-IQA"  # the tool that an offline opinion of the source "learned" is made by
 NO_OPINION = "uniform"  # probabilities that stand for an answer that never came
 

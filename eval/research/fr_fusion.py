@@ -15,9 +15,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from agenticiqa.eval.calibrate.raw_values import raw_of
-from agenticiqa.eval.datasets import MOS_RANGE_HELP, LabeledImage, MosScale, folds_by_content, mos_scale, read_labels
+from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, mos_scale, read_labels
 from agenticiqa.eval.intervals import difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, srcc
+from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, Member, full_reference_quality

@@ -29,8 +29,9 @@ from pathlib import Path
 
 import numpy as np
 
-from agenticiqa.eval.datasets import MOS_RANGE_HELP, mos_scale, read_columns, read_labels
+from agenticiqa.eval.datasets import mos_scale, read_columns, read_labels
 from agenticiqa.eval.metrics import Numbers, srcc
+from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.fusion_cases import (
     LEVEL_VALUES,
     ToolCase,

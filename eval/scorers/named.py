@@ -8,6 +8,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.eval.names import SCORER_FORMS
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images.files import sha256_of
@@ -17,7 +18,6 @@ from agenticiqa.programs.tools.tool import Tool, unknown_tool
 
 PYIQA = "pyiqa:"
 COMPARES = {"NR": "never", "FR": "always"}
-FORMS = "the name of an embedded metric (agenticiqa tools), pyiqa:METRIC, or module:function"
 
 
 def scorer_of(given: str | Callable[..., Any] | Scorer, lower_is_better: bool | None = None) -> Scorer:
@@ -49,7 +49,7 @@ def _named(name: str, lower_is_better: bool | None) -> Scorer:
         return _of_function(_imported(name), name, lower_is_better)
     found = find_tool(name, TOOLS)
     if found is None:
-        raise ToolError(f"{unknown_tool(name, TOOLS)}; a scorer is {FORMS}")
+        raise ToolError(f"{unknown_tool(name, TOOLS)}; a scorer is {SCORER_FORMS}")
     return _of_tool(TOOLS[found])
 
 
@@ -74,7 +74,7 @@ def _of_pyiqa(metric: Any) -> Scorer:
 def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool | None) -> Scorer:
     """Its parameters say whether it compares: one, two, or a second with a default."""
     if not callable(function):
-        raise UserError(f"{name} is no function but a {type(function).__name__}; a scorer is {FORMS}")
+        raise UserError(f"{name} is no function but a {type(function).__name__}; a scorer is {SCORER_FORMS}")
     try:
         parameters = [
             each

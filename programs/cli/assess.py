@@ -1,7 +1,7 @@
 """``agenticiqa assess``: judge images and print each result, or append it to a file, as it is finished."""
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,13 +15,9 @@ from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import tables
-from agenticiqa.programs.cli.completing import complete_files, complete_folders
 from agenticiqa.programs.cli.fusing import show_default, show_fitted
 from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import (
-    add_backend_arguments,
-    add_dry_run_argument,
-    add_workers_argument,
     config_from,
     limits_from,
     workers_from,
@@ -43,7 +39,6 @@ from agenticiqa.programs.cli.outputs import (
 )
 from agenticiqa.programs.cli.overview import (
     Entries,
-    add_overview_arguments,
     check_overview,
     entries_in,
     gathering,
@@ -57,98 +52,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.pictures import draw
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
-
-EXAMPLES = """\
-examples:
-  agenticiqa assess photo.jpg                                  rate its quality, 1 (bad) to 5 (excellent)
-  agenticiqa assess photo.jpg --reference original.png         compare it with its pristine original
-  agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask anything about its quality
-  agenticiqa assess photo.jpg --query "Main flaw? A. Blur B. Noise"
-  agenticiqa assess --jobs questions.jsonl --jsonl answers.jsonl --resume
-  agenticiqa assess album/ --jsonl scores.jsonl --resume       a folder; continue an earlier run
-  agenticiqa assess photo.jpg --save-maps maps/                draw where it is bad: maps/photo.png
-  agenticiqa assess album/ --html sheet.html --worst 10        a contact sheet, and the ten worst
-  agenticiqa assess exports/ --fail-under 3                    for a script: status 4 if an image is worse
-  agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
-  agenticiqa assess album/ --config mine.yaml --dry-run        estimate the cost, send nothing
-  curl -s https://example.org/a.jpg | agenticiqa assess -      an image on stdin
-
-exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
-3 none failed, but some have no score or answer, as the model gave no usable one (--resume judges them again),
-4 all judged, but an image scores below --fail-under
-"""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa assess``."""
-    parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
-    source = parser.add_mutually_exclusive_group(required=True)
-    images = source.add_argument(
-        "images", nargs="*", default=[], metavar="IMAGE", help="image files, folders of them, or - for stdin"
-    )
-    jobs = source.add_argument(
-        "--jobs",
-        metavar="FILE",
-        help="judge the rows of FILE, JSON lines with image and, if they have their own, query, options and reference; "
-        "- reads the lines from stdin",
-    )
-    reference = parser.add_argument(
-        "--reference", metavar="R", help="the pristine original, or a folder of originals of the same file name (stem)"
-    )
-    parser.add_argument(
-        "--resize-reference", action="store_true", help="scale a reference of another size to the image's"
-    )
-    parser.add_argument(
-        "--align",
-        action="store_true",
-        help="compare what image and reference both show: a shift, a crop or another scale is found and undone",
-    )
-    parser.add_argument(
-        "--query", metavar="Q", default=DEFAULT_QUERY, help=f'the question (default: "{DEFAULT_QUERY}")'
-    )
-    parser.add_argument(
-        "--option",
-        metavar="TEXT",
-        action="append",
-        dest="options",
-        help="an answer to choose from, once for each of 2 to 26: the answer is then a letter, A for the first",
-    )
-    add_backend_arguments(parser)
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument(
-        "--json", action="store_true", help="print one JSON object, or a list of them for several images"
-    )
-    results = output.add_argument(
-        "--jsonl",
-        metavar="FILE",
-        help="append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the lines",
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="with --jsonl FILE: leave out images that FILE has a result of, for the same files, question and settings",
-    )
-    parser.add_argument(
-        "--fuse",
-        choices=("default", "auto"),
-        default="default",
-        help="auto, with --jsonl FILE: after 50 or more images that a model rated, find out from them how far it is to "
-        "be trusted, and let FILE show the score of that; the default's stays beside it",
-    )
-    maps = parser.add_argument(
-        "--save-maps",
-        metavar="DIR",
-        type=Path,
-        help="draw each image that is judged, where it is bad, and its scores: PNGs in DIR, which replace earlier ones",
-    )
-    add_overview_arguments(parser)
-    add_workers_argument(parser)
-    add_dry_run_argument(parser)
-    for argument in (images, reference, jobs, results):
-        complete_files(argument)
-    complete_folders(maps)
 
 
 def run(args: Namespace) -> int:

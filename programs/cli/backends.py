@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 import dspy
@@ -15,21 +15,12 @@ from agenticiqa.programs.backends.configured import BackendUse, backends_of
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, PROVIDERS, Provider
 from agenticiqa.programs.backends.resolve import key_variable
 from agenticiqa.programs.cli import tables
-from agenticiqa.programs.cli.options import add_model_arguments, models_from
+from agenticiqa.programs.cli.options import models_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.images.files import one_line
 
 NOT_PROBED = "not probed: agenticiqa backends --probe"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa backends``."""
-    add_model_arguments(parser)
-    parser.add_argument(
-        "--probe", action="store_true", help="send each model a few small requests and save what it supports"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 def run(args: Namespace) -> int:

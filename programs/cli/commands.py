@@ -1,36 +1,49 @@
 """The subcommands of the program, by name; a command's module is imported when the command is chosen."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, cast
+from typing import cast
 
-
-class CommandModule(Protocol):
-    """What the module of a command has."""
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the command's own arguments."""
-
-    def run(self, args: Namespace) -> int:
-        """Run the command and return its exit status."""
+from agenticiqa.programs.cli.arguments import (
+    add_assess_arguments,
+    add_backends_arguments,
+    add_compare_arguments,
+    add_tools_arguments,
+)
 
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: one line of help, and the name of its module."""
+    """A subcommand: one line of help, what adds its arguments to a parser, and the name of the module with its run."""
 
     help: str
+    add_arguments: Callable[[ArgumentParser], None]
     module: str
 
-    def load(self) -> CommandModule:
-        """The command's module."""
-        return cast(CommandModule, import_module(self.module))
+    def run(self, args: Namespace) -> int:
+        """Run the command and return its exit status."""
+        return cast(int, import_module(self.module).run(args))
 
 
 COMMANDS: dict[str, Command] = {
-    "assess": Command("rate images, or answer a question about them", "agenticiqa.programs.cli.assess"),
-    "compare": Command("rank images against each other, metric by metric", "agenticiqa.programs.cli.compare_images"),
-    "backends": Command("list the models that are asked, and what each supports", "agenticiqa.programs.cli.backends"),
-    "tools": Command("list the metrics: kind, direction, range, what each is best at", "agenticiqa.programs.cli.tools"),
+    "assess": Command(
+        "rate images, or answer a question about them", add_assess_arguments, "agenticiqa.programs.cli.assess"
+    ),
+    "compare": Command(
+        "rank images against each other, metric by metric",
+        add_compare_arguments,
+        "agenticiqa.programs.cli.compare_images",
+    ),
+    "backends": Command(
+        "list the models that are asked, and what each supports",
+        add_backends_arguments,
+        "agenticiqa.programs.cli.backends",
+    ),
+    "tools": Command(
+        "list the metrics: kind, direction, range, what each is best at",
+        add_tools_arguments,
+        "agenticiqa.programs.cli.tools",
+    ),
 }

@@ -1,7 +1,7 @@
 """``agenticiqa compare`` of images: which is best, by how much, at how many bytes, and what each metric says."""
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,8 @@ from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.completing import complete_files, complete_folders
 from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import (
-    add_backend_arguments,
-    add_workers_argument,
     config_from,
     limits_from,
     workers_from,
@@ -35,50 +32,13 @@ from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
 from agenticiqa.programs.page.thumbnails import NAME_DIGITS, Wanted, folder_beside, write_thumbnails
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.pictures.map_copy import map_copy
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
-EXAMPLES = """\
-examples:
-  agenticiqa compare a.jpg b.webp c.avif --reference original.png   which one keeps most of the original
-  agenticiqa compare shot1.jpg shot2.jpg shot3.jpg                  which shot is best
-  agenticiqa compare a.jpg b.webp --reference o.png --html both.html
-
-exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
-3 none failed, but some have no score
-"""
 SIDE = 480  # pixels of a picture in the page
 HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "main distortion")
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa compare``."""
-    parser.epilog, parser.formatter_class = EXAMPLES, RawDescriptionHelpFormatter
-    complete_files(parser.add_argument("images", metavar="IMAGE", nargs="+", help="image files to compare"))
-    add_image_options(parser)
-
-
-def add_image_options(parser: ArgumentParser) -> None:
-    """The options of a comparison of images."""
-    group = parser.add_argument_group("images", "Of a comparison of image files.")
-    complete_files(group.add_argument("--reference", metavar="R", help="the pristine original of all of them"))
-    group.add_argument("--resize-reference", action="store_true", help="scale the reference to each image's size")
-    group.add_argument("--align", action="store_true", help="compare what image and reference both show")
-    group.add_argument("--json", action="store_true", help="print one JSON object, the images in the order of rank")
-    complete_files(
-        group.add_argument(
-            "--html", metavar="FILE", type=Path, help="write a page with the images and maps side by side"
-        )
-    )
-    complete_folders(
-        group.add_argument(
-            "--save-maps", metavar="DIR", type=Path, help="draw each image and where it is bad, into DIR"
-        )
-    )
-    add_backend_arguments(parser)
-    add_workers_argument(parser)
 
 
 def run(args: Namespace) -> int:

@@ -1,72 +1,15 @@
 """The options that several commands share, and what is made of them."""
 
-from argparse import Action, ArgumentParser, Namespace
-from collections.abc import Callable
+from argparse import Namespace
 
 from agenticiqa.configs import SMALLEST_SENT, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.cli.completing import complete_files
-from agenticiqa.programs.cli.tracing import add_tracing_argument
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.stages.fusion_profile import read_fusion_profile
 
 WORKERS = 4  # with a model, where most of the time is waiting
-
-
-def add_model_arguments(parser: ArgumentParser) -> Callable[..., Action]:
-    """The options that name the models: ``models_from`` reads them. Returns what adds to their group of the help."""
-    add = parser.add_argument_group("models", "Without them the program is offline: nothing is sent.").add_argument
-    add(
-        "--backend",
-        metavar="B",
-        help="the model for every stage: openai.gpt-4o, vllm.MODEL, gguf.FILE, ... or offline; "
-        "agenticiqa backends lists the providers",
-    )
-    add("--api-base", metavar="URL", help="with --backend: the address of an OpenAI-compatible server")
-    complete_files(add("--config", metavar="C", help="configuration file (default: $AGENTICIQA_CONFIG, else offline)"))
-    return add
-
-
-def add_backend_arguments(parser: ArgumentParser) -> None:
-    """The options of commands that ask models: ``config_from`` and ``limits_from`` read them."""
-    add = add_model_arguments(parser)
-    add(
-        "--profile",
-        choices=("full", "fast", "levels"),
-        help="fast: at most two calls to a model per image, measurements instead of the others; levels: one, for the "
-        "probabilities of five words, and no agent (default: full)",
-    )
-    add(
-        "--max-side",
-        metavar="PIXELS",
-        type=int,
-        help="send scaled-down copies of larger images to a model, which changes their quality (default: no scaling)",
-    )
-    add("--no-cache", action="store_true", help="do not reuse a model's earlier answers")
-    add("--max-calls", metavar="N", type=int, help="stop before more calls to a model than this")
-    add("--max-usd", metavar="M", type=float, help="stop before more is spent than this (needs price in --config)")
-    add_tracing_argument(add)
-
-
-def add_dry_run_argument(parser: ArgumentParser) -> None:
-    """The option that estimates the cost of a run."""
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="estimate calls, tokens and (with price in --config) USD, and send nothing",
-    )
-
-
-def add_workers_argument(parser: ArgumentParser) -> None:
-    """The option for the number of images in parallel: ``workers_from`` reads it."""
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=int,
-        help=f"images in parallel (default: one per processor core, {WORKERS} with a model)",
-    )
 
 
 def models_from(args: Namespace) -> Config:

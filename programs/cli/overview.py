@@ -4,7 +4,7 @@ import csv
 import io
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from agenticiqa.programs.batch.plan_run import RunPlan
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.batch.unfinished import absolute, offsets_of_latest
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.outputs import Write, complain
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
@@ -27,29 +26,6 @@ from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, write_thu
 Entries = dict[Job, Entry]
 
 COLUMNS = ("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer", "reference", "caveat")
-
-
-def add_overview_arguments(parser: ArgumentParser) -> None:
-    """The options for all results together."""
-    group = parser.add_argument_group(
-        "overview", "Of all images together; the results themselves are then only shown with --json or --jsonl."
-    )
-    page = group.add_argument(
-        "--html",
-        metavar="FILE",
-        type=Path,
-        help="write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
-    )
-    table = group.add_argument("--csv", metavar="FILE", type=Path, help="write a table of the scores and distortions")
-    group.add_argument("--worst", metavar="N", type=int, help="print the N images of the lowest score")
-    group.add_argument(
-        "--fail-under",
-        metavar="SCORE",
-        type=float,
-        help="exit with status 4 if an image scores below this, 1 to 5 (results are shown as usual)",
-    )
-    complete_files(page)
-    complete_files(table)
 
 
 def check_overview(args: Namespace) -> None:

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import shtab
 
+from agenticiqa.programs.cli.arguments import complete_files
 from agenticiqa.programs.cli.commands import Command
-from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.status import USAGE
 from agenticiqa.programs.errors import did_you_mean
 
@@ -148,7 +148,7 @@ def _parsers(
         about = command.help[0].upper() + command.help[1:] + "."
         found[name] = sub = subparsers.add_parser(name, help=command.help, description=about)
         if name in loaded:
-            command.load().add_arguments(sub)
+            command.add_arguments(sub)
             _add_logging_arguments(sub)
     return parser, found
 

@@ -1,21 +1,13 @@
 """``agenticiqa tools``: list the metrics."""
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from agenticiqa.configs import load_config
 from agenticiqa.programs.cli import tables
-from agenticiqa.programs.cli.completing import complete_files
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.catalog import listing
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa tools``."""
-    parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
-    config = parser.add_argument("--config", metavar="C", help="configuration file with a calibration or pyiqa metrics")
-    complete_files(config)
 
 
 def run(args: Namespace) -> int:

@@ -2,8 +2,7 @@
 
 import importlib
 import os
-from argparse import Action
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dspy
@@ -11,15 +10,6 @@ from dspy.utils.callback import BaseCallback
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
-
-
-def add_tracing_argument(add: Callable[..., Action]) -> None:
-    """The option that enables tracing."""
-    add(
-        "--mlflow",
-        metavar="EXPERIMENT",
-        help="save a trace of each image in this MLflow experiment, at $MLFLOW_TRACKING_URI",
-    )
 
 
 def begin(experiment: str) -> None:

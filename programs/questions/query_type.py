@@ -10,7 +10,6 @@ from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import QueryType
 
 BRIEF = 4  # words of a query that asks for a score without saying so: "Your verdict, please."
-DEFAULT_QUERY = "Rate the perceptual quality of this image."
 
 _NO_RATIO = r"(?<!compression )(?<!frame )(?<!bit )"
 _QUALITY = re.compile(r"\bquality\b", re.I)

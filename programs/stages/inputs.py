@@ -10,8 +10,8 @@ import numpy as np
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.sources import is_in_memory
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.signatures.types import well_formed
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 MAX_QUERY_LENGTH = 4000  # characters
 

@@ -13,7 +13,7 @@ from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.errors import UserError, WrongArgument
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 from support.distortion_levels import scene
 
 

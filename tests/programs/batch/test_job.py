@@ -18,8 +18,8 @@ from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import UndecodedImage, load
-from agenticiqa.programs.questions.query_type import DEFAULT_QUERY
 from agenticiqa.programs.result import Assessment
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 from support.distortion_levels import scene
 from support.elsewhere import row, row_of
 
