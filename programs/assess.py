@@ -1,6 +1,7 @@
 """AgenticIQA: plan, execute, summarize, and plan again while the evidence is not sufficient."""
 
 import os
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -11,9 +12,9 @@ from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.resolve import backend_name
-from agenticiqa.programs.errors import explains_arguments
 from agenticiqa.programs.events import next_round
 from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import load_judged, with_check
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
@@ -33,18 +34,20 @@ from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.flow import Flow, arun, call, compute, run, together
-from agenticiqa.programs.stages.inputs import SYNONYMS, checked
+from agenticiqa.programs.stages.inputs import awaited_as, called_as, checked
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
 from agenticiqa.programs.stages.profile_use import fusion_of
+from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
+from agenticiqa.programs.stages.side_by_side import cpu_slot, side_by_side
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
+from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput
 
 
 class AgenticIQA(SavedProgram):
@@ -134,8 +137,7 @@ class AgenticIQA(SavedProgram):
     def __repr__(self) -> str:
         return f"<AgenticIQA, backend {self.backend}>"
 
-    @explains_arguments(SYNONYMS)
-    def __call__(
+    def forward(
         self,
         image: ImageSource,
         query: str | None = None,
@@ -154,155 +156,115 @@ class AgenticIQA(SavedProgram):
         see ``reference_check`` of the result. Raises as the class says, and WrongArgument (a TypeError) for arguments
         that are not these.
         """
-        result: Assessment = super().__call__(
-            image=image,
-            query=query,
-            reference=reference,
-            resize_reference=resize_reference,
-            align=align,
-            options=options,
-        )
-        return result
-
-    @explains_arguments(SYNONYMS)
-    async def acall(
-        self,
-        image: ImageSource,
-        query: str | None = None,
-        reference: ImageSource | None = None,
-        resize_reference: bool = False,
-        *,
-        align: bool | None = None,
-        options: OptionsArgument | None = None,
-    ) -> Assessment:
-        """As calling the program, async."""
-        result: Assessment = await super().acall(
-            image=image,
-            query=query,
-            reference=reference,
-            resize_reference=resize_reference,
-            align=align,
-            options=options,
-        )
-        return result
-
-    def forward(
-        self,
-        image: ImageSource,
-        query: str | None = None,
-        reference: ImageSource | None = None,
-        resize_reference: bool = False,
-        *,
-        align: bool | None = None,
-        options: OptionsArgument | None = None,
-    ) -> Assessment:
-        """What DSPy runs when the program is called."""
         with bookkeeping(image, self.keep_history) as finish:
-            return finish(run(self._steps(image, query, reference, resize_reference, align, options)))
+            question, offered, limit = checked(query), read_options(options), self.max_replan_iterations
+            asked = query_for_stages(question, offered)
+            backend = asked_backend(self)  # raises when there is no model, before anything is loaded
+            with cpu_slot():
+                pair = load_judged(
+                    image,
+                    reference,
+                    resize_reference=resize_reference,
+                    align=self.align if align is None else align,
+                    max_side=self.max_side,
+                )
+            progress.log_started(pair.image, question, pair.compared, backend)
+            record, history, feedback, plan = RunRecord(), list[str](), "", None
+            while True:
+                with record.timed("planner"):
+                    planned = record.noted(
+                        self.planner(image=pair.image, query=asked, reference=pair.compared, feedback=feedback)
+                    )
+                if planned.plan == plan:
+                    progress.unchanged_plan(offline=not self.questions)
+                    break
+                plan, iteration = planned.plan, len(history)
+                progress.planned(plan, record.seconds["planner"])
 
-    async def aforward(
+                measured = pair.reference if plan.tools else pair.compared  # a named metric compares any two pictures
+                with record.timed("executor"):
+                    executed = record.noted(self.executor(image=pair.image, query=asked, plan=plan, reference=measured))
+                evidence = executed.evidence
+
+                summarized, verdict = self.summarize(pair, question, offered, plan, evidence, iteration, limit, record)
+
+                with record.timed("replan"):
+                    decided = record.noted(
+                        self.replan(
+                            plan=plan,
+                            evidence=evidence,
+                            result=summarized.result,
+                            verdict=verdict,
+                            iteration=iteration,
+                            max_iterations=limit,
+                        )
+                    )
+                result = decided.result
+                if not result.need_replan:
+                    break
+                reason = str(result.replan_reason)
+                history, feedback = remember(history, iteration + 1, reason), feedback_on(plan, reason)
+                next_round()
+            if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
+                result = as_final(result)
+            result = with_check(result, pair.check)
+            with cpu_slot():
+                outside = () if pair.compared else outside_training(pair.image)
+            return finish(
+                Assessment(
+                    final_answer=result.final_answer,
+                    quality_score=result.quality_score,
+                    quality_reasoning=result.quality_reasoning,
+                    query_type=summarized.query_type,
+                    options=dict(summarized.options),
+                    outside_training=list(outside),
+                    plan=plan,
+                    executor_evidence=evidence,
+                    summarizer_result=result,
+                    iteration_count=len(history),
+                    replan_history=history,
+                    rejected_answers=record.rejected_answers,
+                    timings_ms=record.timings_ms,
+                    image=pair.image,
+                    reference=pair.reference,
+                    reference_check=pair.check,
+                    query=question,
+                    backend=backend,
+                    version=self.version,
+                )
+            )
+
+    __call__ = called_as(forward)
+    acall = awaited_as(forward)
+
+    def summarize(
         self,
-        image: ImageSource,
-        query: str | None = None,
-        reference: ImageSource | None = None,
-        resize_reference: bool = False,
-        *,
-        align: bool | None = None,
-        options: OptionsArgument | None = None,
-    ) -> Assessment:
-        """As ``forward``, async."""
-        with bookkeeping(image, self.keep_history) as finish:
-            return finish(await arun(self._steps(image, query, reference, resize_reference, align, options)))
+        pair: Pair,
+        query: str,
+        options: Mapping[str, str] | None,
+        plan: PlannerOutput,
+        evidence: ExecutorOutput,
+        iteration: int,
+        limit: int,
+        record: RunRecord,
+    ) -> tuple[Summarized, ReplanVerdict]:
+        """The answer, and beside it the verdict of the judge of the evidence, who needs no answer."""
 
-    def _steps(
-        self,
-        source: ImageSource,
-        question: str | None,
-        reference_source: ImageSource | None,
-        resize_reference: bool,
-        align: bool | None,
-        options: OptionsArgument | None,
-    ) -> Flow[Assessment]:
-        query, offered, limit = checked(question), read_options(options), self.max_replan_iterations
-        asked = query_for_stages(query, offered)
-        backend = asked_backend(self)  # raises when there is no model, before anything is loaded
-        pair = yield from compute(
-            load_judged,
-            source,
-            reference_source,
-            resize_reference=resize_reference,
-            align=self.align if align is None else align,
-            max_side=self.max_side,
-        )
-        image, reference = pair.image, pair.compared
-        progress.begun(image, query, reference, backend)
-        record, history, feedback, plan = RunRecord(), list[str](), "", None
-        while True:
-            planning = call(self.planner, image=image, query=asked, reference=reference, feedback=feedback)
-            planned = yield from record.timed("planner", planning)
-            if planned.plan == plan:
-                progress.unchanged_plan(offline=not self.questions)
-                break
-            plan, iteration = planned.plan, len(history)
-            progress.planned(plan, record.seconds["planner"])
+        def answer() -> Summarized:
+            with record.timed("summarizer"):
+                summarized = self.summarizer(
+                    image=pair.image,
+                    query=query,
+                    plan=plan,
+                    evidence=evidence,
+                    reference=pair.compared,
+                    options=options,
+                )
+            return record.noted(summarized)
 
-            measured = pair.reference if plan.tools else reference  # a metric that is named compares any two pictures
-            executing = call(self.executor, image=image, query=asked, plan=plan, reference=measured)
-            evidence = (yield from record.timed("executor", executing)).evidence
-
-            answering = call(
-                self.summarizer,
-                image=image,
-                query=query,
-                plan=plan,
-                evidence=evidence,
-                reference=reference,
-                options=offered,
-            )
-            summarized, verdict = yield from together(  # the judge of the evidence needs no answer
-                record.timed("summarizer", answering), self.replan.verdict(asked, plan, evidence, iteration, limit)
-            )
-
-            deciding = call(
-                self.replan,
-                plan=plan,
-                evidence=evidence,
-                result=summarized.result,
-                verdict=verdict,
-                iteration=iteration,
-                max_iterations=limit,
-            )
-            result = (yield from record.timed("replan", deciding)).result
-            if not result.need_replan:
-                break
-            reason = str(result.replan_reason)
-            history, feedback = remember(history, iteration + 1, reason), feedback_on(plan, reason)
-            next_round()
-        if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
-            result = as_final(result)
-        result = with_check(result, pair.check)
-        outside = () if reference else (yield from compute(outside_training, image))
-        return Assessment(
-            final_answer=result.final_answer,
-            quality_score=result.quality_score,
-            quality_reasoning=result.quality_reasoning,
-            query_type=summarized.query_type,
-            options=dict(summarized.options),
-            outside_training=list(outside),
-            plan=planned.plan,
-            executor_evidence=evidence,
-            summarizer_result=result,
-            iteration_count=len(history),
-            replan_history=history,
-            rejected_answers=record.rejected_answers,
-            timings_ms=record.timings_ms,
-            image=image,
-            reference=pair.reference,
-            reference_check=pair.check,
-            query=query,
-            backend=backend,
-            version=self.version,
-        )
+        if not self.replan.needs_verdict(plan, evidence, iteration, limit):
+            return answer(), ReplanVerdict()
+        return side_by_side(answer, lambda: self.replan.verdict(query_for_stages(query, options), plan, evidence))
 
 
 class Stages(NamedTuple):

@@ -18,16 +18,11 @@ Two more come from elsewhere and pass through unchanged: ``agenticiqa.configs.Co
 file, the caller can fix it) and ``dspy.LMError`` (the model could not be reached: an outage, never an answer).
 """
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 LAST_ANSWER = "; the answer was: "
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 LONGEST_SHOWN = 2000  # characters of what a model wrote, in an error, a log or a result
 
@@ -42,33 +37,6 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_lower, n=1)
     return f", did you mean {by_lower[close[0]]}?" if close else ""
-
-
-def explains_arguments(synonyms: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a method so that wrong arguments raise WrongArgument: one line that names those it takes.
-
-    ``synonyms`` maps names that a caller may use by mistake to the argument that is meant.
-    """
-
-    def decorate(method: Callable[P, T]) -> Callable[P, T]:
-        signature, owner = inspect.signature(method), method.__qualname__.partition(".")[0]
-        takes = [name for name in signature.parameters if name != "self"]
-
-        @wraps(method)
-        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:
-                unknown = next((name for name in kwargs if name not in takes), None)
-                meant = synonyms.get(str(unknown).lower())
-                hint = f", did you mean {meant}?" if meant else did_you_mean(str(unknown), takes)
-                problem = f"{owner} has no argument {unknown!r}{hint or '.'}" if unknown else f"{owner}: {error}."
-                raise WrongArgument(f"{problem} It takes {', '.join(takes)}.") from None
-            return method(*args, **kwargs)
-
-        return checked
-
-    return decorate
 
 
 class AgenticIQAError(Exception):

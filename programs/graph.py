@@ -33,12 +33,12 @@ from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import load_judged, with_check
 from agenticiqa.programs.questions.options import query_for_stages, read_options
+from agenticiqa.programs.result import RunRecord
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.stages.computing import on_a_core
-from agenticiqa.programs.stages.flow import call, run, together
 from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.planner import feedback_on
 from agenticiqa.programs.stages.replan import as_final, remember
+from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
 if TYPE_CHECKING:
@@ -146,17 +146,10 @@ def _summarized(
     pair = _images(state, program)
     iteration = state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
-    summarizing = call(
-        program.summarizer,
-        image=pair.image,
-        query=state["query"],
-        plan=plan,
-        evidence=evidence,
-        reference=pair.compared,
-        options=read_options(state.get("options")),
+    options = read_options(state.get("options"))
+    summarized, verdict = program.summarize(
+        pair, state["query"], options, plan, evidence, iteration, limit, RunRecord()
     )
-    judging_evidence = program.replan.verdict(_asked(state), plan, evidence, iteration, limit)
-    summarized, verdict = run(together(summarizing, judging_evidence))
     decided = program.replan(
         plan=plan,
         evidence=evidence,
@@ -335,7 +328,7 @@ def _asked(state: AgenticIQAState) -> str:
 
 
 def _images(state: AgenticIQAState, program: AgenticIQA) -> Pair:
-    with on_a_core():
+    with cpu_slot():
         return load_judged(
             state["image_path"],
             state.get("reference_path"),

@@ -23,7 +23,6 @@ from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.stages.flow import Flow
 from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.programs.tools.tool import with_unit
@@ -64,12 +63,16 @@ class RunRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     rejected_answers: dict[str, list[str]] = field(default_factory=dict)
 
-    def timed(self, name: str, stage: Flow[R]) -> Flow[R]:
-        """Run one stage, and note its time and its rejected answers."""
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Note how long the stage takes that runs inside; nothing of one that fails."""
         started = time.perf_counter()
-        result = yield from stage
+        yield
         self.seconds[name] = time.perf_counter() - started
         self.timings_ms[name] = self.timings_ms.get(name, 0.0) + self.seconds[name] * 1000
+
+    def noted(self, result: R) -> R:
+        """A stage's result, whose rejected answers are kept."""
         for asked, reasons in result.rejected_answers.items():
             if reasons:
                 self.rejected_answers.setdefault(asked, []).extend(reasons)

@@ -41,7 +41,10 @@ FLOORS = (
     ("eval.research",),  # at the top, as the wheel has none of it: it imports the product, and nothing imports it
 )
 FACES = {"agenticiqa": "agenticiqa", "agenticiqa.__main__": "agenticiqa", "agenticiqa.programs": "programs"}
-ALSO = {"programs.assess": ("programs.result", "programs.saving"), "programs.graph": ("programs.assess",)}
+ALSO = {
+    "programs.assess": ("programs.result", "programs.saving"),
+    "programs.graph": ("programs.assess", "programs.result"),
+}
 ROOMS = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 MOST_FILES = {"programs": 8, "eval": 9}

@@ -24,8 +24,8 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.flow import Computed, Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Analyzed, Planned
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.types import GLOBAL, Boxes, Distortions, PlanFlags, PlannerOutput
 
 NOT_ASKED: dict[Part, set[str]] = {  # the stages of an estimate that go with a part
@@ -82,10 +82,10 @@ def plan_without(plan: PlannerOutput, part: Part) -> PlannerOutput:
     return plan
 
 
-class FixedPlanner(Computed[Planned]):
+class FixedPlanner(StageModule):
     """The same plan for every question."""
 
-    def compute(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
+    def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.Planner``."""
         plan = PlannerOutput(
             query_type="IQA",
@@ -99,31 +99,31 @@ class FixedPlanner(Computed[Planned]):
         return Planned(plan)
 
 
-class ChangedPlan(Stage[Planned]):
+class ChangedPlan(StageModule):
     """A planner whose plan has a part's sub-tasks taken out."""
 
     def __init__(self, planner: protocols.Planner, part: Part) -> None:
         super().__init__()
         self.planner, self.part = planner, part
 
-    def steps(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Flow[Planned]:
+    def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.Planner``."""
-        planned = yield from call(self.planner, image=image, query=query, reference=reference, feedback=feedback)
+        planned = self.planner(image=image, query=query, reference=reference, feedback=feedback)
         return replace(planned, plan=plan_without(planned.plan, self.part))
 
 
-class WholeImageAnalyst(Stage[Analyzed]):
+class WholeImageAnalyst(StageModule):
     """An analyst whose damaged parts are left out."""
 
     def __init__(self, analyst: protocols.Analyst) -> None:
         super().__init__()
         self.analyst = analyst
 
-    def steps(
+    def forward(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
-    ) -> Flow[Analyzed]:
+    ) -> Analyzed:
         """See ``protocols.Analyst``."""
-        analyzed = yield from call(
-            self.analyst, image=image, query=query, distortion_set=distortion_set, boxes=boxes, reference=reference
+        analyzed = self.analyst(
+            image=image, query=query, distortion_set=distortion_set, boxes=boxes, reference=reference
         )
         return replace(analyzed, local_damage={})

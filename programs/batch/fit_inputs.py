@@ -13,8 +13,8 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.saving import prompts_of
-from agenticiqa.programs.stages.computing import on_a_core
 from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest
+from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA
 from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
@@ -65,7 +65,7 @@ def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> d
 def third_tools(image: LoadedImage, names: Sequence[str] = THIRD_TOOLS) -> dict[str, float]:
     """The raw values of tools for an image, without those that fail."""
     values: dict[str, float] = {}
-    with on_a_core():
+    with cpu_slot():
         pixels = in_working_size(image.pixels)
         for name in names:
             tool = TOOLS[name]

@@ -21,8 +21,8 @@ from agenticiqa.programs.offline.language.file_questions import answer_from_file
 from agenticiqa.programs.offline.language.measured_image import VISIBLE
 from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.offline.opinion import learned_model_applies
-from agenticiqa.programs.stages.flow import Computed
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
+from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words
 from agenticiqa.programs.tools.tool import Tool, best_for
@@ -38,51 +38,61 @@ from agenticiqa.signatures.types import (
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 
-class RulePlanner(Computed[Planned]):
+class RulePlanner(StageModule):
     """Plans by rules over the question's words."""
 
     def __init__(self, known_tools: Collection[str]) -> None:
         super().__init__()
         self.known_tools = known_tools
 
-    def compute(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
+    def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.Planner``. Raises ToolError when the question names an unknown tool."""
         given = reference is not None
-        return Planned(plan_question(query, reference_given=given, known_tools=self.known_tools, feedback=feedback))
+        with cpu_slot():
+            plan = plan_question(query, reference_given=given, known_tools=self.known_tools, feedback=feedback)
+        return Planned(plan)
 
 
-class SaliencyLocator(Computed[Located]):
+class SaliencyLocator(StageModule):
     """Finds the subject and the background by the embedded saliency network, and nothing else."""
 
-    def compute(self, image: LoadedImage, regions: list[str]) -> Located:
+    def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.Locator``."""
-        return Located(*locate(image, regions))
+        with cpu_slot():
+            boxes, remarks = locate(image, regions)
+        return Located(boxes, remarks)
 
 
-class MeasuredDetector(Computed[Detected]):
+class MeasuredDetector(StageModule):
     """Reports the distortions that the measurements of each region show, worst first."""
 
-    def compute(
+    def forward(
         self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
     ) -> Detected:
         """See ``protocols.Detector``."""
+        with cpu_slot():
+            by_region = findings_by_region(image, reference, regions, boxes)
+            measurements = statistics_by_region(image, regions, boxes)
         found: Distortions = {
             region: [name for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
-            for region, findings in findings_by_region(image, reference, regions, boxes).items()
+            for region, findings in by_region.items()
         }
-        return Detected(found, statistics_by_region(image, regions, boxes))
+        return Detected(found, measurements)
 
 
-class MeasuredAnalyst(Computed[Analyzed]):
+class MeasuredAnalyst(StageModule):
     """Gives each distortion its measured severity, with the measured values as the explanation."""
 
-    def compute(
+    def forward(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> Analyzed:
         """See ``protocols.Analyst``."""
+        with cpu_slot():
+            by_region = findings_by_region(image, reference, distortion_set, boxes)
+            measurements = statistics_by_region(image, distortion_set, boxes)
         found = {
             region: [(name, finding) for name, finding in worst_first(findings) if name in distortion_set[region]]
-            for region, findings in findings_by_region(image, reference, distortion_set, boxes).items()
+            for region, findings in by_region.items()
         }
         analysis = {
             region: [
@@ -92,13 +102,13 @@ class MeasuredAnalyst(Computed[Analyzed]):
             for region, findings in found.items()
         }
         parts = {region: rows for region, findings in found.items() if (rows := damaged_parts(findings))}
-        return Analyzed(analysis, statistics_by_region(image, distortion_set, boxes), local_damage=parts)
+        return Analyzed(analysis, measurements, local_damage=parts)
 
 
-class TableSelector(Computed[Selected]):
+class TableSelector(StageModule):
     """Selects the tool with the highest measured correlation with the distortion, else the best one overall."""
 
-    def compute(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
+    def forward(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
         """See ``protocols.Selector``."""
         return Selected(
             {
@@ -108,15 +118,16 @@ class TableSelector(Computed[Selected]):
         )
 
 
-class MeasuredScorer(Computed[Scored]):
+class MeasuredScorer(StageModule):
     """Level probabilities by the learned model, or with a reference by the severities; over regions the mean."""
 
-    def compute(
+    def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Scored:
         """See ``protocols.Scorer``."""
-        by_region = findings_for_evidence(image, reference, evidence)
-        opinions = opinions_by_region(image, reference, evidence, by_region)
+        with cpu_slot():
+            by_region = findings_for_evidence(image, reference, evidence)
+            opinions = opinions_by_region(image, reference, evidence, by_region)
         distributions = [opinion.probabilities() for opinion in opinions.values()]
         summaries = [
             f"{r}: {summary_of(found)}" if r != GLOBAL else summary_of(found) for r, found in by_region.items()
@@ -131,10 +142,10 @@ class MeasuredScorer(Computed[Scored]):
         )
 
 
-class EvidenceAnswerer(Computed[Answered]):
+class EvidenceAnswerer(StageModule):
     """Matches the question and its options with the measured evidence; what that cannot answer stays undetermined."""
 
-    def compute(
+    def forward(
         self,
         image: LoadedImage,
         query: str,
@@ -146,8 +157,9 @@ class EvidenceAnswerer(Computed[Answered]):
         alone = reference is None
         if not options and (told := answer_from_file(query, image.size, alone=alone)):
             return Answered(told.answer or UNABLE, told.in_words)
-        answered = answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
-        reasons = [each for each in outside_training(image) if each != "gray"] if alone else []
+        with cpu_slot():
+            answered = answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
+            reasons = [each for each in outside_training(image) if each != "gray"] if alone else []
         if not reasons or answered.final_answer == UNABLE:
             return answered
         return replace(answered, reasoning=f"{answered.reasoning} {in_words(reasons, image.size)}")

@@ -6,13 +6,13 @@ from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.images.regions import boxes_for_prompt
 from agenticiqa.programs.stages.ask import CheckedPredict, as_asked, require_same
-from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Analyzed
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import Analysis, AnalyzeDistortions
 from agenticiqa.signatures.types import Boxes, Distortions
 
 
-class Analyst(Stage[Analyzed]):
+class Analyst(StageModule):
     """Asks a model how severe each distortion is, and how one can tell. Without distortions nothing is asked."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
@@ -21,9 +21,9 @@ class Analyst(Stage[Analyzed]):
             AnalyzeDistortions, stage="distortion_analysis", backend=backend, attempts=attempts
         )
 
-    def steps(
+    def forward(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
-    ) -> Flow[Analyzed]:
+    ) -> Analyzed:
         """See ``protocols.Analyst``."""
         present = {region: names for region, names in distortion_set.items() if names}
         if not present:
@@ -42,7 +42,7 @@ class Analyst(Stage[Analyzed]):
             "distortion_set": json.dumps(present, ensure_ascii=False),
             "boxes": boxes_for_prompt(boxes, image.size),
         }
-        reply = yield from call(self.ask, inputs=inputs, check=check)
+        reply = self.ask(inputs=inputs, check=check)
         rows = reply.answer.by_region()
         analysis = {region: rows.get(region, []) for region in distortion_set}
         return Analyzed(analysis, rejected_answers=reply.rejected_answers)

@@ -9,16 +9,16 @@ from agenticiqa.programs.questions.letters import letter_of
 from agenticiqa.programs.questions.options import numbers_options
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
-from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.salvage import salvaged_answers
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
 
 SALVAGED = "The letter is from an answer that was rejected."
 
 
-class Answerer(Stage[Answered]):
+class Answerer(StageModule):
     """Asks a model for an answer: one of the letters offered, or words."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
@@ -27,14 +27,14 @@ class Answerer(Stage[Answered]):
             AnswerQuestion, stage="answering", backend=backend, attempts=attempts
         )
 
-    def steps(
+    def forward(
         self,
         image: LoadedImage,
         query: str,
         evidence: ExecutorOutput,
         options: dict[str, str],
         reference: LoadedImage | None,
-    ) -> Flow[Answered]:
+    ) -> Answered:
         """See ``protocols.Answerer``."""
 
         numbered = numbers_options(query)
@@ -57,7 +57,7 @@ class Answerer(Stage[Answered]):
             "options": listed or "none",
         }
         try:
-            reply = yield from call(self.ask, inputs=inputs, check=letter_or_words)
+            reply = self.ask(inputs=inputs, check=letter_or_words)
         except Unanswered as gave_up:
             for answer in salvaged_answers(gave_up) if options else ():
                 with suppress(Rejected):

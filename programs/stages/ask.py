@@ -34,8 +34,8 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.examples import shown_examples
-from agenticiqa.programs.stages.flow import Flow, arun, call, call_under, run
 from agenticiqa.programs.stages.protocols import RejectedAnswers
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers import ModelAnswer
 from agenticiqa.signatures.types import well_formed
 
@@ -69,7 +69,7 @@ class Reply(Generic[A]):
     model: str | None = None
 
 
-class CheckedPredict(dspy.Module, Generic[A]):
+class CheckedPredict(StageModule, Generic[A]):
     """Ask a model one typed question, at most ``attempts`` times, until the answer is valid.
 
     Wraps one ``dspy.Predict``, so that an optimizer finds exactly this predictor, and in its trace only the accepted
@@ -117,20 +117,17 @@ class CheckedPredict(dspy.Module, Generic[A]):
         check: Callable[[A], object] | None = None,
         check_tokens: Callable[[A, Any], object] | None = None,
     ) -> Reply[A]:
-        """Ask, sync. ``check`` is given the parsed answer, and raises Rejected when it breaks a rule of the stage.
+        """Ask. ``check`` is given the parsed answer, and raises Rejected when it breaks a rule of the stage.
 
         ``check_tokens`` does the same, given the answer and the log-probabilities of its tokens (``None`` without).
+        When it comes to no accepted answer, DSPy's cache keeps nothing of the exchange.
         """
-        return run(self._exchange(inputs, check, check_tokens))
-
-    async def aforward(
-        self,
-        inputs: Mapping[str, Any],
-        check: Callable[[A], object] | None = None,
-        check_tokens: Callable[[A, Any], object] | None = None,
-    ) -> Reply[A]:
-        """Ask, async."""
-        return await arun(self._exchange(inputs, check, check_tokens))
+        turns: list[Turn] = []
+        try:
+            return self._attempts(inputs, check, check_tokens, turns)
+        except Exception:
+            forget_answers([asked for turn in turns for asked in turn.asked])
+            raise
 
     @property
     def predictor(self) -> dspy.Predict:
@@ -142,27 +139,13 @@ class CheckedPredict(dspy.Module, Generic[A]):
         """The models that are tried in turn for a question now. Raises BackendError when there is none."""
         return models_to_ask(self.predictor.lm, self.backend)
 
-    def _exchange(
-        self,
-        inputs: Mapping[str, Any],
-        check: Callable[[A], object] | None,
-        check_tokens: Callable[[A, Any], object] | None,
-    ) -> Flow[Reply[A]]:
-        """The conversation; when it comes to no accepted answer, DSPy's cache keeps nothing of it."""
-        turns: list[Turn] = []
-        try:
-            return (yield from self._attempts(inputs, check, check_tokens, turns))
-        except Exception:
-            yield from call(forget_answers, [asked for turn in turns for asked in turn.asked])
-            raise
-
     def _attempts(
         self,
         inputs: Mapping[str, Any],
         check: Callable[[A], object] | None,
         check_tokens: Callable[[A, Any], object] | None,
         turns: list[Turn],
-    ) -> Flow[Reply[A]]:
+    ) -> Reply[A]:
         """Attempt by attempt; each is noted in ``turns``."""
         trace = opened_trace()
         fixed = {name: harmless(value) for name, value in inputs.items()}
@@ -177,7 +160,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
             try:
                 with asking(self.stage) as spent, attempting(self.stage, attempt, self.attempts) as exchange:
                     turns.append(exchange)
-                    prediction, lm = yield from self._reach(request)
+                    prediction, lm = self._reach(request)
                 parsed = prediction[self.field_name]
                 raw = _as_text(parsed)
                 if check:
@@ -216,12 +199,12 @@ class CheckedPredict(dspy.Module, Generic[A]):
         )
         raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
 
-    def _reach(self, request: dict[str, Any]) -> Flow[tuple[dspy.Prediction, dspy.BaseLM]]:
+    def _reach(self, request: dict[str, Any]) -> tuple[dspy.Prediction, dspy.BaseLM]:
         """One attempt and who answered: the primary, or the fallback when it stays out of reach after its retries."""
         *firsts, last = self.models
         for lm in firsts:
             try:
-                return (yield from self._ask(request, lm)), lm
+                return self._ask(request, lm), lm
             except (LimitReached, Halted):
                 raise
             except dspy.LMError as error:
@@ -232,14 +215,14 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 logger.warning("%s: %s is out of reach (%s); falling back", self.stage, lm.model, why, extra=fields)
                 self.backend.out_of_reach(lm)
         try:
-            return (yield from self._ask(request, last)), last
+            return self._ask(request, last), last
         except dspy.LMError as error:
             fields = event("unreachable", stage=self.stage, reason=str(error))
             # Whoever catches the error reports it to the user.
             logger.info("%s: the model stays out of reach: %s", self.stage, error, extra=fields)
             raise
 
-    def _ask(self, request: dict[str, Any], lm: dspy.BaseLM) -> Flow[dspy.Prediction]:
+    def _ask(self, request: dict[str, Any], lm: dspy.BaseLM) -> dspy.Prediction:
         """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it."""
         # DSPy's own trace would keep every image in memory.
         given = dspy.settings.adapter
@@ -253,7 +236,7 @@ class CheckedPredict(dspy.Module, Generic[A]):
         settings |= logging_settings(engine if isinstance(engine, Model) else None)
         if isinstance(engine, Model):
             if not engine.is_settled:
-                yield from call(engine.settle)
+                engine.settle()
             by_form = isinstance(adapter, SteadyAdapter)
             asked_for = engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens)
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
@@ -261,18 +244,19 @@ class CheckedPredict(dspy.Module, Generic[A]):
                 request = {**request, "config": {"logprobs": True, "top_logprobs": asked_for.logprobs}}
             settings["send_stream"] = None  # an engine of ours answers in one piece
             with holding(sent) as shown, images_left_out(lm):
-                prediction = yield from self._read(call_under(settings, self.predict, **{**request, **shown}, lm=lm))
+                prediction = self._predict(settings, {**request, **shown}, lm)
         else:
             inline = {name: image.to_dspy() for name, image in images.items()}
             with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends
-                prediction = yield from self._read(call_under(settings, self.predict, **{**request, **inline}, lm=lm))
+                prediction = self._predict(settings, {**request, **inline}, lm)
         answered_by(without_place(lm.model), asked_for)
         return prediction
 
-    def _read(self, asked: Flow[dspy.Prediction]) -> Flow[dspy.Prediction]:
-        """The prediction; an answer that the user's adapter could not parse is read as ours would read it."""
+    def _predict(self, settings: Mapping[str, Any], inputs: Mapping[str, Any], lm: dspy.BaseLM) -> dspy.Prediction:
+        """Ask under these settings. An answer that the user's adapter could not parse is read as ours would read it."""
         try:
-            return (yield from asked)
+            with dspy.context(**settings):
+                return self.predict(**inputs, lm=lm)
         except AdapterParseError as error:
             if isinstance(error.__cause__, Unreadable):  # it was our own adapter
                 raise

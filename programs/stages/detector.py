@@ -6,13 +6,13 @@ from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.images.regions import boxes_for_prompt
 from agenticiqa.programs.stages.ask import CheckedPredict, as_asked, require_same
-from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Detected
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import DetectDistortions, Detection
 from agenticiqa.signatures.types import Boxes
 
 
-class Detector(Stage[Detected]):
+class Detector(StageModule):
     """Asks a model which distortions each region has."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
@@ -21,9 +21,9 @@ class Detector(Stage[Detected]):
             DetectDistortions, stage="distortion_detection", backend=backend, attempts=attempts
         )
 
-    def steps(
+    def forward(
         self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
-    ) -> Flow[Detected]:
+    ) -> Detected:
         """See ``protocols.Detector``."""
 
         def check(answer: Detection) -> None:
@@ -37,6 +37,6 @@ class Detector(Stage[Detected]):
             "query_scope": json.dumps(regions, ensure_ascii=False),
             "boxes": boxes_for_prompt(boxes, image.size),
         }
-        reply = yield from call(self.ask, inputs=inputs, check=check)
+        reply = self.ask(inputs=inputs, check=check)
         found = reply.answer.by_region()
         return Detected({region: found[region] for region in regions}, rejected_answers=reply.rejected_answers)

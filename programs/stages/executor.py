@@ -3,8 +3,10 @@
 Beyond the paper: regions that the plan names are located first, and each is analyzed and measured by itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from agenticiqa.programs.errors import Unanswered
@@ -13,8 +15,8 @@ from agenticiqa.programs.images.regions import account, grown, place_in_frame
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
-from agenticiqa.programs.stages.flow import Flow, Stage, call, compute, together
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
+from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot, side_by_side
 from agenticiqa.programs.stages.tool_runs import (
     applicable,
     named_tools,
@@ -38,7 +40,7 @@ from agenticiqa.signatures.types import (
 R = TypeVar("R", bound=StageResult)
 
 
-class Executor(Stage[Executed]):
+class Executor(StageModule):
     """Gathers the evidence that a plan asks for.
 
     Each sub-task asks a model or is computed offline. Analysis runs side by side with the selection and execution of
@@ -60,22 +62,27 @@ class Executor(Stage[Executed]):
         self.detect, self.analyze, self.select, self.locate = detect, analyze, select, locate
         self.toolbox = toolbox
 
-    def steps(
-        self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None
-    ) -> Flow[Executed]:
+    def forward(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
         """See ``protocols.Executor``."""
         flags = plan.plan
         refuse_inapplicable_tools(plan.tools, self.toolbox, reference)
         work = Work(image, query, plan, reference)
-        yield from self._locate(work)
-        detected = (yield from self._detect(work)) if flags.distortion_detection else None
+        self._locate(work)
+        detected: Distortions | None = None
+        if flags.distortion_detection:
+            with work.attempt("distortion_detection"):
+                found = self.detect(
+                    image=image, query=query, regions=plan.regions, boxes=work.boxes, reference=reference
+                )
+                detected = work.noted(found).distortion_set
+                work.measurements |= found.measurements
+                progress.detected(detected)
         distortions = detected if detected is not None else plan.named_distortions
-        analyzing, measuring = self._analyze(work, distortions), self._measure(work, distortions)
+        analyze, measure = partial(self._analyze, work, distortions), partial(self._measure, work, distortions)
         if flags.distortion_analysis and (flags.tool_selection or flags.tool_execution):
-            analysis, (selected, tool_log) = yield from together(analyzing, measuring)
+            analysis, (selected, tool_log) = side_by_side(analyze, measure)
         else:
-            analysis = yield from analyzing
-            selected, tool_log = yield from measuring
+            analysis, (selected, tool_log) = analyze(), measure()
         evidence = ExecutorOutput(
             distortion_set=detected,
             distortion_analysis=analysis.distortion_analysis if analysis else None,
@@ -95,9 +102,10 @@ class Executor(Stage[Executed]):
         if detect_query_type(query, "IQA") is QueryType.SCORING:
             best = best_for(OVERALL, applicable(self.toolbox, image, reference))
             if best:
-                run_tool(best, image, reference, region=GLOBAL, distortion=OVERALL)
+                with cpu_slot():
+                    run_tool(best, image, reference, region=GLOBAL, distortion=OVERALL)
 
-    def _locate(self, work: "Work") -> Flow[None]:
+    def _locate(self, work: "Work") -> None:
         """Find the named regions, if the plan does anything with them."""
         named = [region for region in work.plan.regions if region != GLOBAL] if work.plan.plan.any() else []
         work.boxes = {region: place_in_frame(region, work.image.size) for region in named}
@@ -105,56 +113,41 @@ class Executor(Stage[Executed]):
         if unplaced and self.locate is not None:
             # The reference shows the same scene undistorted, so regions are easier to find in it.
             image = work.reference or work.image
-            located = yield from work.attempt("localization", call(self.locate, image=image, regions=unplaced))
-            if located:
+            with work.attempt("localization"):
+                located = work.noted(self.locate(image=image, regions=unplaced))
                 work.boxes |= located.boxes
                 work.remarks += located.remarks
         if work.boxes:
             progress.located(work.boxes)
 
-    def _detect(self, work: "Work") -> Flow[Distortions | None]:
-        detecting = call(
-            self.detect,
-            image=work.image,
-            query=work.query,
-            regions=work.plan.regions,
-            boxes=work.boxes,
-            reference=work.reference,
-        )
-        detected = yield from work.attempt("distortion_detection", detecting)
-        if detected is None:
-            return None
-        work.measurements |= detected.measurements
-        progress.detected(detected.distortion_set)
-        return detected.distortion_set
-
-    def _analyze(self, work: "Work", distortions: Distortions) -> Flow[Analyzed | None]:
+    def _analyze(self, work: "Work", distortions: Distortions) -> Analyzed | None:
         if not work.plan.plan.distortion_analysis:
             return None
-        analyzing = call(
-            self.analyze,
-            image=work.image,
-            query=work.query,
-            distortion_set=distortions,
-            boxes=work.boxes,
-            reference=work.reference,
-        )
-        analyzed = yield from work.attempt("distortion_analysis", analyzing)
-        if analyzed:
+        with work.attempt("distortion_analysis"):
+            analyzed = work.noted(
+                self.analyze(
+                    image=work.image,
+                    query=work.query,
+                    distortion_set=distortions,
+                    boxes=work.boxes,
+                    reference=work.reference,
+                )
+            )
             work.measurements |= analyzed.measurements
             progress.analyzed(analyzed.distortion_analysis)
-        return analyzed
+            return analyzed
+        return None
 
-    def _measure(self, work: "Work", distortions: Distortions) -> Flow[tuple[ToolSelection | None, list[ToolCall]]]:
+    def _measure(self, work: "Work", distortions: Distortions) -> tuple[ToolSelection | None, list[ToolCall]]:
         """Select the tools, and run them."""
         flags, selected = work.plan.plan, None
         if work.plan.tools and flags.tool_execution:
             selected = named_tools([get_tool(name, self.toolbox).name for name in work.plan.tools], distortions)
         elif flags.tool_selection:
             tools = applicable(self.toolbox, work.image, work.reference)
-            selecting = call(self.select, distortion_set=distortions, tools=tools)
-            chosen = yield from work.attempt("tool_selection", selecting)
-            selected = with_overall(chosen.selected_tools, work.plan.regions, tools) if chosen else None
+            with work.attempt("tool_selection"):
+                chosen = work.noted(self.select(distortion_set=distortions, tools=tools))
+                selected = with_overall(chosen.selected_tools, work.plan.regions, tools)
         if selected is not None:
             progress.selected(selected)
         if not flags.tool_execution or selected is None:
@@ -163,15 +156,11 @@ class Executor(Stage[Executed]):
         for region, chosen_tools in selected.items():
             for distortion, name in chosen_tools.items():
                 if (region, name) not in measured:  # one run serves every distortion that the tool was chosen for
-                    measured[region, name] = yield from compute(
-                        run_in_box,
-                        get_tool(name, self.toolbox),
-                        work.image,
-                        work.reference,
-                        work.boxes.get(region),
-                        region=region,
-                        distortion=distortion,
-                    )
+                    tool, box = get_tool(name, self.toolbox), work.boxes.get(region)
+                    with cpu_slot():
+                        measured[region, name] = run_in_box(
+                            tool, work.image, work.reference, box, region=region, distortion=distortion
+                        )
                     progress.measured(measured[region, name])
         return selected, list(measured.values())
 
@@ -190,14 +179,17 @@ class Work:
     failures: dict[str, str] = field(default_factory=dict)
     rejected_answers: dict[str, Sequence[str]] = field(default_factory=dict)
 
-    def attempt(self, name: str, sub_task: Flow[R]) -> Flow[R | None]:
-        """Run one sub-task; ``None``, and an entry in ``failures``, when its model gives no usable answer."""
+    @contextmanager
+    def attempt(self, name: str) -> Iterator[None]:
+        """Inside, one sub-task: where its model gives no usable answer it ends, with an entry in ``failures``."""
         try:
-            result = yield from sub_task
+            yield
         except Unanswered as gave_up:
             self.failures[name] = str(gave_up)
             self.rejected_answers[gave_up.stage] = gave_up.account
-            return None
+
+    def noted(self, result: R) -> R:
+        """A sub-task's result, whose rejected answers are kept."""
         self.rejected_answers |= result.rejected_answers
         return result
 

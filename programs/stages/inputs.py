@@ -1,17 +1,23 @@
-"""What the program is called with: names that callers mistake for its arguments, and several images at once."""
+"""What the program is called with: its arguments, names that callers mistake for them, and several images at once."""
 
+import inspect
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import dspy
 import numpy as np
 
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.errors import UserError, WrongArgument, did_you_mean
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.sources import is_in_memory
+from agenticiqa.programs.stages.side_by_side import in_thread
 from agenticiqa.signatures.types import well_formed
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MAX_QUERY_LENGTH = 4000  # characters
 
@@ -23,6 +29,44 @@ SYNONYMS = {
     **dict.fromkeys(("choices", "candidates"), "options"),
     "resize": "resize_reference",
 }
+
+
+def called_as(forward: Callable[P, T]) -> Callable[P, T]:
+    """The ``__call__`` of a module with this ``forward``: with its arguments, so that they are listed once.
+
+    Editors, type checkers and ``help`` see them, and any others raise WrongArgument, in one line that names them.
+    """
+    signature, owner = inspect.signature(forward), forward.__qualname__.partition(".")[0]
+    takes = [name for name in signature.parameters if name != "self"]
+
+    @wraps(forward, ("__module__", "__doc__"))
+    def __call__(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            unknown = next((name for name in kwargs if name not in takes), None)
+            meant = SYNONYMS.get(str(unknown).lower())
+            hint = f", did you mean {meant}?" if meant else did_you_mean(str(unknown), takes)
+            problem = f"{owner} has no argument {unknown!r}{hint or '.'}" if unknown else f"{owner}: {error}."
+            raise WrongArgument(f"{problem} It takes {', '.join(takes)}.") from None
+        given.apply_defaults()
+        named = dict(given.arguments)  # all of them by name, so that callbacks see which is which
+        result: T = dspy.Module.__call__(named.pop("self"), **named)
+        return result
+
+    return __call__
+
+
+def awaited_as(forward: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The ``acall`` of that module: the same call in a thread."""
+
+    @wraps(forward, ("__module__", "__doc__"))
+    async def acall(*args: P.args, **kwargs: P.kwargs) -> T:
+        module: Any = args[0]
+        result: T = await in_thread(module, *args[1:], **kwargs)
+        return result
+
+    return acall
 
 
 class ImageExample(dspy.Example):

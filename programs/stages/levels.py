@@ -16,9 +16,9 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.flow import Computed, Flow, Stage, call
 from agenticiqa.programs.stages.level_logprobs import LEAST_MASS, level_words
 from agenticiqa.programs.stages.protocols import Planned, Scored
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.levels import NameLevel
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput, QueryType
 
@@ -65,7 +65,7 @@ class LevelsAdapter(dspy.Adapter):
         return {name: completion.strip()}
 
 
-class LevelsScorer(Stage[Scored]):
+class LevelsScorer(StageModule):
     """Reads a model's opinion of the whole image from the probabilities of five words; see ``protocols.Scorer``.
 
     Raises Unanswered, and the image stays unscored, where the server gives no log-probabilities, or less than half of
@@ -83,11 +83,11 @@ class LevelsScorer(Stage[Scored]):
             adapter=LevelsAdapter(PROMPTS[prompt]),
         )
 
-    def steps(
+    def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
-    ) -> Flow[Scored]:
+    ) -> Scored:
         """See ``protocols.Scorer``. The query, the evidence and the reference are not shown."""
-        reply = yield from call(self.ask, inputs={"image": image}, check_tokens=refuse_unread)
+        reply = self.ask(inputs={"image": image}, check_tokens=refuse_unread)
         reading = level_words(reply.logprobs)
         if reading is None or reading.probabilities is None:
             raise AssertionError("refuse_unread refuses it")
@@ -119,10 +119,10 @@ def refuse_unread(word: str, logprobs: Any) -> None:
         )
 
 
-class LevelsPlanner(Computed[Planned]):
+class LevelsPlanner(StageModule):
     """Plans nothing: in the levels profile the model's opinion is all. Raises UserError for any other question."""
 
-    def compute(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
+    def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.Planner``."""
         if detect_query_type(query) is not QueryType.SCORING:
             raise UserError(

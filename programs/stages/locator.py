@@ -7,12 +7,12 @@ from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import WHOLE, in_pixels
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, as_asked, require_same
-from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Located
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import LocateRegions, Location
 
 
-class Locator(Stage[Located]):
+class Locator(StageModule):
     """Asks a model for a box around each region, or to say that it is not in the image."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
@@ -21,7 +21,7 @@ class Locator(Stage[Located]):
             LocateRegions, stage="localization", backend=backend, attempts=attempts
         )
 
-    def steps(self, image: LoadedImage, regions: list[str]) -> Flow[Located]:
+    def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.Locator``."""
 
         def check(answer: Location) -> None:
@@ -34,7 +34,7 @@ class Locator(Stage[Located]):
                 raise Rejected(f"these regions have more than one box: {', '.join(twice)}; give one around all of it")
 
         inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False)}
-        reply = yield from call(self.ask, inputs=inputs, check=check)
+        reply = self.ask(inputs=inputs, check=check)
         found = {row.region: in_pixels(row.box, image.size, WHOLE) if row.box else None for row in reply.answer.regions}
         boxes = {region: found[region] for region in regions}
         return Located(boxes, rejected_answers=reply.rejected_answers)

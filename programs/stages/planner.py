@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -12,9 +13,9 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.flow import Flow, Stage, call, compute, together
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
+from agenticiqa.programs.stages.side_by_side import StageModule, side_by_side
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
 from agenticiqa.signatures.types import PlannerOutput
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 Prefetch = Callable[[LoadedImage, str, LoadedImage | None], None]  # image, query, reference
 
 
-class Planner(Stage[Planned]):
+class Planner(StageModule):
     """Plans with a model.
 
     A plan that breaks the paper's rules is rejected with the reason; after the last attempt the rules set its flags.
@@ -52,7 +53,7 @@ class Planner(Stage[Planned]):
         self.fallback = fallback
         self.prefetch = prefetch
 
-    def steps(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Flow[Planned]:
+    def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.Planner``. Raises ToolError when the question itself names an unknown tool."""
         reference_given, replanning = reference is not None, bool(feedback)
 
@@ -73,12 +74,12 @@ class Planner(Stage[Planned]):
             )
             return Planned(plan, rejected)
 
-        asking = call(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)
+        ask = partial(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)
         try:
             if self.prefetch and not feedback:
-                reply, _ = yield from together(asking, compute(self.prefetch, image, query, reference))
+                reply, _ = side_by_side(ask, partial(self.prefetch, image, query, reference))
             else:
-                reply = yield from asking
+                reply = ask()
         except Unanswered as gave_up:
             rejected = {gave_up.stage: gave_up.account}
             if isinstance(gave_up.last_answer, PlanAnswer):
@@ -87,7 +88,7 @@ class Planner(Stage[Planned]):
             if self.fallback is None:
                 raise
             self._log_fallback("no usable plan from the model", "planning by rules")
-            planned = yield from call(self.fallback, image=image, query=query, reference=reference, feedback=feedback)
+            planned = self.fallback(image=image, query=query, reference=reference, feedback=feedback)
             return Planned(planned.plan, rejected)
         return enforced(reply.answer, reply.rejected_answers)
 

@@ -26,7 +26,7 @@ from agenticiqa.signatures.types import (
 logger = logging.getLogger(__name__)
 
 
-def begun(image: LoadedImage, query: str, reference: LoadedImage | None, backend: str) -> None:
+def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, backend: str) -> None:
     """The images are loaded, and the question is valid."""
     size, name = list(image.size), reference.source if reference else None
     logger.info(

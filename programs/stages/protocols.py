@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.stages.flow import Flow
 from agenticiqa.programs.stages.fusion import Probabilities
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import (
@@ -137,7 +136,7 @@ class Summarized:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReplanVerdict:
     """The judge's reasons to plan again; none where it was not asked or found the evidence sufficient."""
 
     reasons: Sequence[str] = ()
@@ -246,16 +245,14 @@ class Replan(Protocol):
         plan: PlannerOutput,
         evidence: ExecutorOutput,
         result: SummarizerOutput,
-        verdict: Verdict,
+        verdict: ReplanVerdict,
         iteration: int,
         max_iterations: int,
     ) -> Decided:
         """``iteration`` counts the replans so far; none is asked for once there are ``max_iterations``."""
 
-    def verdict(
-        self, query: str, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int
-    ) -> Flow[Verdict]:
-        """A flow that asks the judge, and that ends at once where there is nothing to ask.
+    def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
+        """Whether there is something to ask a judge about the evidence."""
 
-        The judge is not shown the answer, so it can be asked while the answer is being made.
-        """
+    def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
+        """The judge's verdict; it is not shown the answer, so it can be asked while the answer is being made."""

@@ -9,8 +9,8 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.evidence import contradictions, format_evidence, gaps, uncertainties
-from agenticiqa.programs.stages.flow import Computed, Flow, call
-from agenticiqa.programs.stages.protocols import Decided, Verdict
+from agenticiqa.programs.stages.protocols import Decided, ReplanVerdict
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, PlannerOutput, SummarizerOutput
 
@@ -19,19 +19,19 @@ logger = logging.getLogger(__name__)
 HISTORY_LIMIT = 10
 
 
-class Replan(Computed[Decided]):
+class Replan(StageModule):
     """Decides after each answer. Without a judge (offline) doubts are mentioned in the answer, but do not replan."""
 
     def __init__(self, judge: CheckedPredict[Decision] | None = None) -> None:
         super().__init__()
         self.judge = judge
 
-    def compute(
+    def forward(
         self,
         plan: PlannerOutput,
         evidence: ExecutorOutput,
         result: SummarizerOutput,
-        verdict: Verdict,
+        verdict: ReplanVerdict,
         iteration: int,
         max_iterations: int,
     ) -> Decided:
@@ -47,30 +47,29 @@ class Replan(Computed[Decided]):
             result = result.model_copy(update={"need_replan": True, "replan_reason": reason})
         return Decided(result, verdict.rejected_answers)
 
-    def verdict(
-        self, query: str, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int
-    ) -> Flow[Verdict]:
-        """Asks the judge, but only about doubts without a gap, and only while planning again is still allowed.
+    def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
+        """See ``protocols.Replan``. Only doubts without a gap, and while planning again is still allowed."""
+        undecided = self.judge is not None and doubts(evidence) and not gaps(plan, evidence)
+        return bool(undecided) and iteration < max_iterations
 
-        A judge that gives no usable decision has no reasons to plan again.
-        """
-        doubtful = doubts(evidence)
-        if self.judge is None or not doubtful or gaps(plan, evidence) or iteration >= max_iterations:
-            return Verdict()
+    def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
+        """See ``protocols.Replan``. A judge that gives no usable decision has no reasons to plan again."""
+        if self.judge is None:
+            return ReplanVerdict()
         inputs = {
             "query": query,
             "plan": plan.model_dump_json(),
             "evidence": format_evidence(evidence),
-            "doubts": "\n".join(doubtful),
+            "doubts": "\n".join(doubts(evidence)),
         }
         try:
-            reply = yield from call(self.judge, inputs=inputs)
+            reply = self.judge(inputs=inputs)
         except Unanswered as gave_up:
             fields = event("fallback", stage=gave_up.stage, reason="the judge gave no usable decision")
             logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=fields)
-            return Verdict(rejected_answers={gave_up.stage: gave_up.account})
+            return ReplanVerdict(rejected_answers={gave_up.stage: gave_up.account})
         reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
-        return Verdict(reasons, reply.rejected_answers)
+        return ReplanVerdict(reasons, reply.rejected_answers)
 
 
 def doubts(evidence: ExecutorOutput) -> list[str]:

@@ -7,11 +7,11 @@ from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
-from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
 from agenticiqa.programs.stages.level_logprobs import level_in_tokens, level_probabilities_from_tokens
 from agenticiqa.programs.stages.protocols import ProbabilitySource, Scored
 from agenticiqa.programs.stages.salvage import salvaged_score
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.level_probs import Kind
 from agenticiqa.signatures.summarizer import Assessment, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
@@ -24,7 +24,7 @@ SOURCES: dict[Kind, ProbabilitySource] = {
 }
 
 
-class Scorer(Stage[Scored]):
+class Scorer(StageModule):
     """Asks a model for its probabilities over the quality levels.
 
     They come from the log-probabilities of the token that names the level, else from the ``quality_probs`` that the
@@ -39,13 +39,13 @@ class Scorer(Stage[Scored]):
         )
         self.fusion = fusion or ScoreFusion()
 
-    def steps(
+    def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
-    ) -> Flow[Scored]:
+    ) -> Scored:
         """See ``protocols.Scorer``."""
         inputs = {**prompt_inputs(image, reference), "query": query, "evidence": format_evidence(evidence)}
         try:
-            reply = yield from call(self.ask, inputs=inputs, check_tokens=refuse_other_level)
+            reply = self.ask(inputs=inputs, check_tokens=refuse_other_level)
         except Unanswered as gave_up:
             salvaged = salvaged_score(gave_up, self.fusion)
             if salvaged is None:

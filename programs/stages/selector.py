@@ -4,14 +4,14 @@ import json
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, as_asked, require_same
-from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.protocols import Selected
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.tool import Tool, find_tool
 from agenticiqa.signatures.executor import Selection, SelectTools
 from agenticiqa.signatures.types import Distortions
 
 
-class Selector(Stage[Selected]):
+class Selector(StageModule):
     """Asks a model, by text only, which tool suits which distortion. Without distortions nothing is asked."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
@@ -20,7 +20,7 @@ class Selector(Stage[Selected]):
             SelectTools, stage="tool_selection", backend=backend, attempts=attempts
         )
 
-    def steps(self, distortion_set: Distortions, tools: list[Tool]) -> Flow[Selected]:
+    def forward(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
         """See ``protocols.Selector``."""
         present = {region: names for region, names in distortion_set.items() if names}
         if not present:
@@ -41,5 +41,5 @@ class Selector(Stage[Selected]):
             "available_tools": "\n".join(tool.line() for tool in tools),
             "distortion_set": json.dumps(present, ensure_ascii=False),
         }
-        reply = yield from call(self.ask, inputs=inputs, check=check)
+        reply = self.ask(inputs=inputs, check=check)
         return Selected(reply.answer.by_region(), reply.rejected_answers)

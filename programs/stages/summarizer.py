@@ -10,10 +10,10 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
-from agenticiqa.programs.stages.flow import Flow, Stage, call
 from agenticiqa.programs.stages.fused_score import fused_score
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words, least_spread
 from agenticiqa.signatures.types import (
@@ -29,7 +29,7 @@ from agenticiqa.signatures.types import (
 IDENTICAL = "The image has the same pixels as its reference: nothing was lost, which is a score of 5."
 
 
-class Summarizer(Stage[Summarized]):
+class Summarizer(StageModule):
     """Answers from the evidence, in one of two modes.
 
     Scoring mode (an IQA question that asks for a rating): ``score`` gives probabilities over the five levels, and
@@ -43,7 +43,7 @@ class Summarizer(Stage[Summarized]):
         self.score, self.answer = score, answer
         self.fusion = fusion or ScoreFusion()
 
-    def steps(
+    def forward(
         self,
         image: LoadedImage,
         query: str,
@@ -51,7 +51,7 @@ class Summarizer(Stage[Summarized]):
         evidence: ExecutorOutput,
         reference: LoadedImage | None,
         options: Mapping[str, str] | None = None,
-    ) -> Flow[Summarized]:
+    ) -> Summarized:
         """See ``protocols.Summarizer``."""
         offered = parse_options(query) if options is None else dict(options)
         query_type = QueryType.MCQ if offered else detect_query_type(query, plan.query_type)
@@ -60,12 +60,11 @@ class Summarizer(Stage[Summarized]):
             if query_type is QueryType.SCORING:
                 if reference is not None and image.same_pixels(reference):
                     return Summarized(_undamaged(evidence, query), query_type)
-                scored = yield from call(self.score, image=image, query=query, evidence=evidence, reference=reference)
+                scored = self.score(image=image, query=query, evidence=evidence, reference=reference)
                 outside = () if reference else outside_training(image)
                 rated = self._scored(scored, evidence, query, in_words(outside, image.size), least_spread(outside))
                 return Summarized(rated, query_type, scored.rejected_answers)
-            answered = yield from call(
-                self.answer,
+            answered = self.answer(
                 image=image,
                 query=beside_options(query, options),
                 evidence=evidence,

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import io
 import logging
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from PIL import Image
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.errors import UserError, WrongArgument
 from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.stages.executor import Executor
+from agenticiqa.programs.stages.protocols import Detected
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 from support.distortion_levels import scene
 
@@ -120,6 +123,28 @@ def test_an_editor_sees_the_arguments_and_the_type_of_the_result() -> None:
             "options",
         ]
         assert signature.return_annotation is Assessment
+
+
+class Shown(dspy.Module):
+    """A user's detector, which notes by which calls it was reached."""
+
+    def forward(self, regions: list[str], **_: object) -> Detected:
+        self.calls = [frame.name for frame in traceback.extract_stack()]
+        return Detected({region: [] for region in regions})
+
+
+def test_a_debugger_shows_the_way_of_an_image_to_the_detector(photo: Path) -> None:
+    """Between the two are the ``forward`` of program and executor, and two calls of DSPy's for each module."""
+    program = AgenticIQA.offline()
+    assert isinstance(program.executor, Executor)
+    program.executor.detect = shown = Shown()
+    program(photo)
+    test = test_a_debugger_shows_the_way_of_an_image_to_the_detector.__name__
+    first, *between, last = shown.calls[shown.calls.index(test) + 1 :]
+    assert (first, last) == ("__call__", "forward")
+    by_dspy = ["sync_wrapper", "__call__"]
+    assert between == [*by_dspy, "forward", *by_dspy, "forward", *by_dspy]
+    assert len(between) <= 8
 
 
 def test_a_program_has_a_short_repr(program: AgenticIQA) -> None:

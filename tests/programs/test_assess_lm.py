@@ -458,12 +458,11 @@ def test_an_outage_in_mid_run_surfaces_as_an_outage(
     assert len(server.of(stage)) == 1
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_server_that_hangs_surfaces_as_an_outage(photo: Path, asynchronous: bool) -> None:
+def test_a_server_that_hangs_surfaces_as_an_outage(photo: Path) -> None:
     with fake_server(by_stage({**SCRIPT, "assessment": hang()})) as server:
         program = program_for(server, summarizer={"timeout": 0.3})
         with pytest.raises(dspy.LMTimeoutError, match=r"no answer within 0\.3 s"):
-            asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+            program(photo)
     assert len(server.of("assessment")) == 1
 
 

@@ -1,6 +1,5 @@
 """Typed answers with retries: what goes back to the model, what counts as an attempt, and what replays."""
 
-import asyncio
 import copy
 import json
 import logging
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.stages.ask import LONGEST_LOGGED, CheckedPredict, Rejected, Reply
+from agenticiqa.programs.stages.ask import LONGEST_LOGGED, CheckedPredict, Rejected
 from support.engine import ScriptedEngine, scripted_backend, scripted_lm
 from support.fake_server import field_of, images_of, text_of
 from support.loopback import Body
@@ -301,25 +300,17 @@ ENDINGS: dict[str, tuple[list[Any], type[Exception]]] = {
 }
 
 
-@pytest.mark.parametrize("way", ["sync", "async", "each in turn"])
 @pytest.mark.parametrize(("script", "error"), ENDINGS.values(), ids=ENDINGS)
-def test_an_exchange_without_an_accepted_answer_is_asked_anew(
-    script: list[Any], error: type[Exception], way: str
-) -> None:
+def test_an_exchange_without_an_accepted_answer_is_asked_anew(script: list[Any], error: type[Exception]) -> None:
     backend, engine = scripted_backend([*script, say(4)], cache=True)
     module = asked(backend)
-    first, second = {"sync": (False, False), "async": (True, True), "each in turn": (True, False)}[way]
     with pytest.raises(error):
-        ask_in(module, first)
-    again = ask_in(module, second)
+        module(about())
+    again = module(about())
     assert (again.answer.level, again.rejected_answers) == (4, {})
     assert len(engine.requests) == len(script) + 1
-    assert ask_in(module, second) == again
+    assert module(about()) == again
     assert len(engine.requests) == len(script) + 1, "what was accepted is replayed"
-
-
-def ask_in(module: CheckedPredict[Verdict], asynchronous: bool) -> Reply[Verdict]:
-    return asyncio.run(module.acall(about())) if asynchronous else module(about())
 
 
 def test_of_an_exchange_without_an_accepted_answer_nothing_is_left_on_disk_either(tmp_path: Path) -> None:
@@ -344,19 +335,6 @@ def test_another_question_stays_in_the_cache_when_one_is_forgotten() -> None:
     assert len(engine.requests) == 4
 
 
-def test_async_gives_what_sync_gives() -> None:
-    script = [say(9), say(2), say(3)]
-    sync_backend, _ = scripted_backend(script)
-    async_backend, engine = scripted_backend(script)
-    expected = asked(sync_backend)(about(), check=refuse_even)
-    reply = asyncio.run(asked(async_backend).acall(about(), check=refuse_even))
-    assert reply == expected
-    assert len(engine.requests) == 3
-    failing, _ = scripted_backend([lm15.TimeoutError("slow")])
-    with pytest.raises(dspy.LMTimeoutError):
-        asyncio.run(asked(failing).acall(about()))
-
-
 def by_query(body: Body) -> str:
     """Bad at first for odd numbers, then the number modulo 5, plus 1."""
     number = int(field_of(body, "query"))
@@ -373,17 +351,6 @@ def test_many_threads_share_one_module_without_mixing_their_exchanges() -> None:
         assert reply.answer == Verdict(level=number % 5 + 1, reason=str(number))
         assert len(reply.rejected_answers.get("judging", [])) == number % 2
     assert len(engine.requests) == 60
-
-
-def test_many_tasks_share_one_module_without_mixing_their_exchanges() -> None:
-    backend, _ = scripted_backend(by_query)
-    module = asked(backend)
-
-    async def together() -> list[Reply[Verdict]]:
-        return await asyncio.gather(*(module.acall(about(str(number))) for number in range(40)))
-
-    for number, reply in enumerate(asyncio.run(together())):
-        assert (reply.answer.reason, len(reply.rejected_answers)) == (str(number), number % 2)
 
 
 def test_an_optimizer_finds_the_predictor_and_one_trace_entry_per_accepted_answer() -> None:

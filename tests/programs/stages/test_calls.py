@@ -1,6 +1,5 @@
 """How often a model is asked for one image, what happens side by side, and what a second run costs."""
 
-import asyncio
 import io
 import threading
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits, within
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.stages import flow
+from agenticiqa.programs.stages import side_by_side
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.signatures.types import PARSING_FAILED
@@ -53,11 +52,10 @@ def meeting(stages: set[str], script: Callable[[Body], Reply | str]) -> Script:
     return answer
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_full_rating_has_four_questions_one_after_another(photo: Path, asynchronous: bool) -> None:
+def test_a_full_rating_has_four_questions_one_after_another(photo: Path) -> None:
     with fake_server(meeting({"analysis", "selection"}, by_stage(SCRIPT))) as server:
         program = program_for(server)
-        result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+        result = program(photo)
     asked = server.stages()
     assert sorted(asked) == ["analysis", "assessment", "detection", "plan", "selection"]
     assert asked[:2] == ["plan", "detection"]  # then the two that met, then the last
@@ -65,8 +63,7 @@ def test_a_full_rating_has_four_questions_one_after_another(photo: Path, asynchr
     assert result.quality_score is not None
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_doubt_is_judged_while_the_score_is_made(photo: Path, asynchronous: bool) -> None:
+def test_a_doubt_is_judged_while_the_score_is_made(photo: Path) -> None:
     doubtful = {**SCRIPT, "analysis": analyse("severe")}
     with fake_server(meeting({"decision", "assessment"}, by_stage(doubtful))) as server:
         program = program_for(server)
@@ -78,15 +75,14 @@ def test_a_doubt_is_judged_while_the_score_is_made(photo: Path, asynchronous: bo
             )
             for name, card in executor.toolbox.items()
         }
-        result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+        result = program(photo)
     assert sorted(server.stages()[:4]) == ["analysis", "detection", "plan", "selection"]
     assert sorted(server.stages()[4:]) == ["assessment", "decision"]
     assert "Contradictory evidence" in result.quality_reasoning
     assert result.usage_by_stage["replan"]["calls"] == 1
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_what_will_be_wanted_is_measured_while_the_planner_is_asked(photo: Path, asynchronous: bool) -> None:
+def test_what_will_be_wanted_is_measured_while_the_planner_is_asked(photo: Path) -> None:
     measured = threading.Event()
 
     def measure(pixels: Any) -> float:
@@ -106,7 +102,7 @@ def test_what_will_be_wanted_is_measured_while_the_planner_is_asked(photo: Path,
             name: replace(card, measure=measure) if name == "LEARNED-IQA" else card
             for name, card in executor.toolbox.items()
         }
-        result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+        result = program(photo)
     calls = [call for call in result.executor_evidence.tool_log if call.tool == "LEARNED-IQA"]
     assert [call.raw for call in calls] == [3.0]
 
@@ -193,15 +189,12 @@ def test_a_second_run_costs_nothing(photo: Path, tmp_path: Path) -> None:
     assert second.usage == {}
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("whose", ["ours", "DSPy's own", pytest.param("LiteLLM's", marks=pytest.mark.slow)])
-def test_a_stage_without_a_usable_answer_is_asked_anew_and_the_others_are_replayed(
-    photo: Path, whose: str, asynchronous: bool
-) -> None:
+def test_a_stage_without_a_usable_answer_is_asked_anew_and_the_others_are_replayed(photo: Path, whose: str) -> None:
     def result() -> Assessment:
         program = program_for(server) if whose == "ours" else AgenticIQA()
         with dspy.context(lm=lm):
-            return asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+            return program(photo)
 
     rating = SCRIPT["assessment"]
     with fake_server(by_stage({**SCRIPT, "assessment": [*[bad_json()] * 3, *[bad_json(), rating]]})) as server:
@@ -247,12 +240,11 @@ def test_without_the_cache_everything_is_asked_again(photo: Path) -> None:
     assert {used["cached"] for used in result.usage_by_stage.values()} == {0}
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_limit_of_calls_is_never_passed(photo: Path, asynchronous: bool) -> None:
+def test_a_limit_of_calls_is_never_passed(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server)
         with within(Limits(max_calls=3)), pytest.raises(LimitReached, match="limit of 3 calls"):
-            asyncio.run(program.acall(photo)) if asynchronous else program(photo)
+            program(photo)
     assert len(server.requests) <= 3
 
 
@@ -351,9 +343,9 @@ def test_offline_threads_are_taken_for_analysis_beside_tools_only(photo: Path, m
         pools.append(workers)
         return ThreadPoolExecutor(workers)
 
-    monkeypatch.setattr(flow, "ThreadPoolExecutor", counted)
+    monkeypatch.setattr(side_by_side, "ThreadPoolExecutor", counted)
     program = AgenticIQA.offline()
     program(photo)
-    assert pools == [2]
+    assert pools == [1]
     program(photo, OTHER)
-    assert pools == [2]
+    assert pools == [1]

@@ -1,6 +1,5 @@
 """What runs beside the model's planning, and who plans when the model does not."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -28,13 +27,12 @@ def planner(answer: Any, **options: Any) -> Planner:
     return Planner(toolbox(), backend=backend, **options)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_beside_the_first_plan_only_what_will_be_needed_is_measured(image: LoadedImage, asynchronous: bool) -> None:
+def test_beside_the_first_plan_only_what_will_be_needed_is_measured(image: LoadedImage) -> None:
     measured: list[tuple[Any, ...]] = []
     made = planner(plan(), prefetch=lambda *given: measured.append(given))
     for feedback in ("", "the earlier plan fell short"):
         inputs: dict[str, Any] = {"image": image, "query": RATE, "reference": None, "feedback": feedback}
-        planned: Planned = asyncio.run(made.acall(**inputs)) if asynchronous else made(**inputs)
+        planned: Planned = made(**inputs)
         assert planned.plan.query_type == "IQA"
         assert planned.rejected_answers == {}
     assert measured == [(image, RATE, None)]

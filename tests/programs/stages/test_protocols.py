@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol, get_args, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 import pytest
 
@@ -14,13 +14,13 @@ from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.flow import Computed, Flow, Stage
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.stages.protocols import Planned
 from agenticiqa.programs.stages.replan import Replan
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
+from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.stages.summarizer import Summarizer
 
 IMPLEMENTED: dict[type, list[type]] = {
@@ -38,22 +38,19 @@ IMPLEMENTED: dict[type, list[type]] = {
 PAIRS = [(protocol, stage) for protocol, stages in IMPLEMENTED.items() for stage in stages]
 
 
-def signature_of(function: Callable[..., Any], *, is_flow: bool) -> tuple[list[tuple[Any, ...]], Any]:
-    """Each parameter's name, kind, default and annotation, and what is returned, of a flow its result."""
+def signature_of(function: Callable[..., Any]) -> tuple[list[tuple[Any, ...]], Any]:
+    """Each parameter's name, kind, default and annotation, and what is returned."""
     hints = get_type_hints(function)
     parameters = [
         (name, parameter.kind, parameter.default, hints.get(name))
         for name, parameter in inspect.signature(function).parameters.items()
     ]
-    returned = hints["return"]
-    return parameters, get_args(returned)[2] if is_flow else returned
+    return parameters, hints["return"]
 
 
 def differs(protocol: type, stage: type) -> bool:
-    """Whether a stage's ``steps``, or a computed one's ``compute``, has another signature than the Protocol's call."""
-    is_flow = issubclass(stage, Stage)
-    here = signature_of(stage.steps if is_flow else stage.compute, is_flow=is_flow)  # type: ignore[attr-defined]
-    return here != signature_of(protocol.__call__, is_flow=False)
+    """Whether a stage's ``forward`` has another signature than the Protocol's call."""
+    return signature_of(stage.forward) != signature_of(protocol.__call__)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("protocol", "stage"), PAIRS)
@@ -61,9 +58,9 @@ def test_a_stage_is_called_as_its_protocol_says(protocol: type, stage: type) -> 
     assert not differs(protocol, stage)
 
 
-def test_the_judge_is_asked_as_the_protocol_says() -> None:
-    expected = signature_of(protocols.Replan.verdict, is_flow=True)
-    assert signature_of(Replan.verdict, is_flow=True) == expected
+@pytest.mark.parametrize("method", ["needs_verdict", "verdict"])
+def test_the_judge_is_asked_as_the_protocol_says(method: str) -> None:
+    assert signature_of(getattr(Replan, method)) == signature_of(getattr(protocols.Replan, method))
 
 
 def other_name(self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, f: str) -> Any:
@@ -91,27 +88,16 @@ def one_more(
     raise NotImplementedError
 
 
-def as_flow(
-    self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, feedback: str
-) -> Flow[str]:
-    """A flow of another result."""
-    raise NotImplementedError
-
-
 @pytest.mark.parametrize("function", [other_name, other_type, other_result, one_more])
 def test_a_difference_is_seen(function: Callable[..., Any]) -> None:
-    assert differs(protocols.Planner, type("Other", (Computed,), {"compute": function}))
-
-
-def test_a_difference_in_what_a_flow_results_in_is_seen() -> None:
-    assert differs(protocols.Planner, type("Other", (Stage,), {"steps": as_flow}))
+    assert differs(protocols.Planner, type("Other", (), {"forward": function}))
 
 
 def test_every_protocol_has_its_stages_here() -> None:
     defined = {value for value in vars(protocols).values() if isinstance(value, type) and Protocol in value.__bases__}
     assert defined == {*IMPLEMENTED, protocols.StageResult}
-    twins = {value for value in vars(offline).values() if isinstance(value, type) and issubclass(value, Computed)}
-    assert twins - {Computed} == {stage for _, stage in PAIRS if stage.__module__ == offline.__name__}
+    twins = {value for value in vars(offline).values() if isinstance(value, type) and issubclass(value, StageModule)}
+    assert twins - {StageModule} == {stage for _, stage in PAIRS if stage.__module__ == offline.__name__}
 
 
 @pytest.mark.parametrize("protocol", IMPLEMENTED)

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.programs.stages.flow import run
-from agenticiqa.programs.stages.protocols import Decided, Verdict
+from agenticiqa.programs.stages.protocols import Decided, ReplanVerdict
 from agenticiqa.programs.stages.replan import Replan, replan_judge
 from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, SummarizerOutput
 from support.engine import ScriptedEngine, scripted_backend
@@ -24,16 +23,20 @@ def judged(*decisions: Any) -> tuple[Replan, ScriptedEngine]:
     return Replan(replan_judge(backend=backend)), engine
 
 
-def verdict(replan: Replan, found: ExecutorOutput = DOUBTFUL, *, iteration: int = 0, **flags: bool) -> Verdict:
-    return run(replan.verdict(RATE, plan(**flags), found, iteration, 2))
+def verdict(
+    replan: Replan, found: ExecutorOutput = DOUBTFUL, *, iteration: int = 0, **flags: bool
+) -> ReplanVerdict | None:
+    """The verdict as the program asks for it; ``None`` where it does not."""
+    needed = replan.needs_verdict(plan(**flags), found, iteration, 2)
+    return replan.verdict(RATE, plan(**flags), found) if needed else None
 
 
 def test_the_judge_is_asked_about_a_doubt() -> None:
     replan, engine = judged(AGAIN)
-    assert verdict(replan) == Verdict(["Measure the cup."])
+    assert verdict(replan) == ReplanVerdict(["Measure the cup."])
     assert len(engine.requests) == 1
     replan, _ = judged(STANDS)
-    assert verdict(replan) == Verdict([])
+    assert verdict(replan) == ReplanVerdict([])
 
 
 @pytest.mark.parametrize(
@@ -50,22 +53,29 @@ def test_the_judge_is_not_asked_where_there_is_nothing_to_decide(
     found: ExecutorOutput, iteration: int, flags: dict[str, bool]
 ) -> None:
     replan, engine = judged(AGAIN)
-    assert verdict(replan, found, iteration=iteration, **flags) == Verdict()
+    assert verdict(replan, found, iteration=iteration, **flags) is None
     assert engine.requests == []
-    assert verdict(Replan(), found, iteration=iteration, **flags) == Verdict()
+
+
+def test_without_a_judge_nothing_is_asked() -> None:
+    assert verdict(Replan()) is None
+    assert Replan().verdict(RATE, plan(), DOUBTFUL) == ReplanVerdict()
 
 
 def test_rejected_decisions_are_in_the_verdict() -> None:
-    replan, _ = judged(bad_json(), AGAIN)
-    assert verdict(replan).reasons == ["Measure the cup."]
-    replan, _ = judged(bad_json(), STANDS)
-    assert list(verdict(replan).rejected_answers) == ["replan"]
-    replan, _ = judged(bad_json())
-    assert [(key, len(reasons)) for key, reasons in verdict(replan).rejected_answers.items()] == [("replan", 3)]
-    assert verdict(replan).reasons == ()
+    for answers, reasons, rejected in (
+        ((bad_json(), AGAIN), ["Measure the cup."], 1),
+        ((bad_json(), STANDS), [], 1),
+        ((bad_json(),), (), 3),
+    ):
+        given = judged(*answers)[0].verdict(RATE, plan(), DOUBTFUL)
+        assert given.reasons == reasons
+        assert [(key, len(why)) for key, why in given.rejected_answers.items()] == [("replan", rejected)]
 
 
-def decide(found: ExecutorOutput, given: Verdict, iteration: int = 0, result: SummarizerOutput = ANSWER) -> Decided:
+def decide(
+    found: ExecutorOutput, given: ReplanVerdict, iteration: int = 0, result: SummarizerOutput = ANSWER
+) -> Decided:
     decided: Decided = Replan()(
         plan=plan(), evidence=found, result=result, verdict=given, iteration=iteration, max_iterations=2
     )
@@ -78,20 +88,20 @@ REJECTED = {"replan": ["empty"]}
 @pytest.mark.parametrize(
     ("found", "given", "iteration", "reason"),
     [
-        (DOUBTFUL, Verdict(["Measure the cup."], REJECTED), 0, "Measure the cup."),
-        (DOUBTFUL, Verdict(["Measure the cup."], REJECTED), 1, "Measure the cup."),
-        (DOUBTFUL, Verdict(["Measure the cup."], REJECTED), 2, None),
-        (DOUBTFUL, Verdict((), REJECTED), 0, None),
+        (DOUBTFUL, ReplanVerdict(["Measure the cup."], REJECTED), 0, "Measure the cup."),
+        (DOUBTFUL, ReplanVerdict(["Measure the cup."], REJECTED), 1, "Measure the cup."),
+        (DOUBTFUL, ReplanVerdict(["Measure the cup."], REJECTED), 2, None),
+        (DOUBTFUL, ReplanVerdict((), REJECTED), 0, None),
         (
             DOUBTFUL.model_copy(update={"failures": {"tool_selection": "no answer"}}),
-            Verdict((), REJECTED),
+            ReplanVerdict((), REJECTED),
             0,
             "Tool selection failed: no answer",
         ),
     ],
 )
 def test_a_reason_asks_for_a_new_plan_while_there_may_be_one(
-    found: ExecutorOutput, given: Verdict, iteration: int, reason: str | None
+    found: ExecutorOutput, given: ReplanVerdict, iteration: int, reason: str | None
 ) -> None:
     decided = decide(found, given, iteration)
     assert (decided.result.need_replan, decided.result.replan_reason) == (reason is not None, reason)
@@ -101,10 +111,10 @@ def test_a_reason_asks_for_a_new_plan_while_there_may_be_one(
 
 def test_a_model_that_cannot_answer_is_not_planned_for_again() -> None:
     failed = SummarizerOutput(final_answer="Unable to determine", quality_reasoning=PARSING_FAILED)
-    decided = decide(DOUBTFUL, Verdict(["Measure the cup."], REJECTED), result=failed)
+    decided = decide(DOUBTFUL, ReplanVerdict(["Measure the cup."], REJECTED), result=failed)
     assert decided == Decided(failed, REJECTED)
 
 
 def test_results_cannot_be_changed_later() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Verdict().reasons = ("another",)  # type: ignore[misc]
+        ReplanVerdict().reasons = ("another",)  # type: ignore[misc]
