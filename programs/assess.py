@@ -70,10 +70,10 @@ class AgenticIQA(SavedProgram):
 
     def __init__(
         self,
-        planner: protocols.Planner | None = None,
-        executor: protocols.Executor | None = None,
-        summarizer: protocols.Summarizer | None = None,
-        replan: protocols.Replan | None = None,
+        planner: protocols.PlannerStage | None = None,
+        executor: protocols.ExecutorStage | None = None,
+        summarizer: protocols.SummarizerStage | None = None,
+        replan: protocols.ReplanStage | None = None,
         *,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
@@ -270,10 +270,10 @@ class AgenticIQA(SavedProgram):
 class Stages(NamedTuple):
     """The four stages of a program."""
 
-    planner: protocols.Planner
-    executor: protocols.Executor
-    summarizer: protocols.Summarizer
-    replan: protocols.Replan
+    planner: protocols.PlannerStage
+    executor: protocols.ExecutorStage
+    summarizer: protocols.SummarizerStage
+    replan: protocols.ReplanStage
 
 
 def composed(config: Config) -> Stages:
@@ -308,7 +308,7 @@ def composed(config: Config) -> Stages:
         if config.profile == "levels"
         else RulePlanner(tools)
     )
-    scorer: protocols.Scorer = levels or MeasuredScorer()
+    scorer: protocols.ScorerStage = levels or MeasuredScorer()
     if summarizing and not levels:
         scorer = Scorer(backend=summarizing, attempts=attempts, fusion=fusion)
     answerer = Answerer(backend=summarizing, attempts=attempts) if summarizing else EvidenceAnswerer()

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Judged:
+class JudgedImage:
     """The image that is being judged, and the round of planning: 0, and one more after each replan."""
 
     image: str
@@ -32,13 +32,13 @@ class Judged:
         return time.perf_counter() - self.began
 
 
-_judged: ContextVar[Judged | None] = ContextVar("agenticiqa_judged", default=None)
+_judged: ContextVar[JudgedImage | None] = ContextVar("agenticiqa_judged", default=None)
 
 
 @contextmanager
-def judging(image: str) -> Iterator[Judged]:
+def judging(image: str) -> Iterator[JudgedImage]:
     """Whatever is logged inside, and in threads that inherit the context, is about this image."""
-    judged = Judged(image)
+    judged = JudgedImage(image)
     token = _judged.set(judged)
     try:
         yield judged

@@ -86,7 +86,7 @@ class FixedPlanner(StageModule):
     """The same plan for every question."""
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """See ``protocols.Planner``."""
+        """See ``protocols.PlannerStage``."""
         plan = PlannerOutput(
             query_type="IQA",
             query_scope="Global",
@@ -102,12 +102,12 @@ class FixedPlanner(StageModule):
 class ChangedPlan(StageModule):
     """A planner whose plan has a part's sub-tasks taken out."""
 
-    def __init__(self, planner: protocols.Planner, part: Part) -> None:
+    def __init__(self, planner: protocols.PlannerStage, part: Part) -> None:
         super().__init__()
         self.planner, self.part = planner, part
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """See ``protocols.Planner``."""
+        """See ``protocols.PlannerStage``."""
         planned = self.planner(image=image, query=query, reference=reference, feedback=feedback)
         return replace(planned, plan=plan_without(planned.plan, self.part))
 
@@ -115,14 +115,14 @@ class ChangedPlan(StageModule):
 class WholeImageAnalyst(StageModule):
     """An analyst whose damaged parts are left out."""
 
-    def __init__(self, analyst: protocols.Analyst) -> None:
+    def __init__(self, analyst: protocols.AnalystStage) -> None:
         super().__init__()
         self.analyst = analyst
 
     def forward(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> Analyzed:
-        """See ``protocols.Analyst``."""
+        """See ``protocols.AnalystStage``."""
         analyzed = self.analyst(
             image=image, query=query, distortion_set=distortion_set, boxes=boxes, reference=reference
         )

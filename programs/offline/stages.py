@@ -46,7 +46,7 @@ class RulePlanner(StageModule):
         self.known_tools = known_tools
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """See ``protocols.Planner``. Raises ToolError when the question names an unknown tool."""
+        """See ``protocols.PlannerStage``. Raises ToolError when the question names an unknown tool."""
         given = reference is not None
         with cpu_slot():
             plan = plan_question(query, reference_given=given, known_tools=self.known_tools, feedback=feedback)
@@ -57,7 +57,7 @@ class SaliencyLocator(StageModule):
     """Finds the subject and the background by the embedded saliency network, and nothing else."""
 
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
-        """See ``protocols.Locator``."""
+        """See ``protocols.LocatorStage``."""
         with cpu_slot():
             boxes, remarks = locate(image, regions)
         return Located(boxes, remarks)
@@ -69,7 +69,7 @@ class MeasuredDetector(StageModule):
     def forward(
         self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
     ) -> Detected:
-        """See ``protocols.Detector``."""
+        """See ``protocols.DetectorStage``."""
         with cpu_slot():
             by_region = findings_by_region(image, reference, regions, boxes)
             measurements = statistics_by_region(image, regions, boxes)
@@ -86,7 +86,7 @@ class MeasuredAnalyst(StageModule):
     def forward(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> Analyzed:
-        """See ``protocols.Analyst``."""
+        """See ``protocols.AnalystStage``."""
         with cpu_slot():
             by_region = findings_by_region(image, reference, distortion_set, boxes)
             measurements = statistics_by_region(image, distortion_set, boxes)
@@ -109,7 +109,7 @@ class TableSelector(StageModule):
     """Selects the tool with the highest measured correlation with the distortion, else the best one overall."""
 
     def forward(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
-        """See ``protocols.Selector``."""
+        """See ``protocols.SelectorStage``."""
         return Selected(
             {
                 region: {name: tool.name for name in names if (tool := best_for(name, tools))}
@@ -124,7 +124,7 @@ class MeasuredScorer(StageModule):
     def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Scored:
-        """See ``protocols.Scorer``."""
+        """See ``protocols.ScorerStage``."""
         with cpu_slot():
             by_region = findings_for_evidence(image, reference, evidence)
             opinions = opinions_by_region(image, reference, evidence, by_region)
@@ -153,7 +153,7 @@ class EvidenceAnswerer(StageModule):
         options: dict[str, str],
         reference: LoadedImage | None,
     ) -> Answered:
-        """See ``protocols.Answerer``. Several regions are answered one by one; by one letter only if all agree."""
+        """See ``protocols.AnswererStage``. Several regions are answered one by one; by one letter only if all agree."""
         alone = reference is None
         if not options and (told := answer_from_file(query, image.size, alone=alone)):
             return Answered(told.answer or UNABLE, told.in_words)

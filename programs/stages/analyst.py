@@ -5,7 +5,7 @@ import json
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.images.regions import boxes_for_prompt
-from agenticiqa.programs.stages.ask import CheckedPredict, as_asked, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, match_requested, require_same
 from agenticiqa.programs.stages.protocols import Analyzed
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import Analysis, AnalyzeDistortions
@@ -24,7 +24,7 @@ class Analyst(StageModule):
     def forward(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> Analyzed:
-        """See ``protocols.Analyst``."""
+        """See ``protocols.AnalystStage``."""
         present = {region: names for region, names in distortion_set.items() if names}
         if not present:
             return Analyzed({region: [] for region in distortion_set})
@@ -32,7 +32,7 @@ class Analyst(StageModule):
 
         def check(answer: Analysis) -> None:
             for row in answer.distortion_analysis:
-                row.region = as_asked(row.region, present)
+                row.region = match_requested(row.region, present)
             analyzed = {(row.region, row.type) for row in answer.distortion_analysis}
             require_same("pairs of region and distortion", analyzed, pairs)
 

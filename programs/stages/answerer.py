@@ -35,7 +35,7 @@ class Answerer(StageModule):
         options: dict[str, str],
         reference: LoadedImage | None,
     ) -> Answered:
-        """See ``protocols.Answerer``."""
+        """See ``protocols.AnswererStage``."""
 
         numbered = numbers_options(query)
 

@@ -292,7 +292,7 @@ def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
         raise Rejected("; ".join(complaints))
 
 
-def as_asked(name: str, asked: Iterable[str]) -> str:
+def match_requested(name: str, asked: Iterable[str]) -> str:
     """The name as it was asked about, where only case and blanks differ; any other name as it is."""
     folded = {" ".join(known.casefold().split()): known for known in asked}
     return folded.get(" ".join(name.casefold().split()), name)

@@ -5,7 +5,7 @@ import json
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.images.regions import boxes_for_prompt
-from agenticiqa.programs.stages.ask import CheckedPredict, as_asked, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, match_requested, require_same
 from agenticiqa.programs.stages.protocols import Detected
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import DetectDistortions, Detection
@@ -24,11 +24,11 @@ class Detector(StageModule):
     def forward(
         self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
     ) -> Detected:
-        """See ``protocols.Detector``."""
+        """See ``protocols.DetectorStage``."""
 
         def check(answer: Detection) -> None:
             for row in answer.distortion_set:
-                row.region = as_asked(row.region, regions)
+                row.region = match_requested(row.region, regions)
             require_same("regions", set(answer.by_region()), set(regions))
 
         inputs = {

@@ -52,18 +52,18 @@ class Executor(StageModule):
 
     def __init__(
         self,
-        detect: protocols.Detector,
-        analyze: protocols.Analyst,
-        select: protocols.Selector,
+        detect: protocols.DetectorStage,
+        analyze: protocols.AnalystStage,
+        select: protocols.SelectorStage,
         toolbox: Mapping[str, Tool],
-        locate: protocols.Locator | None = None,
+        locate: protocols.LocatorStage | None = None,
     ) -> None:
         super().__init__()
         self.detect, self.analyze, self.select, self.locate = detect, analyze, select, locate
         self.toolbox = toolbox
 
     def forward(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
-        """See ``protocols.Executor``."""
+        """See ``protocols.ExecutorStage``."""
         flags = plan.plan
         refuse_inapplicable_tools(plan.tools, self.toolbox, reference)
         work = Work(image, query, plan, reference)

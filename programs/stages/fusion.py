@@ -113,9 +113,11 @@ class ScoreFusion:
         # With a profile both are Gaussian, and the sum over five levels would snap to them where the errors are small.
         levels = FINE_LEVELS if self.profile else self.quality_levels
         closeness = self._closeness(tool_scores, levels, tool_error)
-        heard = self.log_likelihood(vlm_probabilities, levels, alone=not tool_scores and self.profile is None)
+        model_log_likelihood = self.log_likelihood(
+            vlm_probabilities, levels, alone=not tool_scores and self.profile is None
+        )
         # In logarithms, so that a large eta does not take every level to zero.
-        joint = softmax({c: closeness[c] + log for c, log in heard.items()})
+        joint = softmax({c: closeness[c] + log for c, log in model_log_likelihood.items()})
         score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
 

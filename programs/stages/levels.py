@@ -66,7 +66,7 @@ class LevelsAdapter(dspy.Adapter):
 
 
 class LevelsScorer(StageModule):
-    """Reads a model's opinion of the whole image from the probabilities of five words; see ``protocols.Scorer``.
+    """Reads a model's opinion of the whole image from the probabilities of five words; see ``protocols.ScorerStage``.
 
     Raises Unanswered, and the image stays unscored, where the server gives no log-probabilities, or less than half of
     the next token's probability falls on the five words.
@@ -86,7 +86,7 @@ class LevelsScorer(StageModule):
     def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Scored:
-        """See ``protocols.Scorer``. The query, the evidence and the reference are not shown."""
+        """See ``protocols.ScorerStage``. The query, the evidence and the reference are not shown."""
         reply = self.ask(inputs={"image": image}, check_tokens=refuse_unread)
         reading = level_words(reply.logprobs)
         if reading is None or reading.probabilities is None:
@@ -123,7 +123,7 @@ class LevelsPlanner(StageModule):
     """Plans nothing: in the levels profile the model's opinion is all. Raises UserError for any other question."""
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """See ``protocols.Planner``."""
+        """See ``protocols.PlannerStage``."""
         if detect_query_type(query) is not QueryType.SCORING:
             raise UserError(
                 f"the levels profile rates quality and answers nothing else, such as {query!r}: leave it out"

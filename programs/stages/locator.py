@@ -6,7 +6,7 @@ from collections import Counter
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import WHOLE, in_pixels
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, as_asked, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, match_requested, require_same
 from agenticiqa.programs.stages.protocols import Located
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import LocateRegions, Location
@@ -22,11 +22,11 @@ class Locator(StageModule):
         )
 
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
-        """See ``protocols.Locator``."""
+        """See ``protocols.LocatorStage``."""
 
         def check(answer: Location) -> None:
             for row in answer.regions:
-                row.region = as_asked(row.region, regions)
+                row.region = match_requested(row.region, regions)
             names = Counter(row.region for row in answer.regions)
             require_same("regions", set(names), set(regions))
             twice = [name for name, count in names.items() if count > 1]

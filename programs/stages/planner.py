@@ -40,7 +40,7 @@ class Planner(StageModule):
         backend: Backend | None = None,
         attempts: int = 3,
         sees_images: bool = True,
-        fallback: protocols.Planner | None = None,
+        fallback: protocols.PlannerStage | None = None,
         prefetch: Prefetch | None = None,
     ) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Planner(StageModule):
         self.prefetch = prefetch
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """See ``protocols.Planner``. Raises ToolError when the question itself names an unknown tool."""
+        """See ``protocols.PlannerStage``. Raises ToolError when the question itself names an unknown tool."""
         reference_given, replanning = reference is not None, bool(feedback)
 
         def check(answer: PlanAnswer) -> None:

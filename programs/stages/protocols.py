@@ -151,28 +151,28 @@ class Decided:
     rejected_answers: RejectedAnswers = field(default_factory=dict)
 
 
-class Planner(Protocol):
+class PlannerStage(Protocol):
     """Reads the question and makes the plan."""
 
     def __call__(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """``feedback`` has the previous plan and why its evidence was not sufficient; empty for the first plan."""
 
 
-class Executor(Protocol):
+class ExecutorStage(Protocol):
     """Gathers the evidence that a plan asks for."""
 
     def __call__(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
         """Raises ToolError when the plan names a tool that is unknown or lacks its reference."""
 
 
-class Locator(Protocol):
+class LocatorStage(Protocol):
     """Finds named regions in the image."""
 
     def __call__(self, image: LoadedImage, regions: list[str]) -> Located:
         """The box of every region of ``regions``."""
 
 
-class Detector(Protocol):
+class DetectorStage(Protocol):
     """Finds the distortions of each region."""
 
     def __call__(
@@ -181,7 +181,7 @@ class Detector(Protocol):
         """The distortions of every region of ``regions``."""
 
 
-class Analyst(Protocol):
+class AnalystStage(Protocol):
     """Rates the severity of distortions."""
 
     def __call__(
@@ -190,14 +190,14 @@ class Analyst(Protocol):
         """The severity of every distortion of ``distortion_set``."""
 
 
-class Selector(Protocol):
+class SelectorStage(Protocol):
     """Chooses the tools that measure distortions."""
 
     def __call__(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
         """A tool, of those in ``tools``, for every distortion of ``distortion_set``."""
 
 
-class Summarizer(Protocol):
+class SummarizerStage(Protocol):
     """Answers the question from the evidence."""
 
     def __call__(
@@ -214,7 +214,7 @@ class Summarizer(Protocol):
         Raises NoScore when a score is asked for, and neither a tool nor a model gave anything to make it of."""
 
 
-class Scorer(Protocol):
+class ScorerStage(Protocol):
     """Gives probabilities over the quality levels."""
 
     def __call__(
@@ -223,7 +223,7 @@ class Scorer(Protocol):
         """The probabilities that observers would choose each level."""
 
 
-class Answerer(Protocol):
+class AnswererStage(Protocol):
     """Answers a question that asks for no score."""
 
     def __call__(
@@ -237,7 +237,7 @@ class Answerer(Protocol):
         """``options`` are the answers offered, by letter; empty for a free answer."""
 
 
-class Replan(Protocol):
+class ReplanStage(Protocol):
     """Decides whether to plan again."""
 
     def __call__(

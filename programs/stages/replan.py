@@ -35,7 +35,7 @@ class Replan(StageModule):
         iteration: int,
         max_iterations: int,
     ) -> Decided:
-        """See ``protocols.Replan``."""
+        """See ``protocols.ReplanStage``."""
         if result.quality_reasoning == PARSING_FAILED:  # the model would not give a usable answer next time, either
             return Decided(result, verdict.rejected_answers)
         reason = "; ".join(gaps(plan, evidence) or verdict.reasons)
@@ -48,12 +48,12 @@ class Replan(StageModule):
         return Decided(result, verdict.rejected_answers)
 
     def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
-        """See ``protocols.Replan``. Only doubts without a gap, and while planning again is still allowed."""
+        """See ``protocols.ReplanStage``. Only doubts without a gap, and while planning again is still allowed."""
         undecided = self.judge is not None and doubts(evidence) and not gaps(plan, evidence)
         return bool(undecided) and iteration < max_iterations
 
     def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
-        """See ``protocols.Replan``. A judge that gives no usable decision has no reasons to plan again."""
+        """See ``protocols.ReplanStage``. A judge that gives no usable decision has no reasons to plan again."""
         if self.judge is None:
             return ReplanVerdict()
         inputs = {

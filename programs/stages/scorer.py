@@ -42,7 +42,7 @@ class Scorer(StageModule):
     def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Scored:
-        """See ``protocols.Scorer``."""
+        """See ``protocols.ScorerStage``."""
         inputs = {**prompt_inputs(image, reference), "query": query, "evidence": format_evidence(evidence)}
         try:
             reply = self.ask(inputs=inputs, check_tokens=refuse_other_level)

@@ -3,7 +3,7 @@
 import json
 
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, as_asked, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, match_requested, require_same
 from agenticiqa.programs.stages.protocols import Selected
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.tool import Tool, find_tool
@@ -21,7 +21,7 @@ class Selector(StageModule):
         )
 
     def forward(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
-        """See ``protocols.Selector``."""
+        """See ``protocols.SelectorStage``."""
         present = {region: names for region, names in distortion_set.items() if names}
         if not present:
             return Selected({})
@@ -30,7 +30,7 @@ class Selector(StageModule):
 
         def check(answer: Selection) -> None:
             for row in answer.selected_tools:
-                row.region, row.tool = as_asked(row.region, present), find_tool(row.tool, available) or row.tool
+                row.region, row.tool = match_requested(row.region, present), find_tool(row.tool, available) or row.tool
             chosen = {(row.region, row.distortion) for row in answer.selected_tools}
             require_same("pairs of region and distortion", chosen, pairs)
             unknown = sorted({row.tool for row in answer.selected_tools} - set(available))

@@ -38,7 +38,9 @@ class Summarizer(StageModule):
     UNABLE with the reason PARSING_FAILED.
     """
 
-    def __init__(self, score: protocols.Scorer, answer: protocols.Answerer, fusion: ScoreFusion | None = None) -> None:
+    def __init__(
+        self, score: protocols.ScorerStage, answer: protocols.AnswererStage, fusion: ScoreFusion | None = None
+    ) -> None:
         super().__init__()
         self.score, self.answer = score, answer
         self.fusion = fusion or ScoreFusion()
@@ -52,7 +54,7 @@ class Summarizer(StageModule):
         reference: LoadedImage | None,
         options: Mapping[str, str] | None = None,
     ) -> Summarized:
-        """See ``protocols.Summarizer``."""
+        """See ``protocols.SummarizerStage``."""
         offered = parse_options(query) if options is None else dict(options)
         query_type = QueryType.MCQ if offered else detect_query_type(query, plan.query_type)
         progress.summarizing(plan, query_type, evidence, image, reference)
@@ -101,10 +103,10 @@ class Summarizer(StageModule):
         )
 
     def _answered(
-        self, answered: Answered, evidence: ExecutorOutput, unlettered: Mapping[str, str]
+        self, answered: Answered, evidence: ExecutorOutput, options_without_letters: Mapping[str, str]
     ) -> SummarizerOutput:
-        """``unlettered`` are the options of a question that shows no letters: it is answered in their words."""
-        said = unlettered.get(answered.final_answer, answered.final_answer)
+        """``options_without_letters`` are the options of a question that shows no letters: it is answered in their words."""
+        said = options_without_letters.get(answered.final_answer, answered.final_answer)
         final = said.capitalize() if said.lower() in ("yes", "no") else said
         progress.concluded(final, answered.reasoning)
         return SummarizerOutput(

@@ -24,16 +24,16 @@ from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.stages.summarizer import Summarizer
 
 IMPLEMENTED: dict[type, list[type]] = {
-    protocols.Planner: [Planner, offline.RulePlanner],
-    protocols.Executor: [Executor],
-    protocols.Locator: [Locator, offline.SaliencyLocator],
-    protocols.Detector: [Detector, offline.MeasuredDetector],
-    protocols.Analyst: [Analyst, offline.MeasuredAnalyst],
-    protocols.Selector: [Selector, offline.TableSelector],
-    protocols.Summarizer: [Summarizer],
-    protocols.Scorer: [Scorer, offline.MeasuredScorer],
-    protocols.Answerer: [Answerer, offline.EvidenceAnswerer],
-    protocols.Replan: [Replan],
+    protocols.PlannerStage: [Planner, offline.RulePlanner],
+    protocols.ExecutorStage: [Executor],
+    protocols.LocatorStage: [Locator, offline.SaliencyLocator],
+    protocols.DetectorStage: [Detector, offline.MeasuredDetector],
+    protocols.AnalystStage: [Analyst, offline.MeasuredAnalyst],
+    protocols.SelectorStage: [Selector, offline.TableSelector],
+    protocols.SummarizerStage: [Summarizer],
+    protocols.ScorerStage: [Scorer, offline.MeasuredScorer],
+    protocols.AnswererStage: [Answerer, offline.EvidenceAnswerer],
+    protocols.ReplanStage: [Replan],
 }
 PAIRS = [(protocol, stage) for protocol, stages in IMPLEMENTED.items() for stage in stages]
 
@@ -60,7 +60,7 @@ def test_a_stage_is_called_as_its_protocol_says(protocol: type, stage: type) -> 
 
 @pytest.mark.parametrize("method", ["needs_verdict", "verdict"])
 def test_the_judge_is_asked_as_the_protocol_says(method: str) -> None:
-    assert signature_of(getattr(Replan, method)) == signature_of(getattr(protocols.Replan, method))
+    assert signature_of(getattr(Replan, method)) == signature_of(getattr(protocols.ReplanStage, method))
 
 
 def other_name(self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, f: str) -> Any:
@@ -90,7 +90,7 @@ def one_more(
 
 @pytest.mark.parametrize("function", [other_name, other_type, other_result, one_more])
 def test_a_difference_is_seen(function: Callable[..., Any]) -> None:
-    assert differs(protocols.Planner, type("Other", (), {"forward": function}))
+    assert differs(protocols.PlannerStage, type("Other", (), {"forward": function}))
 
 
 def test_every_protocol_has_its_stages_here() -> None:
