@@ -105,7 +105,7 @@ class Summarizer(StageModule):
     def _answered(
         self, answered: Answered, evidence: ExecutorOutput, options_without_letters: Mapping[str, str]
     ) -> SummarizerOutput:
-        """``options_without_letters`` are the options of a question that shows no letters: it is answered in their words."""
+        """A question that shows no letters, but has these options, is answered in their words."""
         said = options_without_letters.get(answered.final_answer, answered.final_answer)
         final = said.capitalize() if said.lower() in ("yes", "no") else said
         progress.concluded(final, answered.reasoning)
