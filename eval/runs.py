@@ -12,7 +12,7 @@ import dspy
 from agenticiqa.configs import Config
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
-from agenticiqa.programs.batch.fingerprint import asked_of, run_settings
+from agenticiqa.programs.batch.plan_run import asked_of, run_settings
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.saving import prompts_of

@@ -20,14 +20,12 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, fit_rows, fitted_text, unusable
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import plan_run
+from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.batch.unfinished import offsets_of_latest
 from agenticiqa.programs.cli import render, tables
-from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
-from agenticiqa.programs.cli.outputs import Appending, complain
+from agenticiqa.programs.cli.outputs import Appending, complain, judge_and_write
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, UserError

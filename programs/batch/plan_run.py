@@ -1,17 +1,29 @@
-"""What a run has to do: its program, its settings, and the jobs that a results file does not hold yet."""
+"""What a run has to do: its program, its settings and their fingerprint, and the jobs that a file does not hold yet."""
 
+import hashlib
+import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
-from agenticiqa.configs import Config
+import dspy
+
+from agenticiqa.configs import STAGES, Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch.fingerprint import run_settings
+from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.results_file import ResultsFile
-from agenticiqa.programs.batch.unfinished import find_finished
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
+from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
+from agenticiqa.programs.images.files import digest, sha256_of
+from agenticiqa.programs.saving import prompts_of
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.fusion_profile import read_fusion_profile
 from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
+from agenticiqa.programs.tools.calibration import load_profile
 
 
 @dataclass(frozen=True)
@@ -50,3 +62,169 @@ def _plan(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> R
         return RunPlan(program, settings, list(jobs))
     resumed = find_finished(jobs, results, settings)
     return RunPlan(program, settings, [job for job in jobs if job not in resumed.finished], resumed.again)
+
+
+# How a model is reached may change between two halves of a run; which model is asked, and what, may not.
+TRANSPORT = frozenset(
+    {
+        "api_base",
+        "fallback_api_base",
+        "api_key_env",
+        "fallback_api_key_env",
+        "timeout",
+        "max_retries",
+        "price",
+    }
+)
+
+
+def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
+    """What determines the results of ``program``, made from ``config``, as plain JSON types.
+
+    - ``version``: of this package
+    - ``config``: as its profile resolves it, without how a model is reached, the cache, and what offline stages ignore
+    - ``calibration``: a digest of the curves and of what they leave unexplained, whatever their file is called
+    - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
+    - ``asked``: in which form the first model of each predictor is asked to answer, which a probe may have decided
+
+    No address of a server, name of a key or path of a calibration is in it; a fusion profile counts by its content.
+    Raises ToolError when the calibration cannot be read, and UserError when the fusion profile cannot.
+    """
+    config = config.in_profile()
+    resolved: dict[str, Any] = config.model_dump(
+        mode="json", exclude={"cache", "profile", "calibration", "levels", *STAGES}
+    )
+    resolved |= {name: _stage(section) for name, section in config.sections.items()}
+    profile = resolved["fusion"].pop("profile")
+    if profile:
+        resolved["fusion"] = {"profile": digest(read_fusion_profile(profile).model_dump(mode="json"))}
+    curves = {
+        tool: [curve.betas, curve.raw_range, curve.residual] for tool, curve in load_profile(config.calibration).items()
+    }
+    return {
+        "version": version("agenticiqa"),
+        "config": resolved,
+        "calibration": digest(curves),
+        "prompts": digest(prompts_of(program)),
+        "asked": asked_of(program),
+    }
+
+
+def _stage(stage: StageConfig) -> dict[str, Any]:
+    if stage.is_offline:
+        return {"backend": stage.backend}
+    return stage.model_dump(mode="json", exclude=set(TRANSPORT))
+
+
+def asked_of(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
+    """By predictor, in which form its first model is asked to answer."""
+    asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
+    return {name: _of_model(part.models[0]) for name, part in asking.items()}
+
+
+def _of_model(lm: dspy.BaseLM) -> dict[str, Any]:
+    engine = getattr(lm, "engine", None)
+    if isinstance(engine, Model):
+        return {"form": engine.form, "top_logprobs": engine.top_logprobs}
+    return {"model": lm.model}
+
+
+def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:
+    """The ``run_fingerprint`` in a job's row: of its run's settings (``batch.fingerprint``) and its own options."""
+    return digest({**settings, "resize_reference": job.resize_reference and job.reference is not None})
+
+
+def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> Resumed[Job]:
+    """The jobs whose result the file holds, and how many others it holds a result of that no longer counts.
+
+    Paths are compared as absolute ones. A relative one in the file is taken from the current folder, and if that leads
+    to none of the jobs' images, from the file's own folder: so the file and its images can be moved together. A
+    file that was moved or renamed otherwise is judged again.
+    """
+    if not results.length:  # which saves hashing every image
+        return Resumed({}, Counter())
+    wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
+    return resume(results.outlines(), wanted, row_identifier(wanted.values(), results))
+
+
+def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> list[int]:
+    """Where the last result of each job begins in the file, in ascending order.
+
+    Jobs are told apart, and matched with rows, as by ``find_finished``; a job without a result has no offset.
+    """
+    wanted = {identity_of(job, fingerprint_of(job, settings)) for job in jobs}
+    identify = row_identifier(wanted, results)
+    last: dict[Identity, int] = {}
+    for offset, row in results.outlines():
+        if "error" not in row and (identity := identify(row)) in wanted:
+            last[identity] = offset
+    return sorted(last.values())
+
+
+def row_identifier(wanted: Collection[Identity], results: ResultsFile) -> Callable[[Row], Identity]:
+    """The function that says what a row of a file belongs to, its paths read so that they lead to what is wanted."""
+    images = {identity.image for identity in wanted}
+    here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))
+
+    def identify(row: Row) -> Identity:
+        found = _identity_of_row(row, here)
+        if found.image in images or here == beside:
+            return found
+        moved = _identity_of_row(row, beside)
+        return moved if moved.image in images else found
+
+    return identify
+
+
+def identity_of(job: Job, run_fingerprint: str) -> Identity:
+    """What the result of a job belongs to; its files are read for their hashes."""
+    reference = job.reference
+    return Identity(
+        image=absolute(job.name, os.getcwd()),
+        image_sha256=_sha256(job.image),
+        reference=None if reference is None else absolute(name_of(reference), os.getcwd()),
+        reference_sha256=None if reference is None else _sha256(reference),
+        query=job.asked,
+        run_fingerprint=run_fingerprint,
+    )
+
+
+def absolute(name: str, folder: str) -> str:
+    """A path without links among its folders; what is not a path (``<stdin>``) stays as it is."""
+    if name.startswith("<") and name.endswith(">"):
+        return name
+    parent, file = os.path.split(os.path.join(folder, name))
+    return os.path.join(_real(parent), file)
+
+
+@lru_cache(maxsize=4096)
+def _real(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
+def _identity_of_row(row: Row, folder: str) -> Identity:
+    reference = row.get("reference")
+    return Identity(
+        image=absolute(str(row.get("image")), folder),
+        image_sha256=row.get("image_sha256"),
+        reference=None if reference is None else absolute(str(reference), folder),
+        reference_sha256=row.get("reference_sha256"),
+        query=question_of(row),
+        run_fingerprint=row.get("run_fingerprint"),
+    )
+
+
+def _sha256(source: ImageSource) -> str | None:
+    """The hash of an image's bytes; ``None`` if they cannot be read, or are none (an array)."""
+    match source:
+        case LoadedImage():
+            return source.sha256
+        case UndecodedImage(content=bytes(data)) | (bytes() as data):
+            return hashlib.sha256(data).hexdigest()
+        case str() | os.PathLike():
+            try:
+                return sha256_of(Path(source))
+            except OSError:  # the job is judged, and fails with the reason
+                return None
+        case _:
+            return None

@@ -13,19 +13,20 @@ Rows stay on disk, and are named by the offset in bytes at which they begin; of 
 ``ResultsFile.rewrite`` replaces all of them at once by what they are after a fit of the fusion.
 """
 
+import errno
 import json
 import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import orjson
 
-from agenticiqa.programs.batch.file_lock import locked_by
 from agenticiqa.programs.batch.row_index import FROM_BYTES, RowIndex, outline
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
@@ -339,3 +340,37 @@ def _row(line: bytes) -> Row | None:
     except ValueError:
         return None
     return row if isinstance(row, dict) else None
+
+
+try:
+    import fcntl
+except ImportError:  # Windows, which has no such locks
+    fcntl = None  # type: ignore[assignment]
+
+TAKEN = (errno.EACCES, errno.EAGAIN)
+
+
+def locked_by(file: FileIO) -> str | None:
+    """Lock an open file until it is closed; ``None`` when that worked, else who has it.
+
+    File systems without locks count as unlocked.
+    """
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return _holder(os.fstat(file.fileno()).st_ino) if error.errno in TAKEN else None
+    return None
+
+
+def _holder(inode: int) -> str:
+    """The process that holds a lock on a file, as far as the system tells (Linux: ``/proc/locks``)."""
+    try:
+        # A line: "1: FLOCK  ADVISORY  WRITE 4711 00:2d:1234 0 EOF"
+        held = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        pid = next(fields[4] for fields in held if len(fields) > 5 and fields[5].endswith(f":{inode}"))
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except (OSError, StopIteration):
+        return "another process"
+    return f"process {pid} ({command})" if command else f"process {pid}"

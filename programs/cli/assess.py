@@ -16,7 +16,6 @@ from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.fusing import show_default, show_fitted
-from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import (
     config_from,
     limits_from,
@@ -26,6 +25,7 @@ from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
     complain,
+    judge_and_write,
     kept_text,
     one_document,
     open_results,

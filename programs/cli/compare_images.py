@@ -2,25 +2,23 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.metric_values import row_with_metrics
 from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.judging import judge_and_write
 from agenticiqa.programs.cli.options import (
     config_from,
     limits_from,
     workers_from,
 )
-from agenticiqa.programs.cli.outputs import complain
+from agenticiqa.programs.cli.outputs import complain, judge_and_write
 from agenticiqa.programs.cli.printable import json_text
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
@@ -33,8 +31,10 @@ from agenticiqa.programs.page.thumbnails import NAME_DIGITS, Wanted, folder_besi
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.stages.tool_runs import applicable
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.programs.tools.tool import Tool, run_tool, with_unit
+from agenticiqa.signatures.types import GLOBAL, OVERALL
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 SIDE = 480  # pixels of a picture in the page
@@ -139,3 +139,27 @@ def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], faile
             maps[row["image"]] = name, made.caption
     entries = [entry_of(row) for row in rows]
     write_atomically(page, comparison_page(entries, pictures, maps, tables, failed, page))
+
+
+def row_with_metrics(tools: Mapping[str, Tool], to_row: Callable[[Assessment], Row], result: Assessment) -> Row:
+    """The row of a result and two keys more: ``size``, its width and height in pixels, and ``metrics``.
+
+    ``metrics`` has the raw value and the unit of each full-reference tool where there is a reference that fits, else
+    of each no-reference one; a metric that failed has ``None`` and its error.
+    """
+    check = result.reference_check
+    reference = result.reference if check is not None and check.fits else None
+    calls = [
+        run_tool(tool, result.image, reference, region=GLOBAL, distortion=OVERALL)
+        for tool in applicable(tools, result.image, reference)
+    ]
+    metrics: dict[str, dict[str, Any]] = {
+        call.tool: {
+            "raw": call.raw,
+            "unit": call.unit,
+            "higher_is_better": tools[call.tool].higher_is_better,
+            "error": call.error,
+        }
+        for call in calls
+    }
+    return {**to_row(result), "size": list(result.image.size), "metrics": metrics}

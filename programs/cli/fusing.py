@@ -6,10 +6,9 @@ from pathlib import Path
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.fit_fusion import AutoFused, fuse_auto, fuse_row, profile_digest
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import RunPlan
+from agenticiqa.programs.batch.plan_run import RunPlan, offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.batch.unfinished import offsets_of_latest
 from agenticiqa.programs.cli.outputs import complain
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.stages.fusion import ScoreFusion

@@ -7,8 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from agenticiqa.programs.cli.live_rows import shortened
-from agenticiqa.programs.cli.live_view import StepFormatter
+from agenticiqa.programs.cli.live_view import StepFormatter, shortened
 from agenticiqa.programs.cli.printable import json_text, printable
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about

@@ -1,13 +1,13 @@
 """Run one command of the command line; errors of ours become one line on stderr and an exit status."""
 
 import contextlib
+import ctypes
 import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.cli.commands import COMMANDS, Command
-from agenticiqa.programs.cli.memory import return_large_blocks
 from agenticiqa.programs.cli.parser import PROGRAM, parse
 from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
@@ -74,3 +74,19 @@ def _close_stdout() -> None:
 def _fail(message: str, status: int) -> int:
     print(f"{PROGRAM}: {printable(message)}", file=sys.stderr)
     return status
+
+
+# Numbers of malloc.h; glibc only.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+LARGE = 8 << 20  # bytes: the pixels of a photo of 3 megapixels
+
+
+def return_large_blocks() -> None:
+    """Let blocks of at least 8 MiB go back to the system when they are freed, on Linux with glibc; else do nothing.
+
+    By default glibc keeps freed blocks of up to 32 MiB, for each thread by itself.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGE)
+        mallopt(M_TRIM_THRESHOLD, 2 * LARGE)

@@ -1,4 +1,4 @@
-"""Where results go: cards or JSON lines on stdout, one JSON document, or lines appended to a file."""
+"""Judge what a run has to do, and where results go: cards or JSON on stdout, one document, lines appended to a file."""
 
 import os
 import sys
@@ -7,14 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.backends.limits import LimitReached
+from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.batch.judge_many import StopRule, judge_many
+from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.batch.unfinished import fingerprint_of
-from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli import card, render
 from agenticiqa.programs.cli.printable import json_text, printable
 from agenticiqa.programs.errors import AgenticIQAError, UserError
-from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.result import Assessment, is_unscored
 
 Write: TypeAlias = Callable[[Job, Row], None]
 
@@ -67,12 +70,12 @@ def print_line(job: Job, row: Row) -> None:
 
 def print_card(job: Job, row: Row) -> None:
     """Print a result as a card on a terminal, as one JSON line otherwise."""
-    render.print_result(row)
+    card.print_result(row)
 
 
 def print_card_below_steps(job: Job, row: Row) -> None:
     """As ``print_card``, below the steps of ``-v``: without what they have told."""
-    render.print_result(row, with_replans=False)
+    card.print_result(row, with_replans=False)
 
 
 @contextmanager
@@ -131,3 +134,29 @@ def save_summary(summary: Summary, results: ResultsFile) -> None:
 def complain(message: str) -> None:
     """Print a line about something that went wrong to stderr."""
     print(f"agenticiqa: {printable(message)}", file=sys.stderr)
+
+
+def judge_and_write(
+    plan: RunPlan, workers: int, postprocess: Callable[[Assessment], Row], write: Write, summary: Summary
+) -> list[Exception]:
+    """Judge what is to do: write each result, print each failure, count both. Returns what the failures were."""
+    rule = StopRule(workers)
+    errors: list[Exception] = []
+    outcomes = judge_many(plan.program, plan.todo, workers, postprocess, rule.should_stop)
+    for job, outcome in render.progress(outcomes, len(plan.todo)):
+        if isinstance(outcome, LimitReached):
+            complain(one_line(str(outcome)))
+        elif isinstance(outcome, Exception):
+            errors.append(outcome)
+            summary.failed.append(failure_text(job, outcome))
+            complain(summary.failed[-1])
+        else:
+            try:
+                write(job, outcome)
+            except CannotAppend as error:
+                errors.append(error)
+                complain(str(error))
+                rule.ended_by = error
+            summary.judged += 1
+            summary.unscored += is_unscored(outcome)
+    return errors

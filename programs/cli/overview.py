@@ -12,9 +12,8 @@ from pathlib import Path
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import STDIN
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import RunPlan
+from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
-from agenticiqa.programs.batch.unfinished import absolute, offsets_of_latest
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.outputs import Write, complain
 from agenticiqa.programs.errors import UserError

@@ -33,8 +33,8 @@ from agenticiqa.eval.report.columns import columns_of
 from agenticiqa.eval.scorers.rows import judge_set, row_identity
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.plan_run import row_identifier
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, kept_rows, resume
-from agenticiqa.programs.batch.unfinished import row_identifier
 from agenticiqa.programs.images import load
 
 Step = Callable[[], None]

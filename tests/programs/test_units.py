@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from agenticiqa.programs import AgenticIQA, draw_assessment
+from agenticiqa.programs.cli.card import card
 from agenticiqa.programs.cli.main import main
-from agenticiqa.programs.cli.render import card
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools.tool import with_unit
 

@@ -10,7 +10,7 @@ import pytest
 
 from agenticiqa import configs
 from agenticiqa.configs import Config
-from agenticiqa.programs.batch.fingerprint import run_settings
+from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.images.files import digest
 
 

@@ -9,9 +9,9 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch.fingerprint import run_settings
 from agenticiqa.programs.batch.fit_inputs import prompts_digest, rows_with_fit_inputs, third_tools
 from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.profile_use import curves_digest

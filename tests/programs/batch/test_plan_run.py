@@ -8,9 +8,8 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.programs.batch import plan_run as planning
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import plan_run
+from agenticiqa.programs.batch.plan_run import fingerprint_of, identity_of, plan_run
 from agenticiqa.programs.batch.results_file import OTHER_SETTINGS, ResultsFile
-from agenticiqa.programs.batch.unfinished import fingerprint_of, identity_of
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.plan_run import absolute, find_finished, fingerprint_of, identity_of
 from agenticiqa.programs.batch.results_file import OTHER_BYTES, OTHER_SETTINGS, ResultsFile
-from agenticiqa.programs.batch.unfinished import absolute, find_finished, fingerprint_of, identity_of
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.questions.options import parse_options

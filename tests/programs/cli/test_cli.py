@@ -11,7 +11,7 @@ import time
 import pytest
 from PIL import Image
 
-from agenticiqa.programs.cli import judging
+from agenticiqa.programs.cli import outputs
 from agenticiqa.programs.cli.main import main
 from support.files import json_lines
 
@@ -123,13 +123,13 @@ def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, ca
 
 
 def test_an_interrupted_run_says_how_much_is_judged_and_how_to_continue(album, tmp_path, capsys, monkeypatch):
-    judge_many = judging.judge_many
+    judge_many = outputs.judge_many
 
     def interrupted(*given):
         yield next(judge_many(*given))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(judging, "judge_many", interrupted)
+    monkeypatch.setattr(outputs, "judge_many", interrupted)
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 130
     assert len(json_lines(file)) == 1

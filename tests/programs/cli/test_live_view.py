@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from agenticiqa.programs.cli import live_rows
+from agenticiqa.programs.cli import live_view
 from agenticiqa.programs.cli.live_view import WIDEST, StepFormatter
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.events import event, judging
@@ -184,8 +184,8 @@ def test_a_score_without_tools_is_that_of_the_levels_alone() -> None:
 
 
 def test_every_severity_flag_and_source_has_its_words() -> None:
-    assert set(live_rows.SEVERITIES) == set(get_args(Severity))
-    assert set(live_rows.TO_DO) == set(PlanFlags.model_fields)
+    assert set(live_view.SEVERITIES) == set(get_args(Severity))
+    assert set(live_view.TO_DO) == set(PlanFlags.model_fields)
     sources = SummarizerOutput.model_fields["probability_source"].annotation
     named = {name for part in get_args(sources) for name in get_args(part)}
-    assert set(live_rows.SOURCES) == named
+    assert set(live_view.SOURCES) == named

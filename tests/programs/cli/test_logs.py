@@ -17,7 +17,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
-from agenticiqa.programs.cli.live_rows import shortened
+from agenticiqa.programs.cli.live_view import shortened
 from agenticiqa.programs.cli.logs import LOGGER, STANDARD, logging_to
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import UserError

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from agenticiqa.programs.cli.memory import return_large_blocks
+from agenticiqa.programs.cli.main import return_large_blocks
 
 KEPT = """
 import ctypes, sys
-from agenticiqa.programs.cli.memory import return_large_blocks
+from agenticiqa.programs.cli.main import return_large_blocks
 
 class Info(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in (

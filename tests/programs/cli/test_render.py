@@ -8,7 +8,8 @@ from rich.console import Console
 
 from agenticiqa.configs import Price
 from agenticiqa.programs import AgenticIQA
-from agenticiqa.programs.cli.render import card, progress
+from agenticiqa.programs.cli.card import card
+from agenticiqa.programs.cli.render import progress
 from support.fake_server import by_stage, fake_server
 from support.judging import SCRIPT, program_for
 

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from agenticiqa.programs import AgenticIQA
-from agenticiqa.programs.cli.verdict import STRENGTHS, explanation, verdict
+from agenticiqa.programs.cli.card import STRENGTHS, explanation, verdict
 from agenticiqa.signatures import vocabulary
 from support.fake_server import by_stage, fake_server
 from support.judging import SCRIPT, program_for

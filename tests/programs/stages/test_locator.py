@@ -14,7 +14,7 @@ from PIL import Image
 from rich.console import Console
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.cli.render import card
+from agenticiqa.programs.cli.card import card
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.offline.stages import MeasuredAnalyst, MeasuredDetector, SaliencyLocator, TableSelector
 from agenticiqa.programs.stages.analyst import Analyst

@@ -12,7 +12,7 @@ from PIL import Image
 from agenticiqa.configs import Config, ConfigError, load_config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch.fingerprint import run_settings
+from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.stages.fused_score import FusedScore, fused_score

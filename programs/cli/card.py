@@ -1,0 +1,178 @@
+"""A result on a terminal: a card with the answer, what it means in a sentence of everyday words, and the evidence."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.markup import escape
+from rich.panel import Panel
+from rich.text import Text
+
+from agenticiqa.programs.backends.ledger import total
+from agenticiqa.programs.cli.printable import all_printable, json_text
+from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console
+from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.signatures.types import GLOBAL
+from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
+
+MOST_NAMED = 3
+# The severities in a photographer's words.
+STRENGTHS = {"slight": "slight", "moderate": "visible", "severe": "strong", "extreme": "extreme"}
+GOOD = ("Excellent", "Good")
+BLUR, SOFT = "Blurs", "Sharpness"  # a blurred region is not sharp: named once
+# How the score was computed: the live view of -v and the JSON have it.
+ARITHMETIC = re.compile(r"Score \d[^ ]* \(\w+\), .*?\(levels from .*?\)\.\s*")
+OFFLINE_SOURCES = ("measurements", "learned")
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """The level of a rating and its main distortions, where they are; empty for a result without a score.
+
+    ``row`` is the JSON of a result. The strongest distortions come first, at most three; slight ones are only named
+    where nothing is stronger.
+    """
+    level = row["quality_level"]
+    if row["quality_score"] is None or level is None:
+        return ""
+    analysis = row["executor_evidence"]["distortion_analysis"]
+    parts = row["executor_evidence"].get("local_damage") or {}
+    found = [
+        (SEVERITIES.index(item["severity"]), item["type"], _place(parts, region, item["type"]))
+        for region, items in (analysis or {}).items()
+        for item in items
+        if item["severity"] in STRENGTHS and not (item["type"] == SOFT and _is_blurred(items))
+    ]
+    if not found:
+        nothing = "no visible distortion" if level in GOOD else "no single distortion stands out"
+        return f"{level} quality{': ' + nothing if analysis is not None else ''}."
+    clear = [each for each in found if each[0] > 1] or found
+    named = [_phrase(*each) for each in sorted(clear, key=lambda each: -each[0])]
+    more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
+    parts = [*dict.fromkeys(named[:MOST_NAMED]), *more]
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    if clear[0][0] == 1:
+        return f"{level} quality{': only' if level in GOOD else ', though with only'} {listed}."
+    return f"{level} quality{' with ' if level in GOOD else ': '}{listed}."
+
+
+def explanation(row: dict[str, Any]) -> str:
+    """The reasoning of a result without the arithmetic of its score.
+
+    Offline, the findings before the arithmetic are left out, too, because the card lists them.
+    """
+    reasoning = str(row["quality_reasoning"])
+    score = ARITHMETIC.search(reasoning)
+    if score is None:
+        return reasoning
+    by_model = row["probability_source"] not in OFFLINE_SOURCES
+    return (reasoning[: score.start()] if by_model else "") + reasoning[score.end() :].strip()
+
+
+def _is_blurred(items: list[dict[str, Any]]) -> bool:
+    return any(item["type"] == BLUR and item["severity"] in STRENGTHS for item in items)
+
+
+def _place(parts: dict[str, list[dict[str, Any]]], region: str, distortion: str) -> str:
+    """The part of the image where a distortion of the whole image is, if it is in a part only, else the region."""
+    return next((part["place"] for part in parts.get(region, []) if part["type"] == distortion), region)
+
+
+def _phrase(severity: int, distortion: str, region: str) -> str:
+    what = f"{STRENGTHS[SEVERITIES[severity]]} {everyday_name(distortion)}"
+    if region == GLOBAL:
+        return what
+    named = region.split()[0].lower() in ("the", "a", "an", "my", "both") or not region[0].islower()
+    return f"{what} in {region if named else f'the {region}'}"
+
+
+def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
+    """Print one result (as its JSON) to stdout: a card on a terminal, one JSON line otherwise.
+
+    Without ``with_replans`` a card leaves out why it was planned again, which the steps of ``-v`` have.
+    """
+    console = stdout_console()
+    if console.is_terminal:
+        with console.capture() as captured:
+            console.print(card(row if with_replans else {**row, "replan_history": []}))
+        sys.stdout.write(captured.get())  # so that it appears above a progress bar
+        sys.stdout.flush()
+    else:
+        print(json_text(row), flush=True)
+
+
+def card(row: dict[str, Any]) -> Panel:
+    """A result (as its JSON) as a card: the answer, what it means in a sentence, and the evidence."""
+    row = all_printable(row)
+    parts: list[Any] = [_answer(row), Text(verdict(row), style="bold"), Text(explanation(row))]
+    parts = [part for part in parts if part]
+    evidence = row["executor_evidence"]
+    found = [(region, item) for region, items in (evidence["distortion_analysis"] or {}).items() for item in items]
+    if found:
+        table = plain_table("distortion", "severity", "seen or measured")
+        for region, item in found:
+            name = item["type"] if region == "Global" else f"{item['type']} in {region}"
+            table.add_row(escape(name), item["severity"], escape(item["explanation"]))
+        parts.append(table)
+    if evidence["tool_log"]:
+        table = plain_table("tool", "for", "raw", "1..5")
+        for call in evidence["tool_log"]:
+            values = (
+                (with_unit(call["raw"], call.get("unit")), f"{call['calibrated']:.2f}")
+                if call["error"] is None
+                else ("-", call["error"])
+            )
+            table.add_row(call["tool"], escape(_subject(call)), *map(escape, values))
+        parts.append(table)
+    explained = explanation(row)
+    parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"] if note not in explained]
+    parts += [Text(f"replanned: {entry}", style="dim") for entry in row["replan_history"]]
+    took = sum(row["timings_ms"].values()) / 1000
+    return Panel(
+        Group(*parts),
+        title=escape(Path(row["image"]).name + (f" vs {Path(row['reference']).name}" if row["reference"] else "")),
+        subtitle=escape(", ".join([row["backend"], f"{took:.1f} s", *_usage(row["usage_by_stage"])])),
+        title_align="left",
+        subtitle_align="right",
+    )
+
+
+def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
+    """The calls of a result, and their price if it is known; nothing if no model was asked."""
+    if not stages:
+        return []
+    spent = total(stages)
+    calls = f"{spent['calls']} calls" + (f" and {spent['cached']} from the cache" if spent["cached"] else "")
+    return [calls, *([f"{spent['usd']:.4f} USD"] if spent["usd"] is not None else [])]
+
+
+def _subject(call: dict[str, Any]) -> str:
+    """What a tool measured, and the size of its crop if it was not the whole image."""
+    about = call["distortion"] if call["region"] == "Global" else f"{call['distortion']} in {call['region']}"
+    if not call["box"]:
+        return about
+    left, top, right, bottom = call["box"]
+    return f"{about}, {right - left} x {bottom - top} pixels"
+
+
+def _answer(row: dict[str, Any]) -> Text:
+    if row["quality_score"] is None:
+        return Text(str(row["final_answer"]), style="bold")
+    color = COLORS[row["quality_level"]]
+    score = row["quality_score"]
+    asked = row["final_answer"] if isinstance(row["final_answer"], str) else ""  # on the question's own scale
+    return Text.assemble(
+        (asked and f"{asked}\n", "bold"),
+        (f"{score:.2f}", f"bold {color}"),
+        " of 5  ",
+        (bar((score - 1) / 4, 20), color),
+        f"  {row['quality_level']}",
+        (_interval(row), "dim"),
+    )
+
+
+def _interval(row: dict[str, Any]) -> str:
+    """Between which scores people's mean opinion lies for 80 of 100 images; results of earlier versions have none."""
+    ends = (row.get("score_interval") or {}).get("80")
+    return f"  ({ends[0]:.1f} to {ends[1]:.1f} with 80 %)" if ends and ends[0] < ends[1] else ""
