@@ -25,7 +25,8 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
-from agenticiqa.programs.cli.outputs import Appending, complain, judge_and_write
+from agenticiqa.programs.cli.outputs import Appending, judge_and_write
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, UserError
@@ -88,9 +89,9 @@ def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list
     jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
     found = find_jobs(map(str, photos), DEFAULT_QUERY)
     for problem in found.problems:
-        complain(str(problem))
+        print_error(str(problem))
     if found.skipped:
-        complain(f"skipped {skipped_text(found.skipped)}")
+        print_error(f"skipped {skipped_text(found.skipped)}")
     jobs = list(dict.fromkeys([*jobs, *found.jobs]))
     if not jobs:
         raise UserError("there is no image to rate")
@@ -116,7 +117,7 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
             print(f"agenticiqa: the same command continues from what is kept in {file}", file=sys.stderr)
             raise
         if summary.not_judged:
-            complain(f"stopped; {summary.not_judged} images were not rated; the same command continues {file}")
+            print_error(f"stopped; {summary.not_judged} images were not rated; the same command continues {file}")
             return None
         return [*results.rows(offsets_of_latest(jobs, results, plan.settings))], len(summary.failed)
 

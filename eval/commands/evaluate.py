@@ -38,7 +38,8 @@ from agenticiqa.programs.cli.options import (
     limits_from,
     workers_from,
 )
-from agenticiqa.programs.cli.outputs import complain, unscored_text
+from agenticiqa.programs.cli.outputs import unscored_text
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
@@ -162,7 +163,7 @@ def _evaluated(
     if args.by in measured["breakdowns"]:
         print_table(report.terminal(report.breakdown(measured, args.by)))
     elif args.by:
-        complain(f"--by {args.by}: {task} has no two different values of it")
+        print_error(f"--by {args.by}: {task} has no two different values of it")
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
@@ -170,9 +171,9 @@ def _evaluated(
         ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown)
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
-        complain(doubt)
+        print_error(doubt)
     if counts["unscored"]:
-        complain(unscored_text(counts["unscored"], len(rows), "the same command"))
+        print_error(unscored_text(counts["unscored"], len(rows), "the same command"))
     if counts["failed"]:
         return measured, SOME_FAILED
     return measured, UNSCORED if measured["unscored"] else OK

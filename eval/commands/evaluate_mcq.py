@@ -27,7 +27,7 @@ from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
-from agenticiqa.programs.cli.outputs import complain
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result import Assessment
@@ -97,7 +97,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
     for sentence in report.sentences(measured):
         print(f"- {sentence}")
     for why in found.left_out[:3]:
-        complain(f"left out: {why}")
+        print_error(f"left out: {why}")
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     return SOME_FAILED if any("error" in row for row in rows) else OK
 

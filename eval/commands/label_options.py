@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agenticiqa.eval.labels.columns import Declared
 from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
-from agenticiqa.programs.cli.outputs import complain
+from agenticiqa.programs.cli.printable import print_error
 
 OF_LABELS = ("root", "split", "image_column", "mos_column", "lower_is_better", "mos_range")
 
@@ -19,5 +19,5 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
     declared = Declared(args.image_column, args.mos_column, args.lower_is_better, ends)
     found = labeled_images(data, args.root, args.split, declared)
     if found.doubt:
-        complain(f"the direction is declared otherwise, but {found.doubt}")
+        print_error(f"the direction is declared otherwise, but {found.doubt}")
     return found

@@ -7,8 +7,9 @@ from agenticiqa.eval.mcq.item import Asked, digest_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.judge_many import Failure, StopRule, judge_many
+from agenticiqa.programs.batch.judge_many import Failure, judge_many
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
+from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.result import Assessment

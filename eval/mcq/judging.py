@@ -11,8 +11,8 @@ import dspy
 from agenticiqa.eval.mcq.item import Item
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.limits import Halted, LimitReached, current, set_current
-from agenticiqa.programs.batch.judge_many import StopRule
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, kept_rows
+from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import AgenticIQAError, Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.stages.ask import CheckedPredict

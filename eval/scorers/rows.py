@@ -11,8 +11,9 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.judge_many import Failure, StopRule, judge_many, run_many
+from agenticiqa.programs.batch.judge_many import Failure, judge_many, run_many
 from agenticiqa.programs.batch.results_file import Identity, Row, resume
+from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools.training_images import Part, parts_of

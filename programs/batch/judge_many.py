@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from queue import LifoQueue, SimpleQueue
@@ -271,41 +270,3 @@ def _movable(judge: Callable[[Job], Any]) -> bytes | None:
             reason = "what the running script defines cannot be imported in another process"
     logger.info("judging in threads, not processes: %s", reason)
     return None
-
-
-FAILURES_IN_A_ROW = 5  # model failures, beyond those of the images under way, after which the model counts as gone
-FATAL = (
-    LimitReached,
-    Halted,
-    dspy.LMAuthError,
-    dspy.LMBillingError,
-    dspy.LMConfigurationError,
-    dspy.LMUnsupportedModelError,
-)
-
-
-@dataclass
-class StopRule:
-    """Decides after each outcome of a run of ``workers`` images at a time; ``ended_by`` is the error that ended it."""
-
-    workers: int
-    in_a_row: int = 0
-    ended_by: Exception | None = None
-
-    def should_stop(self, outcome: object) -> bool:
-        """Whether to end the run after this outcome, a result or an error. It stays True once it is.
-
-        At once: a mistake of the user's that is not about this image, a key or model that the server refuses, a limit
-        that is reached. After several model failures in a row: a server that cannot be reached, or refuses every
-        request (a single image may be too large for it, or of a kind that it refuses).
-        """
-        failed = isinstance(outcome, dspy.LMError | Unforeseen)
-        self.in_a_row = self.in_a_row + 1 if failed else 0
-        if (
-            isinstance(outcome, FATAL)
-            or (isinstance(outcome, UserError) and not isinstance(outcome, ImageError))
-            or (failed and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
-        ):
-            assert isinstance(outcome, Exception)
-            self.ended_by = outcome
-        return self.ended_by is not None

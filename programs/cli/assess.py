@@ -24,7 +24,6 @@ from agenticiqa.programs.cli.options import (
 from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
-    complain,
     judge_and_write,
     kept_text,
     one_document,
@@ -46,6 +45,7 @@ from agenticiqa.programs.cli.overview import (
     replaces_results,
     show_overview,
 )
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
@@ -73,9 +73,9 @@ def run(args: Namespace) -> int:
     asked = (args.query, args.reference, args.resize_reference, args.options)
     found = read_jobs(args.jobs, *asked) if args.jobs else find_jobs(args.images, *asked)
     for problem in found.problems:
-        complain(str(problem))
+        print_error(str(problem))
     if found.skipped:
-        complain(f"skipped {skipped_text(found.skipped)}")
+        print_error(f"skipped {skipped_text(found.skipped)}")
     if not found.jobs:
         return USAGE
     if args.dry_run:
@@ -120,10 +120,10 @@ def run(args: Namespace) -> int:
         print(f"Pictures are in {args.save_maps}", file=sys.stderr)
     below = show_overview(args, entries, summary.failed)
     if summary.unscored:
-        complain(unscored_text(summary.unscored, summary.judged, "the same command with --resume" if file else None))
+        print_error(unscored_text(summary.unscored, summary.judged, "the same command with --resume" if file else None))
     if summary.not_judged:
         go_on = f"; the same command with --resume continues {file}" if file else ""
-        complain(f"stopped; {summary.not_judged} images were not judged{go_on}")
+        print_error(f"stopped; {summary.not_judged} images were not judged{go_on}")
     if not errors and not summary.not_judged:
         return BELOW if below else UNSCORED if summary.unscored else OK
     nothing = not summary.judged and not summary.judged_before

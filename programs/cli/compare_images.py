@@ -18,8 +18,8 @@ from agenticiqa.programs.cli.options import (
     limits_from,
     workers_from,
 )
-from agenticiqa.programs.cli.outputs import complain, judge_and_write
-from agenticiqa.programs.cli.printable import json_text
+from agenticiqa.programs.cli.outputs import judge_and_write
+from agenticiqa.programs.cli.printable import json_text, print_error
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
@@ -56,7 +56,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     workers, limits = workers_from(args, config), limits_from(args, config)
     found = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
     for problem in found.problems:
-        complain(str(problem))
+        print_error(str(problem))
     if not found.jobs:
         return USAGE
     shown = [job.image for job in found.jobs]
@@ -131,7 +131,7 @@ def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], faile
         try:
             made = map_copy(row, SIDE)
         except AgenticIQAError as error:
-            complain(str(error))
+            print_error(str(error))
             continue
         if made:
             name = f"{row['image_sha256'][:NAME_DIGITS]}_map.webp"

@@ -9,7 +9,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan, offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli.outputs import complain
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.fusion_profile import write_fusion_profile
@@ -75,6 +75,6 @@ def _written(path: Path, fused: AutoFused) -> str:
     try:
         write_fusion_profile(path, fused.profile)
     except OSError as error:
-        complain(f"{printable_path(path)}: the profile cannot be written ({error.strerror})")
+        print_error(f"{printable_path(path)}: the profile cannot be written ({error.strerror})")
         return ""
     return f"; the profile is in {printable_path(path)}"

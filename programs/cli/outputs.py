@@ -1,7 +1,6 @@
 """Judge what a run has to do, and where results go: cards or JSON on stdout, one document, lines appended to a file."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +8,13 @@ from typing import Any, TypeAlias
 
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.judge_many import StopRule, judge_many
+from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import card, render
-from agenticiqa.programs.cli.printable import json_text, printable
+from agenticiqa.programs.cli.printable import json_text, print_error
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.result import Assessment, is_unscored
@@ -113,7 +113,7 @@ def told_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[No
     except KeyboardInterrupt:
         if results:
             done = f"{summary.judged_before + summary.judged} of {summary.images} are judged"
-            complain(f"{done}; the same command with --resume continues {printable_path(results.path)}")
+            print_error(f"{done}; the same command with --resume continues {printable_path(results.path)}")
         raise
 
 
@@ -128,12 +128,7 @@ def save_summary(summary: Summary, results: ResultsFile) -> None:
     try:
         summary.write(results)
     except OSError as error:
-        complain(f"the summary of {printable_path(results.path)} cannot be written ({error.strerror})")
-
-
-def complain(message: str) -> None:
-    """Print a line about something that went wrong to stderr."""
-    print(f"agenticiqa: {printable(message)}", file=sys.stderr)
+        print_error(f"the summary of {printable_path(results.path)} cannot be written ({error.strerror})")
 
 
 def judge_and_write(
@@ -145,17 +140,17 @@ def judge_and_write(
     outcomes = judge_many(plan.program, plan.todo, workers, postprocess, rule.should_stop)
     for job, outcome in render.progress(outcomes, len(plan.todo)):
         if isinstance(outcome, LimitReached):
-            complain(one_line(str(outcome)))
+            print_error(one_line(str(outcome)))
         elif isinstance(outcome, Exception):
             errors.append(outcome)
             summary.failed.append(failure_text(job, outcome))
-            complain(summary.failed[-1])
+            print_error(summary.failed[-1])
         else:
             try:
                 write(job, outcome)
             except CannotAppend as error:
                 errors.append(error)
-                complain(str(error))
+                print_error(str(error))
                 rule.ended_by = error
             summary.judged += 1
             summary.unscored += is_unscored(outcome)

@@ -15,7 +15,8 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.outputs import Write, complain
+from agenticiqa.programs.cli.outputs import Write
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
@@ -93,7 +94,7 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
         return 0
     below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]
     if below:
-        complain(
+        print_error(
             f"{len(below)} of {len(in_order)} score below {args.fail_under:g}, the lowest {below[0].score:.2f}: "
             f"{below[0].image}"
         )

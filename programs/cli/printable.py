@@ -5,6 +5,7 @@ Otherwise it could move the cursor, set the title of the window, or be shown in 
 
 import json
 import re
+import sys
 from typing import Any
 
 _REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
@@ -30,3 +31,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """JSON in which control characters are escaped, so that it says the same; other characters are as they are."""
     text = json.dumps(value, ensure_ascii=False, default=str, indent=indent)
     return _NOT_ESCAPED_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def print_error(message: str) -> None:
+    """Print a line about something that went wrong to stderr."""
+    print(f"agenticiqa: {printable(message)}", file=sys.stderr)
