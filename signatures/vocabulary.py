@@ -1,48 +1,33 @@
 """The closed vocabularies of the method: distortion categories, severities and quality levels.
 
-The documents use three lists of distortion words and two of severity words. ``signatures.lexicon`` folds them into
-these: eight distortion categories (seven that detection may report, and "Spatial distortions", which only tools and
-questions name) and five severities.
+The documents use three lists of distortion words and two of severity words. ``lexicon`` folds them into these: eight
+categories (seven that detection may report, and "Spatial distortions", which only tools and questions name) and five
+severities.
 """
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from agenticiqa.signatures.categories import CATEGORIES
 
 DEFAULT_QUERY = "Rate the perceptual quality of this image."
 
-DetectableDistortion = Literal[
-    "Blurs", "Color distortions", "Compression", "Noise", "Brightness change", "Sharpness", "Contrast"
-]
-Distortion = Literal[
-    "Blurs",
-    "Color distortions",
-    "Compression",
-    "Noise",
-    "Brightness change",
-    "Sharpness",
-    "Contrast",
-    "Spatial distortions",
-]
+if TYPE_CHECKING:
+    DetectableDistortion: TypeAlias = str
+    Distortion: TypeAlias = str
+else:  # what pydantic and the schemas that models are sent allow: just the names of the table
+    DetectableDistortion = Literal[tuple(row.name for row in CATEGORIES if row.is_detectable)]
+    Distortion = Literal[tuple(row.name for row in CATEGORIES)]
 Severity = Literal["none", "slight", "moderate", "severe", "extreme"]
 Level = Literal["Excellent", "Good", "Fair", "Poor", "Bad"]
 
-DETECTABLE: tuple[DetectableDistortion, ...] = get_args(DetectableDistortion)
-DISTORTIONS: tuple[Distortion, ...] = get_args(Distortion)
+DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
+TRAINED: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head)  # as networks have them
+DISTORTIONS: tuple[Distortion, ...] = tuple(row.name for row in CATEGORIES)
+CATEGORY_OF_KIND: dict[str, Distortion] = {kind: row.name for row in CATEGORIES for kind in row.kinds}
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LEVELS: dict[Level, int] = {"Excellent": 5, "Good": 4, "Fair": 3, "Poor": 2, "Bad": 1}
-
-# The names of distortions are the field's; these are a photographer's.
-EVERYDAY_NAMES: dict[Distortion, str] = {
-    "Blurs": "blur",
-    "Color distortions": "color distortion",
-    "Compression": "compression artifacts",
-    "Noise": "noise",
-    "Brightness change": "exposure problems",
-    "Sharpness": "sharpness problems",
-    "Contrast": "contrast problems",
-    "Spatial distortions": "spatial distortions",
-}
 
 SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
     "none": ("none", "no", "absent", "invisible", "not visible", "barely visible", "negligible", "imperceptible"),
@@ -57,7 +42,7 @@ SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
 
 def everyday_name(distortion: str) -> str:
     """What a photographer calls a distortion; a name outside of the vocabulary in lower case."""
-    return next((word for name, word in EVERYDAY_NAMES.items() if name == distortion), distortion.lower())
+    return next((row.everyday for row in CATEGORIES if row.name == distortion), distortion.lower())
 
 
 LONGEST_WORD = 100  # characters; what is longer is a sentence, and comparing takes long

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from agenticiqa.programs.offline.findings import Prediction
 from agenticiqa.programs.tools.numerics.weights import read_weights
-from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+from agenticiqa.signatures.categories import CATEGORIES
+from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 
 Values = NDArray[np.float64]
 Weights = Mapping[str, Values]
@@ -21,18 +22,12 @@ Weights = Mapping[str, Values]
 WEIGHTS = Path(__file__).with_name("detector.npz")
 SHA256 = "6b7c5104126b27760a80b92164e3c5e8711d644404a6a757abc4bb48cc892332"
 
-TEXTURE: tuple[DetectableDistortion, ...] = ("Blurs", "Compression", "Noise", "Sharpness")
-TONE: tuple[DetectableDistortion, ...] = ("Color distortions", "Brightness change", "Contrast")
-HEADS: dict[str, tuple[DetectableDistortion, ...]] = {"texture": TEXTURE, "tone": TONE, "compared": DETECTABLE}
+TEXTURE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head == "texture")
+TONE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head == "tone")
+HEADS: dict[str, tuple[DetectableDistortion, ...]] = {"texture": TEXTURE, "tone": TONE, "compared": TRAINED}
 # The kinds of distortion within each category, as findings name them.
 SUBTYPES: dict[DetectableDistortion, tuple[str, ...]] = {
-    "Blurs": ("defocus or motion blur",),
-    "Color distortions": ("desaturation", "oversaturation", "color cast"),
-    "Compression": ("JPEG blocking", "coding artifacts", "banding"),
-    "Noise": ("Gaussian noise", "impulse noise", "color noise"),
-    "Brightness change": ("underexposure", "overexposure"),
-    "Sharpness": ("oversharpening",),
-    "Contrast": ("low contrast", "high contrast"),
+    row.name: tuple(each.name for each in row.subtypes if each.is_trained) for row in CATEGORIES if row.head
 }
 BEND = 0.2  # width of the smooth bend at both ends of the scale of severities, so that outputs beyond keep their order
 MAX_DEVIATION = 4.0  # standard deviations: features farther from the training mean are clipped to this

@@ -19,11 +19,11 @@ from agenticiqa.programs.offline.patches import patch_severities, patch_weights
 from agenticiqa.programs.offline.tone_steps import ToneStep, tone_step
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.monochrome import Monochrome, monochrome_of
+from agenticiqa.signatures.categories import COLOR
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 RIM = 32  # pixels
-COLOR: DetectableDistortion = "Color distortions"
 WITHOUT_COLOR: dict[Monochrome, Finding] = {
     "gray": Finding(
         0.0, GRAY, "The picture is gray, without any color; that may be meant, and counts as no distortion."
@@ -114,7 +114,7 @@ def _findings_inside(
 def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
     """A finding for each of the seven categories, in the order of ``DETECTABLE``, from the image as a whole.
 
-    Without a reference a monochrome image has no "Color distortions"; their subtype is then ``GRAY`` or ``TONED``. A
+    Without a reference a monochrome image has no color distortions; their subtype is then ``GRAY`` or ``TONED``. A
     reference must be of the same size. An image compared with itself has severity 0 in every category. Images with a
     side below 64 pixels have no features, so that only the curves count. Raises ToolError for damaged weights.
     """

@@ -1,31 +1,21 @@
 """The severity of one category of distortion: from a measured value, and combined with the networks' prediction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from agenticiqa.signatures.categories import CATEGORIES, Category, Curve
 from agenticiqa.signatures.vocabulary import SEVERITIES, DetectableDistortion, Severity
 
-Curve = Sequence[tuple[float, float]]
 Measurements = Mapping[str, float]
 
-# The share of a severity that comes from the networks; the rest comes from the curves over single measurements. On
-# photos that were not in the training set the networks alone were best for blur and compression, both together for the
-# other categories.
-NETWORK_SHARE: dict[DetectableDistortion, float] = {
-    "Blurs": 1.0,
-    "Color distortions": 0.67,
-    "Compression": 1.0,
-    "Noise": 0.75,
-    "Brightness change": 0.67,
-    "Sharpness": 0.67,
-    "Contrast": 0.67,
-}
+NETWORK_SHARE: dict[DetectableDistortion, float] = {row.name: row.network_share for row in CATEGORIES if row.head}
+SUBTYPE = {subtype.name: subtype for row in CATEGORIES for subtype in row.subtypes}
 WORST_PART = 0.5  # how much of an image's severity its worst part has, whatever its size
 NO_DISTORTION = SEVERITIES[0]
 BY_NETWORK = "A trained network finds this, more than the values show"
-# Subtypes of "Color distortions" in a picture without color or with one hue, which are no distortion; severity 0.
+# Subtypes of color distortions in a picture without color or with one hue, which are no distortion; severity 0.
 GRAY, TONED = "gray picture", "toned picture"
 
 
@@ -126,6 +116,48 @@ def severity_at(value: float, curve: Curve) -> float:
     """
     values, severities = zip(*curve, strict=True)
     return float(np.interp(value, values, severities))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured of an image, and of its reference if there is one: by name, and the networks' predictions."""
+
+    image: Measurements
+    was: Measurements | None
+    predictions: Predictions
+
+    def finding(self, subtype: str, severity: float, *, by_value: float | None = None, **derived: float) -> Finding:
+        """A finding of a subtype with its sentence, which may name values that are ``derived`` from the measured ones.
+
+        ``by_value`` is the severity that the values of the sentence have alone, if it is another one.
+        """
+        row = SUBTYPE[subtype]
+        sentence = row.alone if self.was is None else row.beside
+        return Finding(severity, subtype, sentence.format(**self.image, **derived, was=self.was), measured=by_value)
+
+    def by_value(self, subtype: str) -> float:
+        """The severity of a subtype that one measurement decides."""
+        row = SUBTYPE[subtype]
+        value = self.image[row.measure]
+        return (
+            severity_at(value, row.curve)
+            if self.was is None
+            else severity_at(value - self.was[row.measure], row.change)
+        )
+
+    def plain(self, category: Category) -> Finding:
+        """The finding for a category of which each subtype is decided by one measurement."""
+        measured = [self.finding(each.name, self.by_value(each.name)) for each in category.subtypes]
+        return self.combined(category.name, *measured)
+
+    def each_category(self, special: Mapping[DetectableDistortion, Finding]) -> dict[DetectableDistortion, Finding]:
+        """The findings in the order of ``DETECTABLE``: those that code makes, and the plain ones of all others."""
+        rows = [row for row in CATEGORIES if row.is_detectable]
+        return {row.name: special[row.name] if row.name in special else self.plain(row) for row in rows}
+
+    def combined(self, category: DetectableDistortion, *measured: Finding) -> Finding:
+        """``combine`` with the predictions."""
+        return combine(category, self.predictions, *measured)
 
 
 def worst(*findings: Finding) -> Finding:

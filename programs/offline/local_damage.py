@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from agenticiqa.programs.images.places import name_of_place
 from agenticiqa.programs.offline.findings import LocalDamage
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.signatures.categories import BLURS, CATEGORIES
 from agenticiqa.signatures.types import Box
-from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -31,15 +32,7 @@ LARGEST_SHARE = 0.75  # of the image: a larger region is not local
 LEAST_SEVERITY = 0.8  # "slight"
 # Log odds, chosen on the training photos (``eval/research/train_patches.py``) so that one in sixty has a false alarm.
 # Plain skies are more often taken for low contrast than anything for noise.
-LEAST_CONFIDENCE: dict[DetectableDistortion, float] = {
-    "Blurs": 0.0,
-    "Color distortions": 1.25,
-    "Compression": 1.25,
-    "Noise": 0.75,
-    "Brightness change": 1.25,
-    "Sharpness": 1.25,
-    "Contrast": 1.5,
-}
+LEAST_CONFIDENCE: dict[DetectableDistortion, float] = {row.name: row.least_confidence for row in CATEGORIES if row.head}
 # Of the straight edges of blur:
 ENCLOSED = 3.0  # log odds from which blur inside a sharp frame needs none
 STRAIGHT = 0.35  # share of a line; lines of blur that was planted have 0.4 to 1, outlines of what is in focus under 0.2
@@ -64,11 +57,11 @@ def local_damage(image: RGB, severities: Values, side: int, weights: Values) -> 
     """The distortions that are in a part of an image, uint8 (H, W, 3), the likeliest region of each.
 
     ``severities`` is (rows, columns, 7), of cells of ``side`` pixels; ``weights`` (7, 3, features + 1) are those of
-    ``confidence``, in the order of ``DETECTABLE``.
+    ``confidence``, in the order of ``TRAINED``.
     """
     found: Damage = {}
     size = image.shape[1], image.shape[0]
-    for column, name in enumerate(DETECTABLE):
+    for column, name in enumerate(TRAINED):
         of_category = severities[..., column]
         likely = [
             (confidence(region.evidence, weights[column]), number, region)
@@ -80,7 +73,7 @@ def local_damage(image: RGB, severities: Values, side: int, weights: Values) -> 
         core = _core(of_category, region.mask)
         severity = float(of_category[core].mean())
         box = _box(core, side, size)
-        if severity >= LEAST_SEVERITY and (name != "Blurs" or _is_no_depth_of_field(image, box, odds)):
+        if severity >= LEAST_SEVERITY and (name != BLURS or _is_no_depth_of_field(image, box, odds)):
             found[name] = LocalDamage(severity, box, name_of_place(box, size), float(core.mean()))
     return found
 

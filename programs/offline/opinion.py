@@ -12,6 +12,7 @@ from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of, outside_training
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.outside_training import widened
+from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 # Fitted on 2026-11-21 by non-negative least squares to the mean opinion scores, scaled to 1..5, of 300 images of CLIVE
@@ -20,15 +21,7 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 # weights are regularized towards 0.7 (at which one extreme distortion alone gives 1.36), as strongly as by 100 images
 # with severity 1. RESIDUAL_STD is the standard deviation of the residuals.
 UNDISTORTED_LEVEL = 4.16
-LOSS_PER_SEVERITY: dict[DetectableDistortion, float] = {
-    "Blurs": 0.41,
-    "Color distortions": 0.24,
-    "Compression": 0.38,
-    "Noise": 0.66,
-    "Brightness change": 0.27,
-    "Sharpness": 0.49,
-    "Contrast": 0.17,
-}
+LOSS_PER_SEVERITY: dict[DetectableDistortion, float] = {row.name: row.loss for row in CATEGORIES if row.is_detectable}
 RESIDUAL_STD = 0.66
 # By definition of the levels a slight distortion is level 4 and an extreme one level 1: level 5 minus the severity. The
 # fit, on photos with hardly any extreme distortion, may exceed that by half a level at most.

@@ -27,7 +27,7 @@ WORST = 4.0  # the highest severity
 
 @dataclass(frozen=True)
 class PatchSeverities:
-    """``values`` (rows, columns, 7), categories as in ``DETECTABLE``: 0 (none) to 4 (extreme).
+    """``values`` (rows, columns, 7), categories as in ``TRAINED``: 0 (none) to 4 (extreme).
 
     A cell is a square of ``side`` pixels, from the image's top left; the last ones may reach beyond the image.
     """

@@ -15,7 +15,7 @@ from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
 from agenticiqa.programs.tools.tool import best_for
 from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput
-from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES
+from agenticiqa.signatures.vocabulary import SEVERITIES, TRAINED
 
 logger = logging.getLogger(__name__)
 
@@ -149,9 +149,9 @@ def _detectors_map(image: LoadedImage, main: DistortionAnalysis) -> Heatmap | No
     What was found in the image as a whole and in none of its patches, such as a color cast, is all over it.
     """
     patches = patch_severities(image)
-    if patches is None or main.type not in DETECTABLE:
+    if patches is None or main.type not in TRAINED:
         return None
-    damage = patches.values[..., DETECTABLE.index(main.type)]
+    damage = patches.values[..., TRAINED.index(main.type)]
     severity = SEVERITIES.index(main.severity)
     damage = np.maximum(damage, severity) if np.quantile(damage, 0.99) < SEEN else damage
     return Heatmap(DETECTOR, main.type, damage, image.size, SEEN, len(SEVERITIES) - 1.0, chosen=True, absolute=True)

@@ -22,7 +22,7 @@ from PIL import Image
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, check_image
 from agenticiqa.programs.tools.numerics.wavelet import coarsen
-from agenticiqa.signatures.vocabulary import Distortion
+from agenticiqa.signatures.vocabulary import CATEGORY_OF_KIND, Distortion
 
 Values = NDArray[np.float64]
 DISTORTION_LEVELS = range(1, 6)
@@ -184,30 +184,31 @@ def oversharpen(rgb: Values, amount: float, rng: np.random.Generator) -> Values:
     return rgb + amount * (rgb - scipy.ndimage.gaussian_filter(rgb, (1.5, 1.5, 0)))
 
 
-KINDS: dict[str, Kind] = {
-    "gaussian_blur": Kind("Blurs", "Gaussian blur", (0.7, 1.2, 2.0, 3.2, 5.0), gaussian_blur),
-    "motion_blur": Kind("Blurs", "blur along one direction, of a camera that moved", (3, 6, 10, 17, 28), motion_blur),
-    "defocus": Kind("Blurs", "blur over a disk, of a lens out of focus", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
-    "low_resolution": Kind("Blurs", "enlarged from fewer pixels", (1.6, 2.4, 3.6, 5.5, 9), low_resolution),
-    "white_noise": Kind("Noise", "Gaussian noise in every channel", (4, 9, 16, 28, 45), white_noise),
-    "impulse_noise": Kind("Noise", "salt and pepper", (0.003, 0.01, 0.03, 0.07, 0.15), impulse_noise),
-    "speckle_noise": Kind("Noise", "grain in the bright parts", (0.04, 0.08, 0.15, 0.26, 0.45), speckle_noise),
-    "chroma_noise": Kind("Noise", "blotches of color", (7, 13, 22, 36, 60), chroma_noise),
-    "jpeg": Kind("Compression", "JPEG", (60, 35, 20, 12, 6), jpeg),
-    "jpeg2000": Kind("Compression", "JPEG 2000", (16, 28, 48, 80, 130), jpeg2000),
-    "webp": Kind("Compression", "WebP", (50, 25, 10, 4, 0), webp),
-    "fast_fading": Kind("Compression", "JPEG 2000 with lost packets", (0.12, 0.3, 0.5, 0.75, 1.0), fast_fading),
-    "banding": Kind("Compression", "few values per channel", (20, 13, 9, 6, 4), banding),
-    "darken": Kind("Brightness change", "underexposure", (0.85, 0.7, 0.5, 0.35, 0.2), scale_light),
-    "brighten": Kind("Brightness change", "overexposure", (1.15, 1.35, 1.7, 2.2, 3.0), scale_light),
-    "low_contrast": Kind("Contrast", "flat tones", (0.8, 0.6, 0.45, 0.3, 0.15), scale_contrast),
-    "high_contrast": Kind("Contrast", "hard tones with clipped ends", (1.25, 1.55, 2.0, 2.8, 4.5), scale_contrast),
-    "desaturate": Kind("Color distortions", "faded colors, gray at last", (0.8, 0.6, 0.4, 0.2, 0), scale_color),
-    "oversaturate": Kind("Color distortions", "gaudy colors", (1.35, 1.75, 2.3, 3.2, 5), scale_color),
-    "color_cast": Kind("Color distortions", "light of one color", (0.05, 0.1, 0.18, 0.3, 0.5), color_cast),
-    "oversharpen": Kind("Sharpness", "unsharp mask with halos", (0.7, 1.3, 2.2, 3.6, 6), oversharpen),
-    "pixelate": Kind("Spatial distortions", "squares of one color", (2, 3, 5, 8, 12), pixelate),
+_MADE: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.random.Generator], Values]]] = {
+    "gaussian_blur": ("Gaussian blur", (0.7, 1.2, 2.0, 3.2, 5.0), gaussian_blur),
+    "motion_blur": ("blur along one direction, of a camera that moved", (3, 6, 10, 17, 28), motion_blur),
+    "defocus": ("blur over a disk, of a lens out of focus", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
+    "low_resolution": ("enlarged from fewer pixels", (1.6, 2.4, 3.6, 5.5, 9), low_resolution),
+    "white_noise": ("Gaussian noise in every channel", (4, 9, 16, 28, 45), white_noise),
+    "impulse_noise": ("salt and pepper", (0.003, 0.01, 0.03, 0.07, 0.15), impulse_noise),
+    "speckle_noise": ("grain in the bright parts", (0.04, 0.08, 0.15, 0.26, 0.45), speckle_noise),
+    "chroma_noise": ("blotches of color", (7, 13, 22, 36, 60), chroma_noise),
+    "jpeg": ("JPEG", (60, 35, 20, 12, 6), jpeg),
+    "jpeg2000": ("JPEG 2000", (16, 28, 48, 80, 130), jpeg2000),
+    "webp": ("WebP", (50, 25, 10, 4, 0), webp),
+    "fast_fading": ("JPEG 2000 with lost packets", (0.12, 0.3, 0.5, 0.75, 1.0), fast_fading),
+    "banding": ("few values per channel", (20, 13, 9, 6, 4), banding),
+    "darken": ("underexposure", (0.85, 0.7, 0.5, 0.35, 0.2), scale_light),
+    "brighten": ("overexposure", (1.15, 1.35, 1.7, 2.2, 3.0), scale_light),
+    "low_contrast": ("flat tones", (0.8, 0.6, 0.45, 0.3, 0.15), scale_contrast),
+    "high_contrast": ("hard tones with clipped ends", (1.25, 1.55, 2.0, 2.8, 4.5), scale_contrast),
+    "desaturate": ("faded colors, gray at last", (0.8, 0.6, 0.4, 0.2, 0), scale_color),
+    "oversaturate": ("gaudy colors", (1.35, 1.75, 2.3, 3.2, 5), scale_color),
+    "color_cast": ("light of one color", (0.05, 0.1, 0.18, 0.3, 0.5), color_cast),
+    "oversharpen": ("unsharp mask with halos", (0.7, 1.3, 2.2, 3.6, 6), oversharpen),
+    "pixelate": ("squares of one color", (2, 3, 5, 8, 12), pixelate),
 }
+KINDS: dict[str, Kind] = {name: Kind(CATEGORY_OF_KIND[name], *made) for name, made in _MADE.items()}
 
 
 def _convolve(rgb: Values, offsets: Values) -> Values:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.signatures.categories import BLURS, COMPRESSION, CONTRAST
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
@@ -20,11 +21,11 @@ PLANTED = (*KINDS, FLAT)
 CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
     kind: (made.category,) for kind, made in KINDS.items() if made.category in DETECTABLE
 } | {
-    "pixelate": ("Compression", "Blurs"),
-    FLAT: ("Compression", "Contrast"),
-    "jpeg2000": ("Compression", "Blurs"),
-    "fast_fading": ("Compression", "Blurs"),
-    "low_resolution": ("Blurs", "Compression"),
+    "pixelate": (COMPRESSION, BLURS),
+    FLAT: (COMPRESSION, CONTRAST),
+    "jpeg2000": (COMPRESSION, BLURS),
+    "fast_fading": (COMPRESSION, BLURS),
+    "low_resolution": (BLURS, COMPRESSION),
 }
 SAVED_AS_JPEG = 0.5  # share of the photos that are saved again after damage was planted
 JPEG_QUALITIES = (60, 96)  # of these, the second excluded

@@ -9,7 +9,6 @@ from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.offline.findings import (
     BY_NETWORK,
-    Curve,
     Finding,
     LocalDamage,
     Prediction,
@@ -18,18 +17,30 @@ from agenticiqa.programs.offline.findings import (
     with_source,
 )
 from agenticiqa.programs.tools.distort import distort
+from agenticiqa.signatures.categories import CATEGORIES, Curve
 from support.images import coffee, loaded
 
 
 def curves_of(module: ModuleType) -> dict[str, Curve]:
     """The curves that a module defines, by name."""
-    return {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, tuple)}
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": value
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, tuple) and isinstance(value[0], tuple)
+    }
+
+
+def curves_of_table() -> dict[str, Curve]:
+    """The curves of the table of categories, by subtype."""
+    subtypes = [subtype for row in CATEGORIES for subtype in row.subtypes]
+    curves = {(each.name, side): getattr(each, side) for each in subtypes for side in ("curve", "change")}
+    return {f"{name} {side}": curve for (name, side), curve in curves.items() if curve}
 
 
 CURVES = [
-    pytest.param(curve, id=f"{module.__name__.rpartition('.')[2]}.{name}")
-    for module in (full_reference, no_reference)
-    for name, curve in curves_of(module).items()
+    pytest.param(curve, id=name)
+    for curves in (curves_of(full_reference), curves_of(no_reference), curves_of_table())
+    for name, curve in curves.items()
 ]
 
 

@@ -1,0 +1,460 @@
+"""The categories of distortion, each one row: its names, its words, its kinds, and what is measured and said of it.
+
+A category that stands here is planned, detected, asked about, folded and listed by all of the program. Whatever is
+made of the table for others is in ``vocabulary`` (names and severities) and ``lexicon`` (the reading of words).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Sense = Literal["fault", "virtue", "more", "neutral"]
+Curve = tuple[tuple[float, float], ...]  # points of a rising value and a severity, 0 (none) to 4 (extreme)
+
+BLURS = "Blurs"
+COLOR = "Color distortions"
+COMPRESSION = "Compression"
+NOISE = "Noise"
+BRIGHTNESS = "Brightness change"
+SHARPNESS = "Sharpness"
+CONTRAST = "Contrast"
+SPATIAL = "Spatial distortions"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Phrases for a category, separated by commas (and any blanks), with one meaning in a question.
+
+    ``sense`` is what they find in a question: a fault ("blurry"), a virtue ("sharp"), nothing of both ("focus",
+    "neutral"), or a direction without a judgment ("bright", "more"); "" for words that only name the category. ``kind``
+    restricts it to one kind of the category ("overexposure"). A model that writes one of the ``phrases`` means the
+    category; the ``vague`` ones ("soft", "clean") have a meaning in questions only. ``subject`` is what they are about,
+    if not this category alone (see ``lexicon.Meaning``).
+
+    "*" stands for any ending, a space for blanks or hyphens; "color" also matches "colour".
+    """
+
+    sense: Sense | Literal[""]
+    phrases: str = ""
+    vague: str = ""
+    kind: str = ""
+    subject: str = ""
+
+
+@dataclass(frozen=True)
+class Subtype:
+    """One kind of a category as findings name it, and the sentence that they say of it.
+
+    ``alone`` is the sentence without a reference, ``beside`` with one. Names in braces are measurements of the image,
+    those in ``was[...]`` the reference's (``tools.statistics.by_name``, and a few that ``programs/offline`` adds).
+
+    Where one measurement decides, it is the ``measure``: ``curve`` gives the severity of its value, ``change`` that of
+    what the image has more of it than its reference. The others are measured by code in ``programs/offline``. The
+    detector's networks have an output for what ``is_trained``.
+    """
+
+    name: str
+    alone: str
+    beside: str
+    measure: str = ""
+    curve: Curve = ()
+    change: Curve = ()
+    is_trained: bool = True
+
+
+@dataclass(frozen=True)
+class Category:
+    """One category of distortion.
+
+    ``everyday`` is a photographer's name for it. ``kinds`` are those of ``tools.distort`` that make it. ``too_much``
+    and ``too_little`` name both ends of a property, as ``words`` and ``subtypes`` have them. What is not
+    ``is_detectable`` is named by questions and tools, and not looked for in images.
+
+    ``head`` is the one of the detector's networks that sees it, in an image by itself; without one, measurements alone
+    do. The rest are constants of offline judging:
+    ``network_share``: of the severity, what comes from the networks; on photos outside the training set the networks
+    alone were best for blur and compression, both together for the others.
+    ``loss``: levels of opinion for each step of severity (fitted: see ``offline.opinion``).
+    ``least_confidence``: log odds from which a region is local damage (see ``offline.local_damage``).
+    ``usual``: the 90th percentile of the combined severity of pristine photos outside the training set, where it is
+    above 0.5: unusual tones can be intended, so "none" ends here. That of color is of the first 43 photos; by all 89 it
+    is 1.24, with which 1.6 % fewer of them raise a false alarm, but casts and faded colors are found less often.
+    """
+
+    name: str
+    everyday: str
+    words: tuple[Words, ...]
+    kinds: tuple[str, ...] = ()
+    subtypes: tuple[Subtype, ...] = ()
+    too_much: str = ""
+    too_little: str = ""
+    is_detectable: bool = True
+    head: Literal["texture", "tone", ""] = ""
+    network_share: float = 0.0
+    loss: float = 0.7
+    least_confidence: float = 0.0
+    usual: float = 0.5
+
+
+CATEGORIES: tuple[Category, ...] = (
+    Category(
+        BLURS,
+        "blur",
+        words=(
+            Words("", phrases="blurs, unfocused, well focused, bokeh, lens blur, gaussian blur"),
+            Words("fault", phrases="blur*, fuzzy", vague="fuzzier, fuzziness, smudg*, mushy, soft focus"),
+            Words("fault", kind="motion blur", phrases="""
+                motion blur*, camera shake, shaky, smear*, motion streak*, motion trail*, streak* of motion""",
+                vague="""
+                camera shook, camera move*, camera motion, moving camera, camera was moved, hand shake, directional
+                blur*"""),
+            Words("fault", kind="defocus blur", phrases="defocus*, out of focus", vague="""
+                defocus blur*, out of focus blur*, unfocus*, oof, focus blur, lens blur*, gaussian blur*, misfocus*,
+                missed focus, missed the focus, focus missed, not in focus, lost focus, focus is off, focus miss,
+                focus missed it, focus was off, focus off"""),
+            Words("virtue", phrases="in focus, focused, focussed", vague="blur free, unblurred"),
+            Words("neutral", phrases="focus, focusing", vague="focussing"),
+            Words("fault", subject="clarity", phrases="soft edges"),
+        ),
+        kinds=("gaussian_blur", "motion_blur", "defocus", "low_resolution"),
+        subtypes=(
+            Subtype(
+                "defocus or motion blur",
+                "Edges are about {edge_width:.1f} pixels wide (usually 1.3 to 2.1), and blurring the image again would "
+                "leave {blur_extent:.0%} of its gradients (usually 20% to 42%).",
+                "Edges are {edge_width:.2f} times as wide as in the reference, and blurring the image again would "
+                "leave {blur_extent:.0%} of its gradients (reference: {was[blur_extent]:.0%}).",
+            ),
+        ),
+        head="texture",
+        network_share=1.0,
+        loss=0.41,
+        least_confidence=0.0,
+    ),
+    Category(
+        COLOR,
+        "color distortion",
+        words=(
+            Words("", phrases="""
+                color distortions, color*, saturat*, skin tone*, reddish, greenish, bluish, yellowish, too red, too
+                green, too blue, too yellow, too orange, too warm, too cool, vivid*, vibran*, chroma*"""),
+            Words("fault", vague="color distortion*, color change*, color shift*, color diffusion"),
+            Words("fault", kind="oversaturation", phrases="oversaturat*, over saturat*", vague="""
+                pop too much, colors are too strong, colors too strong, colors too intense, too saturated, garish,
+                gaudy, too colorful, too vivid, too vibrant, saturated too much, too much saturation, overly
+                saturated, too much color, overcooked color*"""),
+            Words("fault", kind="desaturation", phrases="desaturat*, undersaturat*, under saturat*, faded", vague="""
+                dull, duller, pale, paler, drab, colorless, washed out color*, muted color*, muted, faded color*,
+                drained, dull color*, not enough color, too little color, grayish, greyish, not enough saturation,
+                colors washed out, color washed out"""),
+            Words("fault", kind="color cast", phrases="cast, tint*, discolor*", vague="""
+                color cast, color casts, color tint*, lean toward* one hue, tinge*, hue shift*, off color*, wrong
+                white balance, white balance off, white balance is off, white balance wrong, white balance is wrong"""),
+            Words("fault", kind="red cast", vague="""
+                red* tint*, red* cast*, reddish, too red, pink* tint*, magenta tint*, magenta cast*, red* color
+                cast*"""),
+            Words("fault", kind="green cast", vague="""
+                green* tint*, green* cast*, greenish, too green, green* color cast*"""),
+            Words("fault", kind="blue cast", vague="""
+                blu* tint*, blu* cast*, bluish, too blue, too cool, blue* color cast*, too cold, cyan tint*, cyan
+                cast*"""),
+            Words("fault", kind="yellow cast", vague="""
+                yellow* tint*, yellow* cast*, yellowish, too warm, too yellow, too orange, orange tint*, orange cast*,
+                yellow* color cast*, warm tint*, warm cast*"""),
+            Words("more", kind="oversaturation", vague="saturated"),
+            Words("virtue", kind="desaturation", vague="vivid, vibrant, colorful, vividness, colorfulness"),
+            Words("neutral", phrases="hue, hues, white balance", vague="""
+                color, colors, saturation, color saturation, tones, color tone*, color rendition, color reproduction,
+                color accuracy"""),
+        ),
+        kinds=("desaturate", "oversaturate", "color_cast"),
+        subtypes=(
+            Subtype(
+                "desaturation",
+                "Colors vary {per_contrast:.2f} times as much as brightness (usually over 0.25; a gray picture may be "
+                "meant to be one).",
+                "The colorfulness is {colorfulness:.0f} on Hasler and Süsstrunk's scale (reference: "
+                "{was[colorfulness]:.0f}).",
+            ),
+            Subtype(
+                "oversaturation",
+                "The colorfulness is {colorfulness:.0f} on Hasler and Süsstrunk's scale (usually below 95).",
+                "The colorfulness is {colorfulness:.0f} on Hasler and Süsstrunk's scale (reference: "
+                "{was[colorfulness]:.0f}).",
+                measure="colorfulness",
+                curve=((95, 0), (120, 0.9), (145, 2.0), (180, 4)),
+            ),
+            Subtype(
+                "color cast",
+                "What should be neutral is {color_cast:.0f} CIELAB units away from gray (usually below 20).",
+                "All colors together are shifted by {shift:.0f} CIELAB units against the reference.",
+                measure="color_cast",
+                curve=((27, 0), (33, 0.6), (40, 1.5), (52, 2.7), (70, 4)),
+            ),
+        ),
+        too_much="oversaturation",
+        too_little="desaturation",
+        head="tone",
+        network_share=0.67,
+        loss=0.24,
+        least_confidence=1.25,
+        usual=0.89,
+    ),
+    Category(
+        COMPRESSION,
+        "compression artifacts",
+        words=(
+            Words("", phrases="compression, over compress*, jpeg, jpg"),
+            Words("fault", phrases="compress*, artefact*, artifact*", vague="""
+                compression artefact*, compression artifact*, jpeggy, deep fried, deep fried jpeg, crunch*, coding
+                artifact*, coding artefact*, jpeg coding, jpeg encod*, lossy coding, jpeg, jpg, jpeg compression, jpeg
+                artifact*, jpeg artefact*, jpeg compression artifact*"""),
+            Words("neutral", vague="jpeg quality, jpg quality, compression quality"),
+            Words("fault", kind="blocking", phrases="""
+                block, blocks, blocky, blockiness, blocking, blocking artifact*, block artifact*""", vague="""
+                blockier, blocking artefact*, block structure*, jpeg block*, jpeg block structure*"""),
+            Words("virtue", vague="uncompressed, artifact free, artefact free"),
+            Words("fault", kind="coding artifacts", phrases="jpeg2000, jp2k, ringing, mosquito noise, macroblock*",
+                vague="""
+                jpeg2000 compression, jpeg 2000 compression, jpeg 2000, ringing artifact*, ringing artefact*"""),
+            Words("fault", kind="banding", phrases="banding, banded, posteri*, banded gradients", vague="""
+                stepped, stepped gradients, gradient steps, tonal steps, steps between tones, steps between colors,
+                color steps, visible steps, color banding, tonal banding, banding artifact*"""),
+        ),
+        kinds=("jpeg", "jpeg2000", "webp", "fast_fading", "banding"),
+        subtypes=(
+            Subtype(
+                "JPEG blocking",
+                "Steps along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (usually 1.0 to 1.8).",
+                "Steps along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (reference: "
+                "{was[blockiness]:.1f}).",
+                measure="blockiness",
+                curve=((1, 0), (1.4, 0.25), (1.9, 0.6), (2.4, 1.2), (3.0, 2.0), (3.8, 2.8), (5, 3.5), (7, 4)),
+            ),
+            Subtype(
+                "coding artifacts",
+                "{lost_detail:.0%} of the finest detail is rounded away, in the pattern that coding leaves; steps "
+                "along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (usually 1.0 to 1.8).",
+                "{lost_detail:.0%} of the finest detail is rounded away (reference: {was[lost_detail]:.0%}); steps "
+                "along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (reference: "
+                "{was[blockiness]:.1f}).",
+            ),
+            Subtype(
+                "banding",
+                "Few values are left in smooth parts, and {lost_detail:.0%} of the finest detail is rounded away.",
+                "Few values are left in smooth parts, and {lost_detail:.0%} of the finest detail is rounded away "
+                "(reference: {was[lost_detail]:.0%}).",
+            ),
+        ),
+        head="texture",
+        network_share=1.0,
+        loss=0.38,
+        least_confidence=1.25,
+    ),
+    Category(
+        NOISE,
+        "noise",
+        words=(
+            Words("", phrases="nois*, grain*, iso noise, luminance noise"),
+            Words("fault", phrases="speckle*, noise", vague="""
+                multiplicative noise, noisy, noisier, graininess, grain, grains, grainy, grainier, gritty, grittier,
+                speckly, speckling, image noise, pixel noise, random noise, random pixel noise, sensor noise, film
+                grain, iso noise, digital noise, luminance noise, luma noise, noisiness, noisey"""),
+            Words("fault", kind="white noise", phrases="white noise, gaussian noise", vague="""
+                additive noise, additive gaussian noise"""),
+            Words("fault", kind="impulse noise", phrases="impulse noise, salt and pepper", vague="""
+                specks, specks of black and white pixels, black and white pixels, white and black pixels, salt and
+                pepper noise, salt and pepper speck*, salt and pepper dots, salt and pepper pixels, dead pixels, hot
+                pixels, black and white dots, white and black dots, black and white specks"""),
+            Words("virtue", vague="noise free, noiseless, clean, cleaner, cleanest"),
+            Words("fault", kind="color noise", phrases="color noise, chroma noise", vague="""
+                chrominance noise, colored speckle*, color speckle*"""),
+        ),
+        kinds=("white_noise", "impulse_noise", "speckle_noise", "chroma_noise"),
+        subtypes=(
+            Subtype(
+                "Gaussian noise",
+                "The smoothest parts fluctuate by {noise_sigma:.1f} of 255 gray levels (standard deviation, usually "
+                "below 2.4).",
+                "The smoothest parts fluctuate by {noise_sigma:.1f} of 255 gray levels (standard deviation; reference: "
+                "{was[noise_sigma]:.1f}).",
+                measure="noise_sigma",
+                curve=((2.4, 0), (4, 0.7), (7, 1.5), (12, 2.3), (20, 3.1), (40, 3.7), (80, 4)),
+            ),
+            Subtype(
+                "impulse noise",
+                "{isolated_pixels:.2%} of the pixels stand out alone from all their neighbors (usually below 0.3%).",
+                "{isolated_pixels:.2%} of the pixels stand out alone from all their neighbors (reference: "
+                "{was[isolated_pixels]:.2%}).",
+                measure="isolated_pixels",
+                curve=((0.003, 0), (0.007, 0.8), (0.015, 1.7), (0.03, 2.6), (0.055, 3.4), (0.08, 4)),
+                change=((0.001, 0), (0.004, 0.8), (0.012, 1.6), (0.03, 2.5), (0.055, 3.4), (0.08, 4)),
+            ),
+            Subtype(
+                "color noise",
+                "Colors of the smoothest parts fluctuate by {color_noise:.1f} of 255 levels (usually below 2).",
+                "Colors of the smoothest parts fluctuate by {color_noise:.1f} of 255 levels (reference: "
+                "{was[color_noise]:.1f}).",
+                measure="color_noise",
+                curve=((2.4, 0), (4, 0.7), (7, 1.5), (12, 2.3), (20, 3.1), (40, 3.7), (80, 4)),
+            ),
+        ),
+        head="texture",
+        network_share=0.75,
+        loss=0.66,
+        least_confidence=0.75,
+    ),
+    Category(
+        BRIGHTNESS,
+        "exposure problems",
+        words=(
+            Words("", phrases="""
+                brightness change, bright*, dark*, dimly, expos*, highlights, illuminat*, backlit, backlight*,
+                clipped, clipping, shadows"""),
+            Words("fault", phrases="mean shift", vague="brightness change*, brightness distortion*, misexposed"),
+            Words("fault", kind="overexposure", phrases="overexpos*, over expos*, too much light, blown out, glare",
+                vague="""
+                nuked, clipped, clipping, blown whites, too high an exposure, too bright, overly bright, excessively
+                bright, blown highlights, clipped highlights, highlight clipping, blown, blown out highlights, burnt
+                out, burned out, highlights blown, highlights blown out, burnt, highlights clipped, highlights burned
+                out, too light, overly exposed, exposed too much, overbright, over bright, too much exposure, clipped
+                whites, bleached, bleached out"""),
+            Words("fault", kind="underexposure", phrases="underexpos*, under expos*, dim, low light", vague="""
+                shadows crushed, blacks crushed, shadows are crushed, blacks are crushed, shadows blocked up, dark,
+                darker, darkness, dimmer, dimly lit, underlit, gloomy, murky, too little light, not enough light, too
+                dark, lack of light, crushed blacks, crushed shadows, pitch black, blacked out, too dim, too black,
+                badly underlit, too little exposure, need* more light"""),
+            Words("more", kind="overexposure", vague="bright, brighter, brightly lit"),
+            Words("virtue", kind="underexposure", phrases="enough light, well lit", vague="bright enough"),
+            Words("virtue", phrases="well exposed", vague="properly exposed, correctly exposed"),
+            Words("virtue", kind="overexposure", vague="""
+                highlights preserved, preserved highlights, highlights intact, highlights are preserved, highlights
+                well preserved, highlights kept"""),
+            Words("neutral", phrases="lighting, lit, luminance", vague="""
+                brightness, exposure, exposed, the light, illumination, illuminated"""),
+        ),
+        kinds=("darken", "brighten"),
+        subtypes=(
+            Subtype(
+                "underexposure",
+                "The mean brightness is {mean_luma:.0f} of 255 (usually 75 to 165), and the brightest parts reach "
+                "{highlight_level:.0f} (usually over 180).",
+                "The mean brightness is {mean_luma:.0f} of 255 (reference: {was[mean_luma]:.0f}).",
+            ),
+            Subtype(
+                "overexposure",
+                "The mean brightness is {mean_luma:.0f} of 255 (usually 75 to 165), and {clipped_bright:.0%} of the "
+                "image is pure white (usually below 5%).",
+                "The mean brightness is {mean_luma:.0f} of 255 (reference: {was[mean_luma]:.0f}).",
+            ),
+        ),
+        too_much="overexposure",
+        too_little="underexposure",
+        head="tone",
+        network_share=0.67,
+        loss=0.27,
+        least_confidence=1.25,
+    ),
+    Category(
+        SHARPNESS,
+        "sharpness problems",
+        words=(
+            Words("", phrases="sharp*, clearest, crisp*, detail*, halo*"),
+            Words("fault", subject="clarity", phrases="unclear", vague="soft, indistinct"),
+            Words("virtue", subject="clarity", phrases="clear, clearer", vague="""
+                sharp, sharper, crisp, crisper, detailed"""),
+            Words("neutral", subject="clarity", phrases="clarity, sharpness", vague="""
+                clearness, detail, details, definition, crispness"""),
+            Words("fault", kind="lack of sharpness", phrases="unsharp*, lack of sharpness", vague="low sharpness"),
+            Words("fault", kind="oversharpening", phrases="oversharp*, over sharp*", vague="""
+                sharpening, white outlines, bright outlines, overly sharp*, too sharp, too sharpened, halo, halos,
+                haloes, haloing, sharpened too much, over processed edges, sharpening halo*, sharpening artifact*,
+                edge halo*, sharpened too far, sharpened too strongly"""),
+        ),
+        kinds=("oversharpen",),
+        subtypes=(
+            Subtype(
+                "lack of sharpness",
+                "The steepest step of an edge is {edge_sharpness:.0%} of its height (usually 48% to 78%).",
+                "Edges are {edge_ratio:.2f} times as steep as in the reference.",
+                is_trained=False,
+            ),
+            Subtype(
+                "oversharpening",
+                "The steepest step of an edge is {edge_sharpness:.0%} of its height (usually 48% to 78%), with halos "
+                "of {overshoot:.0%} of it beside.",
+                "Edges are {edge_ratio:.2f} times as steep as in the reference.",
+            ),
+        ),
+        too_much="oversharpening",
+        too_little="lack of sharpness",
+        head="texture",
+        network_share=0.67,
+        loss=0.49,
+        least_confidence=1.25,
+    ),
+    Category(
+        CONTRAST,
+        "contrast problems",
+        words=(
+            Words("", phrases="contrast*"),
+            Words("fault", vague="contrast change*, contrast distortion*"),
+            Words("fault", kind="low contrast", phrases="""
+                low contrast, washed out, hazy, haze, foggy, flat tones, dull tones""", vague="""
+                low in contrast, washed out tones, hazier, flat, flatter, milky, not enough contrast, too little
+                contrast, flatness"""),
+            Words("fault", kind="high contrast", vague="""
+                excessive in contrast, contrast too harsh, contrast is too harsh, contrast too hard, contrast is too
+                hard, excessive contrast, too much contrast, contrast too strong, contrast is too strong, harsh
+                contrast, too contrasty"""),
+            Words("more", kind="high contrast", phrases="high contrast", vague="""
+                high in contrast, strong contrast, contrasty"""),
+            Words("neutral", phrases="contrast, dynamic range"),
+        ),
+        kinds=("low_contrast", "high_contrast"),
+        subtypes=(
+            Subtype(
+                "low contrast",
+                "The tones from the darkest to the brightest parts span {tonal_range:.0%} of what their brightness "
+                "allows (usually over 62%).",
+                "Brightness varies by {rms_contrast:.0f} of 255 gray levels (standard deviation; reference: "
+                "{was[rms_contrast]:.0f}).",
+            ),
+            Subtype(
+                "high contrast",
+                "Brightness varies by {rms_contrast:.0f} of 255 gray levels (standard deviation, usually below 84).",
+                "Brightness varies by {rms_contrast:.0f} of 255 gray levels (standard deviation; reference: "
+                "{was[rms_contrast]:.0f}).",
+                measure="rms_contrast",
+                curve=((84, 0), (95, 1), (110, 2.2), (125, 3.2)),
+            ),
+        ),
+        too_much="high contrast",
+        too_little="low contrast",
+        head="tone",
+        network_share=0.67,
+        loss=0.17,
+        least_confidence=1.5,
+    ),
+    Category(
+        SPATIAL,
+        "spatial distortions",
+        words=(
+            Words("", phrases="spatial distortions"),
+            Words("fault", subject="unmeasured", phrases="""
+                pixelat*, pixellat*, jitter*, quantiz*, quantis*, aliasing, moire, moiré, jagged*, color block*""",
+                vague="""
+                vignett*, flare, lens flare, ghosting, chromatic aberration*, lens distortion*, geometric
+                distortion*"""),
+        ),
+        kinds=("pixelate",),
+        is_detectable=False,
+    ),
+)  # fmt: skip
+
+OTHER_WORDS: tuple[Words, ...] = (
+    Words("fault", subject="any", vague="""
+        fault, faults, distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged,
+        spoil*, quality issue, quality issues, quality problem, messed up, quality problems"""),
+    Words("virtue", subject="any", vague="undamaged, undegraded, undistorted, flawless, pristine, distortion free"),
+    Words("neutral", subject="quality", vague="quality"),
+)  # fmt: skip
