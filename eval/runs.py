@@ -14,9 +14,9 @@ from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
 from agenticiqa.programs.batch.plan_run import asked_of, run_settings
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.saving import prompts_of
-from agenticiqa.programs.stages.profile_use import curves_digest
 
 SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 

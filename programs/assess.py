@@ -13,6 +13,7 @@ from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.resolve import backend_name
 from agenticiqa.programs.events import next_round
+from agenticiqa.programs.fusion.configured import fusion_of
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import load_judged, with_check
@@ -38,7 +39,6 @@ from agenticiqa.programs.stages.inputs import awaited_as, called_as, checked
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
-from agenticiqa.programs.stages.profile_use import fusion_of
 from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer

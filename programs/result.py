@@ -19,11 +19,11 @@ from agenticiqa.programs.backends.history import keeping_history
 from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.events import judging
+from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import (

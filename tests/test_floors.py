@@ -30,6 +30,7 @@ FLOORS = (
     ("configs", "signatures"),
     ("programs.images", "programs.questions"),
     ("programs.backends", "programs.tools"),
+    ("programs.fusion",),
     ("programs.stages",),
     ("programs.offline",),
     ("programs.assess", "programs.graph", "programs.saving", "programs.result"),

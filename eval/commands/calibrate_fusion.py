@@ -30,10 +30,10 @@ from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.programs.images.finding import skipped_text
-from agenticiqa.programs.stages.fusion_profile import write_fusion_profile
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 

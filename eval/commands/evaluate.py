@@ -42,9 +42,9 @@ from agenticiqa.programs.cli.outputs import unscored_text
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.configured import warn_of_other_prompts
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import Numbers
 from agenticiqa.eval.names import GROUPS
-from agenticiqa.programs.stages.fused_score import OFFLINE, fused_score
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.profile_use import default_fusion
+from agenticiqa.programs.fusion.configured import default_fusion
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.interval import OFFLINE, fused_score
 from agenticiqa.programs.tools.training_images import Part
 from agenticiqa.signatures.types import ExecutorOutput
 

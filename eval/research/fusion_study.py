@@ -43,10 +43,10 @@ from agenticiqa.eval.research.fusion_cases import (
     tool_cases,
 )
 from agenticiqa.programs.errors import AgenticIQAError
-from agenticiqa.programs.stages.fused_score import NORMAL_QUANTILES, score_error
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile
-from agenticiqa.programs.stages.profile_fit import FusionRow, fit_profile
+from agenticiqa.programs.fusion.fit import FusionRow, fit_profile
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES, score_error
+from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.training_images import trained_on_count
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agenticiqa.programs.batch.results_file import FROM_REJECTED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.configured import backend_shown
+from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
+from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
+from agenticiqa.programs.fusion.interval import FusedScore, fused_score
+from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.stages.fused_score import FusedScore, fused_score
-from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
-from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile
-from agenticiqa.programs.stages.profile_fit import FEWEST_IMAGES, FusionRow, fit_profile
-from agenticiqa.programs.stages.profile_use import backend_shown
 from agenticiqa.programs.stages.summarizer import on_stated_scale
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType

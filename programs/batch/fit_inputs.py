@@ -1,6 +1,6 @@
 """What a fit of the fusion needs of a result beside its documented keys: the key ``fusion`` of a row.
 
-A fit (``stages.fusion_profile``) compares the model's level probabilities and the tools' mean, which every row has,
+A fit (``fusion.profile``) compares the model's level probabilities and the tools' mean, which every row has,
 with tools of another make, which a rating does not run, and it must not mix models, prompts or tools.
 """
 
@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.fusion.configured import backend_shown, curves_digest
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.saving import prompts_of
-from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest
 from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA

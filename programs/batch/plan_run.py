@@ -17,12 +17,12 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
+from agenticiqa.programs.fusion.configured import warn_of_other_prompts
+from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
 from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.programs.stages.fusion_profile import read_fusion_profile
-from agenticiqa.programs.stages.profile_use import warn_of_other_prompts
 from agenticiqa.programs.tools.calibration import load_profile
 
 

@@ -10,9 +10,9 @@ from agenticiqa.programs.batch.plan_run import RunPlan, offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images.files import printable_path
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import write_fusion_profile
 
 SUFFIX = ".fusion.yaml"
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from agenticiqa.programs.cli.printable import printable
 from agenticiqa.programs.cli.render import COLORS, bar
-from agenticiqa.programs.stages.fusion import level_name
+from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import LEVELS

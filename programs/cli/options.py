@@ -7,7 +7,7 @@ from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.fusion_profile import read_fusion_profile
+from agenticiqa.programs.fusion.profile import read_fusion_profile
 
 WORKERS = 4  # with a model, where most of the time is waiting
 

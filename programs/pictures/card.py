@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from textwrap import shorten, wrap
 
+from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
 from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, place_of, placed
-from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.vocabulary import LEVELS
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenticiqa.programs.backends.level_token import FIELD, level_place, plain
-from agenticiqa.programs.stages.fusion import Probabilities
+from agenticiqa.programs.fusion.formula import Probabilities
 from agenticiqa.signatures.level_probs import stated_level
 from agenticiqa.signatures.vocabulary import LEVELS
 

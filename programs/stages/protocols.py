@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agenticiqa.programs.fusion.formula import Probabilities
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.stages.fusion import Probabilities
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import (
     Boxes,

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from agenticiqa.programs.backends.cleaning import ends_in_thoughts, without_thoughts
 from agenticiqa.programs.backends.reading import begun_answer
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.stages.fusion import ScoreFusion, level_named
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.questions.stated_level import level_named
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.signatures.level_probs import LevelProbs, stated_level
 from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, Assessment

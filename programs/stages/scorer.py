@@ -4,10 +4,10 @@ from typing import Any
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
-from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
 from agenticiqa.programs.stages.level_logprobs import level_in_tokens, level_probabilities_from_tokens
 from agenticiqa.programs.stages.protocols import ProbabilitySource, Scored
 from agenticiqa.programs.stages.salvage import salvaged_score

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from agenticiqa.programs.errors import NoScore, Unanswered
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.questions.options import beside_options, lists_letters, parse_options
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
-from agenticiqa.programs.stages.fused_score import fused_score
-from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training

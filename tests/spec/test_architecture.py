@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executor_node, planner_node, summarizer_node
 from agenticiqa.programs.stages.evidence import gaps
-from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
 from support.documents import ASSESSMENT, LOG_PROBS, PLAN
 from support.fake_server import field_of, stage_of

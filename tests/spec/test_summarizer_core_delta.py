@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.graph import summarizer_node
 from agenticiqa.programs.questions.query_type import detect_query_type
-from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.signatures.types import QueryType, SummarizerOutput
 from support.documents import ANSWER, ASSESSMENT, LOG_PROBS
 from support.fake_server import field_of, images_of, stage_of, text_of

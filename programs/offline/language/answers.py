@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.offline.findings import severity_word
 from agenticiqa.programs.offline.language.choices import choose, is_yes_no, yes_no_letter
 from agenticiqa.programs.offline.language.claims import Clause
@@ -50,7 +51,6 @@ from agenticiqa.programs.offline.language.verdicts import (
 )
 from agenticiqa.programs.offline.language.yes_no import answer_yes_no, clauses_of, offers_opposites, verify
 from agenticiqa.programs.questions.scale import RatingScale
-from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.lexicon import Meaning

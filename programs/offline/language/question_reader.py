@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from agenticiqa.programs.fusion.formula import softmax
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.offline.language.claims import parse_clause
 from agenticiqa.programs.questions.instructions import without_instructions
 from agenticiqa.programs.questions.options import parse_options, question_part
-from agenticiqa.programs.stages.fusion import softmax
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.lexicon import Meaning

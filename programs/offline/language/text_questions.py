@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 
+from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.offline.language.choices import is_yes_no, yes_no_letter
 from agenticiqa.programs.offline.language.distortion_options import names_distortions
 from agenticiqa.programs.offline.language.tool_names import names_tools
 from agenticiqa.programs.offline.language.verdicts import NO, TIE, YES, Verdict
 from agenticiqa.programs.offline.language.word_lists import OPTION_FILLERS
 from agenticiqa.programs.questions.options import question_part
-from agenticiqa.programs.stages.fusion import level_name
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.tool import find_tool
 from agenticiqa.signatures.lexicon import distortions_in, terms_in

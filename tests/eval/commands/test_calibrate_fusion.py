@@ -11,7 +11,7 @@ import pytest
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.batch.fit_fusion import fit_rows
 from agenticiqa.programs.cli import outputs
-from agenticiqa.programs.stages.fusion_profile import FusionProfile, read_fusion_profile
+from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from support.fake_server import Server, fake_server
 from support.rated_album import Rater, make_album, rating_configuration
 

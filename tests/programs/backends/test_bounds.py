@@ -12,8 +12,8 @@ from agenticiqa.programs.backends.adapter import SteadyAdapter, showing_images
 from agenticiqa.programs.backends.bounds import DEEPEST, LONGEST, MOST_BRACKETS, MOST_DIGITS, too_much
 from agenticiqa.programs.backends.reading import Unreadable, begun_answer, read_answer, read_fields
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.questions.letters import letter_of
-from agenticiqa.programs.stages.fusion import ScoreFusion
 from agenticiqa.programs.stages.salvage import salvaged_answers, salvaged_score
 from agenticiqa.signatures.executor import Detection
 from agenticiqa.signatures.summarizer import Answer, Assessment

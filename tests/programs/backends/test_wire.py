@@ -20,9 +20,9 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.fusion.formula import softmax
 from agenticiqa.programs.images import load, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.programs.stages.fusion import softmax
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan

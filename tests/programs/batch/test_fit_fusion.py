@@ -17,9 +17,9 @@ from agenticiqa.programs.batch.fit_fusion import (
     unusable,
 )
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.fused_score import fused_score
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.profile_use import default_fusion
+from agenticiqa.programs.fusion.configured import default_fusion
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.stages.summarizer import on_stated_scale
 from agenticiqa.signatures.types import ExecutorOutput
 

@@ -12,9 +12,9 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.fit_inputs import prompts_digest, rows_with_fit_inputs, third_tools
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import run_settings
+from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.stages.profile_use import curves_digest
 from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
 from support.distortion_levels import scene

@@ -15,9 +15,9 @@ from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import outputs
 from agenticiqa.programs.cli.main import main
-from agenticiqa.programs.stages.fused_score import fused_score
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import read_fusion_profile
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.interval import fused_score
+from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import Server, fake_server
 from support.rated_album import Rater, make_album, rating_configuration

@@ -13,8 +13,8 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.ledger import keeping
+from agenticiqa.programs.fusion.formula import ScoreFusion, softmax
 from agenticiqa.programs.images import load
-from agenticiqa.programs.stages.fusion import ScoreFusion, softmax
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.summarizer import Assessment

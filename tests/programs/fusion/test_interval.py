@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.stages.fused_score import FusedScore, fused_score, score_interval
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import PRIOR
-from agenticiqa.programs.stages.profile_use import default_fusion, offline_fusion
+from agenticiqa.programs.fusion.configured import default_fusion, offline_fusion
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.interval import FusedScore, fused_score, score_interval
+from agenticiqa.programs.fusion.profile import PRIOR
 from agenticiqa.signatures.types import DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
 
 PHOTO = Path(__file__).parents[3] / "examples/coffee_jpeg.jpg"

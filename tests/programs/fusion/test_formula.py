@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.stages.fusion import LETTERS, ScoreFusion, level_name, softmax
+from agenticiqa.programs.fusion.formula import LETTERS, ScoreFusion, level_name, softmax
 from agenticiqa.signatures.vocabulary import LEVELS
 
 FUSION = ScoreFusion()

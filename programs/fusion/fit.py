@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from statistics import NormalDist, fmean
 
-from agenticiqa.programs.stages.fusion_profile import LARGEST_ERROR, FusionProfile, position
+from agenticiqa.programs.fusion.profile import LARGEST_ERROR, FusionProfile, position
 from agenticiqa.programs.tools.srcc_table import opinion_srcc
 from agenticiqa.programs.tools.tool import OPINION_STD
 

@@ -5,8 +5,8 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from agenticiqa.programs.stages.fusion_profile import FusionProfile
-from agenticiqa.programs.stages.stated_level import level_named
+from agenticiqa.programs.fusion.profile import FusionProfile
+from agenticiqa.programs.questions.stated_level import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
 logger = logging.getLogger(__name__)

@@ -14,11 +14,11 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.configured import backend_shown, curves_digest, default_fusion, warn_of_other_prompts
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.interval import FusedScore, fused_score
+from agenticiqa.programs.fusion.profile import PRIOR, write_fusion_profile
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.stages.fused_score import FusedScore, fused_score
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import PRIOR, write_fusion_profile
-from agenticiqa.programs.stages.profile_use import backend_shown, curves_digest, default_fusion, warn_of_other_prompts
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, fake_server, server_error

@@ -7,9 +7,9 @@ from pathlib import Path
 from agenticiqa.configs import Config, FusionConfig
 from agenticiqa.programs.backends.choice import Backend, without_place
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, read_fusion_profile
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import PRIOR, FusionProfile, read_fusion_profile
 from agenticiqa.programs.tools.tool import Tool
 
 logger = logging.getLogger(__name__)

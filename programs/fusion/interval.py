@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from agenticiqa.programs.stages.fusion import ScoreFusion, level_name
-from agenticiqa.programs.stages.fusion_profile import combined_error
-from agenticiqa.programs.stages.profile_use import backend_shown, default_fusion
+from agenticiqa.programs.fusion.configured import backend_shown, default_fusion
+from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
+from agenticiqa.programs.fusion.profile import combined_error
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 
 Interval = dict[Literal["80", "95"], tuple[float, float]]

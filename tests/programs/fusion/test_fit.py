@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.stages.fusion import ScoreFusion
-from agenticiqa.programs.stages.fusion_profile import (
+from agenticiqa.programs.fusion.fit import FusionRow, correlation, fit_profile, normal_scores, shrunk
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.profile import (
     PRIOR,
     FusionProfile,
     read_fusion_profile,
     write_fusion_profile,
 )
-from agenticiqa.programs.stages.profile_fit import FusionRow, correlation, fit_profile, normal_scores, shrunk
 
 
 def level_probabilities(expectation: float, error: float = 0.5) -> dict[int, float]:
