@@ -22,10 +22,11 @@ from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.tool import raw_value
+from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.types import OVERALL
 
 MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
-SEEN_BY_ALL = ("Blurs", "Noise", "Compression")  # what every full-reference metric of overall quality has to detect
+SEEN_BY_ALL = (BLURS, NOISE, COMPRESSION)  # what every full-reference metric of overall quality has to detect
 WORST_LEVEL = DISTORTION_LEVELS[-1]
 WORST_QUANTILE = 0.75  # of the values at the worst level, for a tool that is not made for particular distortions
 # A tool is fitted on the kinds of distortion whose level it follows with at least this SRCC, and whose worst level
@@ -80,7 +81,7 @@ def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
 
 def level_samples(tool: Tool, photos: Sequence[Path]) -> list[Sample]:
     """Pristine photos at every level of the distortions that a tool is good at; quality falls from 5 to 1 by 0.8."""
-    categories = {*tool.good_at, *(("Blurs",) if "Sharpness" in tool.good_at else ())}  # blur is a lack of sharpness
+    categories = {*tool.good_at, *((BLURS,) if SHARPNESS in tool.good_at else ())}  # blur is a lack of sharpness
     kinds = [name for name, kind in KINDS.items() if kind.category in categories]
     steps: list[tuple[str | None, int]] = [(None, 0), *((kind, level) for kind in kinds for level in DISTORTION_LEVELS)]
     return [

@@ -14,6 +14,7 @@ from agenticiqa.programs.backends.ledger import total
 from agenticiqa.programs.cli.printable import all_printable, json_text
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console
 from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.signatures.categories import BLURS, SHARPNESS
 from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
 
@@ -21,7 +22,6 @@ MOST_NAMED = 3
 # The severities in a photographer's words.
 STRENGTHS = {"slight": "slight", "moderate": "visible", "severe": "strong", "extreme": "extreme"}
 GOOD = ("Excellent", "Good")
-BLUR, SOFT = "Blurs", "Sharpness"  # a blurred region is not sharp: named once
 # How the score was computed: the live view of -v and the JSON have it.
 ARITHMETIC = re.compile(r"Score \d[^ ]* \(\w+\), .*?\(levels from .*?\)\.\s*")
 OFFLINE_SOURCES = ("measurements", "learned")
@@ -42,7 +42,7 @@ def verdict(row: dict[str, Any]) -> str:
         (SEVERITIES.index(item["severity"]), item["type"], _place(parts, region, item["type"]))
         for region, items in (analysis or {}).items()
         for item in items
-        if item["severity"] in STRENGTHS and not (item["type"] == SOFT and _is_blurred(items))
+        if item["severity"] in STRENGTHS and not (item["type"] == SHARPNESS and _is_blurred(items))
     ]
     if not found:
         nothing = "no visible distortion" if level in GOOD else "no single distortion stands out"
@@ -71,7 +71,7 @@ def explanation(row: dict[str, Any]) -> str:
 
 
 def _is_blurred(items: list[dict[str, Any]]) -> bool:
-    return any(item["type"] == BLUR and item["severity"] in STRENGTHS for item in items)
+    return any(item["type"] == BLURS and item["severity"] in STRENGTHS for item in items)
 
 
 def _place(parts: dict[str, list[dict[str, Any]]], region: str, distortion: str) -> str:

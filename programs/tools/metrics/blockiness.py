@@ -8,6 +8,7 @@ from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, stati
 from agenticiqa.programs.tools.statistics.cells import BAND, cell_counts, cell_sums, luma_bands, placed
 from agenticiqa.programs.tools.statistics.parts import luma_parts
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.signatures.categories import COMPRESSION
 
 USUAL = 1.8  # where uncompressed photos end
 
@@ -51,7 +52,7 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=False,
     raw_range=(0.0, 100.0),
-    good_at=("Compression",),
+    good_at=(COMPRESSION,),
     description="Strength of luma steps on the 8 x 8 grid of JPEG.",
     source="Wang et al. 2000, ICIP, as a ratio",
     cost_ms=4,

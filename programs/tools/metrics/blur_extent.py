@@ -7,6 +7,7 @@ from agenticiqa.programs.tools.statistics.blur import gradients
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
 from agenticiqa.programs.tools.statistics.cells import CELL, cell_counts, cell_sums, luma_bands, placed
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.signatures.categories import BLURS
 
 USUAL = 0.42  # where sharp photos end
 FAINT_GRADIENT = 4.0  # of Sobel's operator, half a gray level per pixel: too little to judge blur by
@@ -45,7 +46,7 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=False,
     raw_range=(0.0, 1.0),
-    good_at=("Blurs",),
+    good_at=(BLURS,),
     description="How little the gradients change when the image is blurred again.",
     source="Crete et al. 2007, SPIE 6492",
     cost_ms=6,

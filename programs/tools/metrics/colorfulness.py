@@ -3,6 +3,7 @@
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.signatures.categories import COLOR
 
 
 def colorfulness(image: RGB) -> float:
@@ -19,7 +20,7 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=True,
     raw_range=(0.0, 150.0),
-    good_at=("Color distortions",),
+    good_at=(COLOR,),
     description="Mean and standard deviation of the opponent colors.",
     source="Hasler and Suesstrunk 2003, SPIE 5007",
     cost_ms=1,

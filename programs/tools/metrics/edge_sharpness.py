@@ -3,6 +3,7 @@
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.signatures.categories import SHARPNESS
 
 
 def edge_sharpness(image: RGB) -> float:
@@ -20,7 +21,7 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=True,
     raw_range=(0.0, 1.0),
-    good_at=("Sharpness",),
+    good_at=(SHARPNESS,),
     description="How steep the strongest edges are.",
     source="width of edge profiles, after Marziliano et al. 2002, ICIP",
     cost_ms=6,

@@ -9,6 +9,7 @@ from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.statistics.by_name import all_statistics, statistic
 from agenticiqa.programs.tools.statistics.tonal import WHITE, Tone, mean_luma
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.signatures.categories import BRIGHTNESS
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -58,7 +59,7 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=False,
     raw_range=(0.0, 1.0),
-    good_at=("Brightness change",),
+    good_at=(BRIGHTNESS,),
     description="Distance of the mean luma from that of well exposed photographs, or the share that is white.",
     source="mean luma against 80..160; share of white blocks",
     cost_ms=1,

@@ -8,6 +8,7 @@ from agenticiqa.programs.tools.statistics.cells import BAND, cell_counts
 from agenticiqa.programs.tools.statistics.edges import around
 from agenticiqa.programs.tools.statistics.noise import BLOCK, block_noise
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.signatures.categories import NOISE
 
 USUAL = 2.4  # gray levels, where clean photos end
 
@@ -47,7 +48,7 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=False,
     raw_range=(0.0, 70.0),
-    good_at=("Noise",),
+    good_at=(NOISE,),
     description="Standard deviation of the noise in gray levels.",
     source="Immerkaer 1996, CVIU 64(2), on the smoothest blocks",
     cost_ms=5,

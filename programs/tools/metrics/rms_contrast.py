@@ -3,6 +3,7 @@
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.signatures.categories import CONTRAST
 
 
 def rms_contrast(image: RGB) -> float:
@@ -19,7 +20,7 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=True,
     raw_range=(0.0, 127.5),
-    good_at=("Contrast",),
+    good_at=(CONTRAST,),
     description="Standard deviation of luma.",
     source="Peli 1990, JOSA A 7(10)",
     cost_ms=1,
