@@ -1,11 +1,10 @@
-"""Fit small networks with one hidden layer: severities from the features of an image.
-
-Ours, not scikit-learn's MLPRegressor, which has neither Huber's loss nor a weight for each output; torch's Adam would
-not repeat the shipped weights bit for bit.
-"""
+"""Fit small networks with one hidden layer: severities from the features of an image."""
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
 
 from agenticiqa.programs.offline.detector import MAX_DEVIATION
 
@@ -35,60 +34,40 @@ def fit_networks(
 ) -> dict[str, Values]:
     """Fit a few networks of ``hidden`` units from features (N, T) to severities (N, C), with weights (N, C).
 
-    The loss is Huber's; an output below 0 for a truth of 0, or above 4 for a truth of 4, is no error, because outputs
-    are clipped. The learning rate of Adam falls to zero along a cosine. Returns the arrays that
-    ``agenticiqa.programs.offline.detector.head_outputs`` takes: mean and spread (T), inward (K, T, H), inner (K, H),
-    outward (K, H, C), outer (K, C), for K networks.
+    Returns the arrays that ``agenticiqa.programs.offline.detector.head_outputs`` takes: mean and spread (T), inward
+    (K, T, H), inner (K, H), outward (K, H, C), outer (K, C), for K networks.
     """
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3
-    scaled = np.clip((given - mean) / spread, -MAX_DEVIATION, MAX_DEVIATION)
-    fitted = [
-        _fit(scaled, truth, weight, hidden, epochs, batch, decay, jitter, np.random.default_rng([seed, number]))
-        for number in range(networks)
-    ]
-    parts = dict(zip(("inward", "inner", "outward", "outer"), map(np.stack, zip(*fitted, strict=True)), strict=True))
-    return {"mean": mean, "spread": spread, **parts}
+    scaled, wanted, counts = (
+        torch.from_numpy(each.astype(np.float32))
+        for each in (np.clip((given - mean) / spread, -MAX_DEVIATION, MAX_DEVIATION), truth, weight)
+    )
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)  # of so small products more threads are slower
+    features, outputs = given.shape[1], truth.shape[1]
+    inward = torch.randn(networks, features, hidden) / features**0.5
+    outward = torch.randn(networks, hidden, outputs) / hidden**0.5
+    inner, outer = torch.zeros(networks, 1, hidden), torch.zeros(networks, 1, outputs)
+    for each in (inward, inner, outward, outer):
+        each.requires_grad_()
+    groups = [{"params": [inward, outward], "weight_decay": decay}, {"params": [inner, outer], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=RATE)
+    steps = epochs * (len(given) // batch)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1))
+    for _ in range(epochs):
+        orders = torch.stack([torch.randperm(len(given)) for _ in range(networks)])
+        for rows in orders[:, : len(given) // batch * batch].split(batch, dim=1):
+            noisy = scaled[rows] + jitter * torch.randn(*rows.shape, features)
+            found = torch.tanh(noisy @ inward + inner) @ outward + outer
+            optimizer.zero_grad()
+            (_loss(found, wanted[rows], counts[rows]) / batch).backward()
+            optimizer.step()
+            schedule.step()
+    parts = {"inward": inward, "inner": inner[:, 0], "outward": outward, "outer": outer[:, 0]}
+    return {"mean": mean, "spread": spread} | {name: part.detach().double().numpy() for name, part in parts.items()}
 
 
-def _fit(
-    scaled: Values,
-    truth: Values,
-    weight: Values,
-    hidden: int,
-    epochs: int,
-    batch: int,
-    decay: float,
-    jitter: float,
-    rng: np.random.Generator,
-) -> list[Values]:
-    n_features, n_outputs = scaled.shape[1], truth.shape[1]
-    inward = rng.normal(0, n_features**-0.5, (n_features, hidden))
-    outward = rng.normal(0, hidden**-0.5, (hidden, n_outputs))
-    network = [inward, np.zeros(hidden), outward, np.zeros(n_outputs)]
-    means, squares = [np.zeros_like(part) for part in network], [np.zeros_like(part) for part in network]
-    per_epoch = len(scaled) // batch
-    steps = epochs * per_epoch
-    for step in range(steps):
-        if step % per_epoch == 0:
-            order = rng.permutation(len(scaled))
-        rows = order[step % per_epoch * batch :][:batch]
-        noisy = scaled[rows] + jitter * rng.standard_normal((batch, n_features))
-        rate = RATE / 2 * (1 + np.cos(np.pi * step / steps))
-        gradients = _gradients(network, noisy, truth[rows], weight[rows])
-        for part, gradient, mean, square in zip(network, gradients, means, squares, strict=True):
-            mean += 0.1 * (gradient - mean)
-            square += 0.001 * (gradient**2 - square)
-            step_size = mean / (1 - 0.9 ** (step + 1)) / (np.sqrt(square / (1 - 0.999 ** (step + 1))) + 1e-8)
-            part -= rate * (step_size + (decay * part if part.ndim == 2 else 0))
-    return network
-
-
-def _gradients(network: list[Values], features: Values, truth: Values, weight: Values) -> list[Values]:
-    inward, inner, outward, outer = network
-    hidden = np.tanh(features @ inward + inner)
-    output = hidden @ outward + outer
-    error = output - truth
-    error[(truth == 0) & (output < 0) | (truth == WORST) & (output > WORST)] = 0
-    error = weight * np.clip(error, -1, 1) / len(features)
-    back = error @ outward.T * (1 - hidden**2)
-    return [features.T @ back, back.sum(axis=0), hidden.T @ error, error.sum(axis=0)]
+def _loss(found: Tensor, truth: Tensor, weight: Tensor) -> Tensor:
+    """Huber's loss; an output beyond the scale is no error where the truth is at that end: it is clipped."""
+    beyond = (truth == 0) & (found < 0) | (truth == WORST) & (found > WORST)
+    return (weight * functional.huber_loss(found, truth, reduction="none"))[~beyond].sum()

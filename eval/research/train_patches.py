@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from sklearn.linear_model import LogisticRegression
 
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.research import DATA
@@ -230,19 +231,13 @@ def fit_regions(found: Sequence[Candidate]) -> Values:
     weights[:, 1], weights[:, 2, -1] = 1, -20
     for column in range(len(DETECTABLE)):
         rows = [each for each in found if each.column == column]
-        truth = np.array([each.is_planted for each in rows], float)
+        truth = np.array([each.is_planted for each in rows])
         if not rows or not 5 <= truth.sum() <= len(rows) - 5:
             continue
         evidence = np.stack([each.evidence for each in rows])
         mean, deviation = evidence.mean(axis=0), evidence.std(axis=0) + 1e-6
-        given = np.column_stack([(evidence - mean) / deviation, np.ones(len(rows))])
-        penalty = PENALTY * np.eye(features + 1)
-        penalty[-1, -1] = 1e-6
-        weight = np.zeros(features + 1)
-        for _ in range(30):  # Newton's method
-            chance = 1 / (1 + np.exp(-given @ weight))
-            slope = given.T @ (chance - truth) + penalty @ weight
-            weight -= np.linalg.solve((given.T * (chance * (1 - chance))) @ given + penalty, slope)
+        model = LogisticRegression(C=1 / PENALTY).fit((evidence - mean) / deviation, truth)
+        weight = np.append(model.coef_[0], model.intercept_)
         weights[column] = np.stack([np.append(mean, 0), np.append(deviation, 1), weight])
     return weights
 

@@ -15,46 +15,39 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import tokenizers
+import torch
+from torch import Tensor
+from torch.nn import functional
 
 from agenticiqa.eval.research.reader_examples import UNKNOWN, Example, examples_of, taught
-from agenticiqa.eval.research.reader_graph import save_reader
+from agenticiqa.eval.research.reader_network import Reader, package_folder, pretrained, readings, save_reader
 from agenticiqa.eval.research.report import share_text
-from agenticiqa.eval.research.sentence_encoder import encoded, package_folder, pretrained
 from agenticiqa.eval.research.typos import mistyped
 from agenticiqa.eval.research.wordings import read_wordings, wordings_file
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.offline.language.question_reader import INTENTS, LONGEST, NETWORK, READINGS, VOCABULARY
-
-if TYPE_CHECKING:
-    import torch
-
-    from agenticiqa.eval.research.sentence_encoder import Tensors
+from agenticiqa.programs.offline.language.question_reader import INTENTS, LONGEST, NETWORK, VOCABULARY
 
 TOKENS = 16_000  # of the vocabulary, which has the frequent ones first; rarer words are read in pieces
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROUNDS, BATCH = 6, 32
 RATE, READING_RATE, DECAY = 1e-4, 1e-3, 0.01  # of the encoder's weights, of the readings', and of all
 WARMING = 100  # steps until the rate is reached, from which it falls to zero
-DROPPED, SMOOTHED, MISTYPED = 0.1, 0.05, 0.15  # shares: of activations, of a label, of texts
+SMOOTHED, MISTYPED = 0.05, 0.15  # shares: of a label, of texts
 LEVEL_WEIGHT = 0.2  # of the loss of levels, which are up to 5 apart
 SURE = (0.7, 0.8, 0.9)
 
 
 def train(
-    weights: "Tensors", tokenizer: Any, examples: Sequence[Example], rounds: int, rng: random.Random
+    reader: Reader, tokenizer: Any, examples: Sequence[Example], rounds: int, rng: random.Random
 ) -> Iterator[int]:
-    """Change the weights, but for those of the words, by AdamW; yields the number of each round when it is done."""
-    import torch
-    from torch.nn import functional
-
-    tuned = {name: value.requires_grad_() for name, value in weights.items() if name != "word"}
-    readings = [value for name, value in tuned.items() if name.split(".")[0] in READINGS]
-    encoder = [value for name, value in tuned.items() if name.split(".")[0] not in READINGS]
-    groups = [{"params": encoder, "lr": RATE}, {"params": readings, "lr": READING_RATE}]
+    """Train the reader; yields the number of each round when it is done."""
+    encoder = [value for name, value in reader.named_parameters() if value.requires_grad and name[:5] != "read."]
+    groups = [{"params": encoder, "lr": RATE}, {"params": [*reader.read.parameters()], "lr": READING_RATE}]
     optimizer = torch.optim.AdamW(groups, weight_decay=DECAY)
     steps = rounds * -(-len(examples) // BATCH)
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -63,41 +56,35 @@ def train(
     counts = np.bincount([each.intent for each in examples if each.intent != UNKNOWN], minlength=len(INTENTS))
     rare = torch.tensor((counts.mean() / np.maximum(counts, 1)) ** 0.5, dtype=torch.float32)
     for number in range(1, rounds + 1):
+        reader.train()
         for batch in _batches(examples, rng):
             texts = [mistyped(each.text, rng) if rng.random() < MISTYPED else each.text for each in batch]
-            found = read(weights, tokenizer, texts, DROPPED)
-            intents = torch.tensor([each.intent for each in batch])
-            meanings = torch.tensor([each.meaning for each in batch])
-            levels = torch.tensor([each.level for each in batch])
-            loss = torch.zeros(())
-            for name, labels, weight in (("intent", intents, rare), ("meaning", meanings, None)):
-                if (labels != UNKNOWN).any():
-                    loss = loss + functional.cross_entropy(
-                        found[name], labels, weight, ignore_index=UNKNOWN, label_smoothing=SMOOTHED
-                    )
-            if (graded := levels != UNKNOWN).any():
-                missed = functional.smooth_l1_loss(found["level"][graded, 0], levels[graded])
-                loss = loss + LEVEL_WEIGHT * missed
             optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(list(tuned.values()), 1.0)
+            _loss(readings(reader(token_numbers(tokenizer, texts))), batch, rare).backward()
+            torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
             optimizer.step()
             schedule.step()
+        reader.eval()
         yield number
 
 
-def read(weights: "Tensors", tokenizer: Any, texts: Sequence[str], dropped: float = 0.0) -> "Tensors":
-    """What is read from texts: by the names of ``READINGS``, (texts, values)."""
-    from torch.nn import functional
+def _loss(found: dict[str, Tensor], batch: Sequence[Example], rare: Tensor) -> Tensor:
+    """The loss of a batch, each part over the examples that have a label for it."""
+    loss = torch.zeros(())
+    for name, weight in (("intent", rare), ("meaning", None)):
+        labels = torch.tensor([getattr(each, name) for each in batch])
+        if (labels != UNKNOWN).any():
+            loss = loss + functional.cross_entropy(
+                found[name], labels, weight, ignore_index=UNKNOWN, label_smoothing=SMOOTHED
+            )
+    levels = torch.tensor([each.level for each in batch])
+    if (graded := levels != UNKNOWN).any():
+        loss = loss + LEVEL_WEIGHT * functional.smooth_l1_loss(found["level"][graded, 0], levels[graded])
+    return loss
 
-    seen = encoded(weights, token_numbers(tokenizer, texts), dropped)
-    return {name: functional.linear(seen, weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in READINGS}
 
-
-def token_numbers(tokenizer: Any, texts: Sequence[str]) -> "torch.Tensor":
+def token_numbers(tokenizer: Any, texts: Sequence[str]) -> Tensor:
     """The numbers of the tokens (texts, tokens), 0 behind the end of a text."""
-    import torch
-
     found = [each.ids[:LONGEST] for each in tokenizer.encode_batch(list(texts))]
     longest = max(map(len, found))
     return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in found])
@@ -113,8 +100,6 @@ def kept_tokens(tokenizer: Any) -> list[int]:
 
 def smaller_tokenizer(full: Any, kept: Sequence[int]) -> Any:
     """The tokenizer with those tokens only, numbered in their order."""
-    import tokenizers
-
     names = {number: name for name, number in full.get_vocab().items()}
     places = {names[number]: place for place, number in enumerate(kept)}
     made = json.loads(full.to_str())
@@ -127,13 +112,11 @@ def smaller_tokenizer(full: Any, kept: Sequence[int]) -> Any:
     return tokenizers.Tokenizer.from_str(json.dumps(made))
 
 
-def measured_line(weights: "Tensors", tokenizer: Any, name: str) -> str:
+def measured_line(reader: Reader, tokenizer: Any, name: str) -> str:
     """How a set is read, of its wordings that are no templates."""
-    import torch
-
     examples = examples_of([row for row in read_wordings(wordings_file(name)) if not row.is_template])
     with torch.no_grad():
-        found = read(weights, tokenizer, [each.text for each in examples])
+        found = readings(reader(token_numbers(tokenizer, [each.text for each in examples])))
     shares, meanings = found["intent"].softmax(1).numpy(), found["meaning"].argmax(1).tolist()
     asks = np.array([each.intent != UNKNOWN for each in examples])
     right = np.array([row.argmax() == each.intent for row, each in zip(shares, examples, strict=True)])
@@ -168,27 +151,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    folder = package_folder()
-    import tokenizers
-    import torch
-
     torch.manual_seed(0)
-    torch.set_num_threads(2)  # always as many, so that the sums are the same
     rng = random.Random(0)
-    full = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    full = tokenizers.Tokenizer.from_file(str(package_folder() / "tokenizer.json"))
     kept = kept_tokens(full)
-    tokenizer, weights = smaller_tokenizer(full, kept), pretrained(kept, READINGS)
+    tokenizer, reader = smaller_tokenizer(full, kept), pretrained(kept)
     without = [name for name in args.without.split(",") if name]
     examples = taught(without, rng)
     print(f"{len(examples)} examples", flush=True)
-    for number in train(weights, tokenizer, examples, args.rounds, rng):
+    for number in train(reader, tokenizer, examples, args.rounds, rng):
         print(f"round {number} of {args.rounds}", flush=True)
         for name in [*without, *(name for name in args.measure.split(",") if name)]:
-            print(measured_line(weights, tokenizer, name), flush=True)
+            print(measured_line(reader, tokenizer, name), flush=True)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         file, vocabulary = args.out / NETWORK.name, args.out / VOCABULARY.name
-        save_reader({name: value.detach().numpy() for name, value in weights.items()}, file)
+        save_reader(reader, file)
         tokenizer.save(str(vocabulary), pretty=False)
         for each in (file, vocabulary):
             print(f"{each}: {each.stat().st_size} bytes, sha256 {sha256_of(each)}")

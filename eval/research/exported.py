@@ -1,0 +1,81 @@
+"""Write a torch network as one ONNX file with its weight matrices in fewer bits."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from agenticiqa.programs.images.files import write_atomically
+
+OPSET = 18
+MOST = 127  # of a weight in eight bits
+
+
+class EightBits(nn.Module):
+    """A matrix (A, B) in eight bits, with a scale for each place along ``axis``."""
+
+    def __init__(self, values: Tensor, axis: int) -> None:
+        super().__init__()
+        scale = values.abs().amax(1 - axis, keepdim=True).clamp(min=1e-12) / MOST
+        self.register_buffer("values", torch.round(values / scale).to(torch.int8))
+        self.register_buffer("scale", scale)
+
+    def forward(self) -> Tensor:
+        """The matrix in single precision."""
+        return self.values.float() * self.scale
+
+
+class HalfPrecision(nn.Module):
+    """An array in half precision."""
+
+    def __init__(self, values: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("values", values.half())
+
+    def forward(self) -> Tensor:
+        """The array in single precision."""
+        return self.values.float()
+
+
+class Compact(nn.Module):
+    """A network that computes with stored weights, which become single precision when they are used."""
+
+    def __init__(self, network: nn.Module, stored: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.network = network
+        self.names = list(stored)
+        self.stored = nn.ModuleList(stored.values())
+
+    def forward(self, *given: Tensor) -> Any:
+        """What the network gives."""
+        weights = {name: each() for name, each in zip(self.names, self.stored, strict=True)}
+        return functional_call(self.network, weights, given)
+
+
+def save_onnx(
+    network: nn.Module,
+    example: Tensor,
+    names: Sequence[str],
+    dynamic: Mapping[int, Any],
+    file: Path,
+) -> None:
+    """Write a network of one input: the names of input and outputs, and the axes of the input that vary in length."""
+    program = torch.onnx.export(
+        network.eval(),
+        (example,),
+        input_names=[names[0]],
+        output_names=list(names[1:]),
+        dynamic_shapes=[dict(dynamic)],
+        opset_version=OPSET,
+        dynamo=True,
+        verbose=False,
+    )
+    model = program.model_proto
+    for each in (*model.graph.node, *model.graph.value_info, *model.graph.initializer):
+        del each.metadata_props[:]  # the exporter writes where each line of the code lies on this machine
+    onnx.checker.check_model(model)
+    write_atomically(file, model.SerializeToString(deterministic=True))
