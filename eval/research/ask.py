@@ -27,7 +27,8 @@ from agenticiqa.eval.research.typos import with_typos
 from agenticiqa.eval.research.wordings import SPLITS, read_wordings, wordings_file
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import add_backend_arguments, config_from
+from agenticiqa.programs.cli.arguments import add_backend_arguments
+from agenticiqa.programs.cli.options import config_from
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, ToolError, UserError
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.images.files import write_atomically
