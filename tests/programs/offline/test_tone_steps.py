@@ -5,9 +5,17 @@ import pytest
 
 from agenticiqa.programs.images.boxes import overlap
 from agenticiqa.programs.offline.distortions import damaged_parts, findings_of
-from agenticiqa.programs.offline.step_lines import Planes, step_strengths
-from agenticiqa.programs.offline.tone_change import UNCHANGED, level_of
-from agenticiqa.programs.offline.tone_steps import COLOR, JPEG_COLOR, MEANING, TONE, tone_step
+from agenticiqa.programs.offline.tone_steps import (
+    COLOR,
+    JPEG_COLOR,
+    MEANING,
+    TONE,
+    UNCHANGED,
+    Planes,
+    level_of,
+    step_strengths,
+    tone_step,
+)
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.planted import named_box, plant, saved_as_jpeg
 from support.images import coffee, loaded
