@@ -1,26 +1,165 @@
-"""Load an image with its reference, check that they belong together, and align them where that is asked for."""
+"""Load an image with its reference, tell how they fit, and align them where that is asked for."""
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from PIL import Image
+from pydantic import BaseModel, ConfigDict
 
 from agenticiqa.programs.images.decoding import png, refuse, rgb
+from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.loading import load, load_pair
-from agenticiqa.programs.images.reference_check import (
-    WHOLE,
-    ReferenceCheck,
-    check_reference,
-    part_told,
-    refusal_of_size,
-    shift_told,
-    size_told,
-)
-from agenticiqa.programs.images.registration import SMALLEST_SIDE, Match
+from agenticiqa.programs.images.registration import SAME_ELSEWHERE, SMALLEST_SIDE, Match, find_match, find_turn, is_same
 from agenticiqa.programs.images.sources import ImageSource
+from agenticiqa.signatures.types import Box
+
+Size = tuple[int, int]
+
+TOLD_SHIFT = 0.5  # pixels: a smaller shift is none
+WHOLE = 0.15  # pixels: nearer to a whole number a shift is told as that
+ADVICE = "set align (--align) to compare what both show"
+
+
+class ReferenceCheck(BaseModel):
+    """How the image lies in its reference, by their structure.
+
+    ``relation``: ``identical`` pixels; ``in place``; ``shifted`` by ``shift``, (right, down) in the image's pixels;
+    ``part``, where the image shows only ``box`` of the reference (left, top, right, bottom), or more than all of it, at
+    ``scale`` reference pixels per pixel of its own; ``scaled``, all of the reference at another size; ``another
+    picture``, with which nothing is compared; ``unknown``, where a side is below 32 pixels or there is no structure.
+
+    ``similarity`` is the correlation of structure where both overlap, up to 1, ``confidence`` the height of the peak of
+    the phase correlation, 0 to 1. ``aligned`` says that the overlap was measured, and ``swapped`` that the reference
+    looks worse than the image. ``sentence`` tells what a reader has to know, and is empty where all is well.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    relation: Literal["identical", "in place", "shifted", "part", "scaled", "another picture", "unknown"]
+    shift: tuple[float, float] | None = None
+    scale: float | None = None
+    box: Box | None = None
+    similarity: float | None = None
+    confidence: float | None = None
+    aligned: bool = False
+    swapped: bool = False
+    sentence: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the reference may be compared with the image, as far as one can tell."""
+        return self.relation != "another picture"
+
+
+def check_reference(image: LoadedImage, reference: LoadedImage) -> tuple[ReferenceCheck, Match | None]:
+    """How an image lies in its reference, of any size, and the match itself where one was found.
+
+    The sentence is about a pair of one size that is measured as it is.
+    """
+    if image.same_pixels(reference):
+        return ReferenceCheck(relation="identical", similarity=1.0, confidence=1.0), None
+    found = find_match(image.pixels, reference.pixels)
+    if found is None:
+        return ReferenceCheck(relation="unknown"), None
+    similarity, confidence = round(found.similarity, 4), round(found.confidence, 4)
+    turned = find_turn(image.pixels, reference.pixels) if abs(found.similarity) < SAME_ELSEWHERE else None
+    if turned or not is_same(found, image.size, reference.size):
+        sentence = _another(reference, turned, similarity)
+        return ReferenceCheck(relation="another picture", similarity=similarity, sentence=sentence), None
+    check = ReferenceCheck(relation="in place", similarity=similarity, confidence=confidence)
+    whole = (0.0, 0.0, float(image.width), float(image.height))
+    span = found.in_reference(whole)
+    one_scale = found.across == found.down == 1
+    if one_scale and image.size == reference.size:
+        if max(map(abs, found.shift)) < TOLD_SHIFT:
+            return check, found
+        sentence = f"{shift_told(found)}: measured as it is, that counts as damage; {ADVICE}."
+        return check.model_copy(update={"relation": "shifted", "shift": _rounded(found), "sentence": sentence}), found
+    ends = zip(span, (0, 0, *reference.size), strict=True)
+    is_whole = all(abs(at - end) <= max(1.0, found.across) for at, end in ends)
+    box = _box(span, reference.size)
+    how = {"scale": round((found.across + found.down) / 2, 4), "box": box}
+    if is_whole and image.size != reference.size:
+        return check.model_copy(update={"relation": "scaled", **how}), found
+    sentence = f"{part_told(found, image.size, reference.size)}: measured as it is, that counts as damage; {ADVICE}."
+    return check.model_copy(update={"relation": "part", **how, "sentence": sentence}), found
+
+
+def refusal_of_size(image: LoadedImage, reference: LoadedImage, check: ReferenceCheck, found: Match | None) -> str:
+    """Why a reference of another size is refused, what was found in it, and what to do."""
+    wanted, got = (f"{width}x{height}" for width, height in (image.size, reference.size))
+    refused = f"expected a reference of the image's size {wanted}, got {got}"
+    if check.relation == "another picture":
+        turned = find_turn(image.pixels, reference.pixels)
+        shows = f"the image {turned}; turn one of them" if turned else "another picture; give the image's own reference"
+        return f"{refused}, which shows {shows}"
+    if found is None:
+        return f"{refused}; give one of that size, or set resize_reference"
+    if check.relation == "scaled":
+        told = size_told(found)
+        return f"{refused}: {told[0].lower()}{told[1:]}; set resize_reference (--resize-reference) or align (--align)"
+    told = part_told(found, image.size, reference.size)
+    return f"{refused}: {told[0].lower()}{told[1:]}; {ADVICE}; resize_reference would distort it"
+
+
+def shift_told(found: Match) -> str:
+    """The shift of an image against its reference, in words."""
+    right, down = found.shift
+    parts = [
+        f"{_pixels(abs(offset))} {positive if offset > 0 else negative}"
+        for offset, positive, negative in ((right, "right", "left"), (down, "down", "up"))
+        if abs(offset) >= WHOLE
+    ]
+    sure = f"{found.confidence:.2f}"
+    return f"The image is shifted by {', '.join(parts)} against its reference (confidence {sure})"
+
+
+def part_told(found: Match, image: Size, reference: Size) -> str:
+    """Which part of which picture the other one is, in words."""
+    span = found.in_reference((0.0, 0.0, float(image[0]), float(image[1])))
+    inside = span[0] >= -1 and span[1] >= -1 and span[2] <= reference[0] + 1 and span[3] <= reference[1] + 1
+    scale = (found.across + found.down) / 2
+    size = "" if abs(scale - 1) < 0.002 else f" at {1 / scale:.3g} times its size"
+    if inside:
+        return f"The image is the part {list(_box(span, reference))} of its reference{size}"
+    left, top, right, bottom = found.overlap(image, reference)
+    box = [round(left), round(top), round(right), round(bottom)]
+    return f"The reference shows only the part {box} of the image" + (
+        "" if not size else f", at {scale:.3g} times its size"
+    )
+
+
+def size_told(found: Match) -> str:
+    """How much larger the reference is than an image of the same content."""
+    if abs(found.across - found.down) < 0.01 * found.across:
+        return f"The reference shows the same at {found.across:.3g} times the size"
+    return f"The reference shows the same, {found.across:.3g} times as wide and {found.down:.3g} times as high"
+
+
+def _another(reference: LoadedImage, turned: str | None, similarity: float) -> str:
+    shows = f"shows the image {turned}" if turned else "shows another picture"
+    return one_line(
+        f"The reference {reference.source} {shows} (similarity of structure {max(similarity, 0.0):.2f}): the score is "
+        "the image's own, without a reference, and only tools that the question names compare the two."
+    )
+
+
+def _pixels(offset: float) -> str:
+    return f"{offset:.0f} px" if abs(offset - round(offset)) <= WHOLE else f"{offset:.1f} px"
+
+
+def _rounded(found: Match) -> tuple[float, float]:
+    right, down = found.shift
+    return round(right, 2) + 0.0, round(down, 2) + 0.0
+
+
+def _box(span: tuple[float, float, float, float], size: Size) -> Box:
+    left, top, right, bottom = span
+    return max(0, round(left)), max(0, round(top)), min(size[0], round(right)), min(size[1], round(bottom))
+
 
 RESIZED = (
     "The reference was resized from {} x {} to the image's {} x {} pixels: the score does not count the difference in "

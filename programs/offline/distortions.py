@@ -18,7 +18,7 @@ from agenticiqa.programs.offline.local_damage import LEAST_SEVERITY, Damage, loc
 from agenticiqa.programs.offline.patches import patch_severities, patch_weights
 from agenticiqa.programs.offline.tone_steps import ToneStep, tone_step
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
-from agenticiqa.programs.tools.statistics.monochrome import Monochrome, monochrome_of
+from agenticiqa.programs.tools.statistics.tonal import Monochrome, monochrome_of
 from agenticiqa.signatures.categories import COLOR
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion

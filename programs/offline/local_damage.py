@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # its parts load when used, which is beside a reference only
 from numpy.typing import NDArray
 
-from agenticiqa.programs.images.places import name_of_place
+from agenticiqa.programs.images.boxes import name_of_place
 from agenticiqa.programs.offline.findings import LocalDamage
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BLURS, CATEGORIES

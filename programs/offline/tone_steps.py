@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.images.places import name_of_place
+from agenticiqa.programs.images.boxes import name_of_place
 from agenticiqa.programs.offline.findings import Finding, LocalDamage
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB

@@ -17,9 +17,9 @@ from PIL import Image
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.numerics.weights import read_weights
-from agenticiqa.programs.tools.statistics.monochrome import monochrome_of
 from agenticiqa.programs.tools.statistics.parts import Luma, loaded_whole_luma
 from agenticiqa.programs.tools.statistics.pictorial import pictorial
+from agenticiqa.programs.tools.statistics.tonal import monochrome_of
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage

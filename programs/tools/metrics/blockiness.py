@@ -5,8 +5,7 @@ import numpy as np
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.statistics.blocking import FAINT_STEP, GRID, grid_ratios, grid_steps
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
-from agenticiqa.programs.tools.statistics.cells import BAND, cell_counts, cell_sums, luma_bands, placed
-from agenticiqa.programs.tools.statistics.parts import luma_parts
+from agenticiqa.programs.tools.statistics.parts import BAND, cell_counts, cell_sums, luma_bands, luma_parts, placed
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 from agenticiqa.signatures.categories import COMPRESSION
 

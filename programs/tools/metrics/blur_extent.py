@@ -5,7 +5,7 @@ import numpy as np
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.statistics.blur import gradients
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
-from agenticiqa.programs.tools.statistics.cells import CELL, cell_counts, cell_sums, luma_bands, placed
+from agenticiqa.programs.tools.statistics.parts import CELL, cell_counts, cell_sums, luma_bands, placed
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 from agenticiqa.signatures.categories import BLURS
 

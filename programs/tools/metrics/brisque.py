@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.numerics.pixels import RGB, check_image, gray_levels
 from agenticiqa.programs.tools.numerics.weights import read_weights
-from agenticiqa.programs.tools.statistics.aggd import Moments, fit_aggd, moments, symmetric_shape
 from agenticiqa.programs.tools.statistics.mscn import (
+    Moments,
     Scale,
     band_height,
     coefficients,
+    fit_aggd,
     full_scale,
     half_scale,
+    moments,
     neighbor_products,
+    symmetric_shape,
 )
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.categories import SPATIAL

@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image, gray_levels
 from agenticiqa.programs.tools.numerics.weights import read_weights
-from agenticiqa.programs.tools.statistics.aggd import fit_aggd, moments
-from agenticiqa.programs.tools.statistics.mscn import CHUNK, coefficients, full_scale, half_scale, neighbor_products
+from agenticiqa.programs.tools.statistics.mscn import (
+    CHUNK,
+    coefficients,
+    fit_aggd,
+    full_scale,
+    half_scale,
+    moments,
+    neighbor_products,
+)
 from agenticiqa.programs.tools.tool import Tool
 
 Values = NDArray[np.float64]

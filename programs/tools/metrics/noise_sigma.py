@@ -4,9 +4,9 @@ import numpy as np
 
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image, single_luma
 from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
-from agenticiqa.programs.tools.statistics.cells import BAND, cell_counts
 from agenticiqa.programs.tools.statistics.edges import around
 from agenticiqa.programs.tools.statistics.noise import BLOCK, block_noise
+from agenticiqa.programs.tools.statistics.parts import BAND, cell_counts
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 from agenticiqa.signatures.categories import NOISE
 

@@ -2,14 +2,18 @@
 
 An image of up to two megapixels is read as a whole. A larger one is never scaled down, which would hide noise and
 blocking: nine parts of 448 x 448 pixels, spread evenly over it, stand for it at its own resolution.
+
+Maps read an image in bands of rows, so that one of any size needs little memory, and sum over cells: squares of 32 x 32
+pixels, from the top left; the last ones have fewer pixels.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.numerics.pixels import RGB, single_luma
+from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, single_luma
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -49,3 +53,32 @@ def loaded_whole_luma(image: "LoadedImage") -> Luma | None:
 def _starts(side: int) -> list[int]:
     count = min(PARTS_PER_SIDE, -(-side // PART))
     return [int(start) // GRID * GRID for start in np.linspace(0, max(side - PART, 0), count)]
+
+
+CELL = 32  # pixels
+BAND = 4 * CELL  # rows
+
+
+def luma_bands(image: RGB, beyond: int = 0) -> Iterator[Luma]:
+    """The luma of one band of rows after the other, each with ``beyond`` rows of the next."""
+    for top in range(0, len(image), BAND):
+        yield single_luma(image[top : top + BAND + beyond])
+
+
+def cell_counts(image: RGB, side: int = CELL) -> tuple[int, int]:
+    """The rows and columns of cells that an image has: (ceil(H / side), ceil(W / side))."""
+    height, width = image.shape[:2]
+    return -(-height // side), -(-width // side)
+
+
+def placed(values: np.ndarray, shape: tuple[int, ...], start: int) -> Plane:
+    """The values in a plane of that shape from (start, start) on, zeros elsewhere."""
+    plane = np.zeros(shape)
+    plane[start : start + values.shape[0], start : start + values.shape[1]] = values
+    return plane
+
+
+def cell_sums(plane: Plane) -> Plane:
+    """The sum of each cell of a plane (h, w): (ceil(h / 32), ceil(w / 32))."""
+    rows = np.add.reduceat(plane, np.arange(0, plane.shape[0], CELL), axis=0)
+    return np.add.reduceat(rows, np.arange(0, plane.shape[1], CELL), axis=1)

@@ -21,7 +21,7 @@ from agenticiqa.eval.research.quality_rows import Rows, wanted_of
 from agenticiqa.eval.research.quality_training import networks_input
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
-from agenticiqa.programs.tools.numerics.onnx_layers import layers_to
+from agenticiqa.programs.tools.numerics.networks import layers_to
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
-from agenticiqa.programs.images.pairs import load_checked
-from agenticiqa.programs.images.reference_check import check_reference
+from agenticiqa.programs.images.pairs import check_reference, load_checked
 from agenticiqa.programs.images.registration import find_match, is_same
 from agenticiqa.programs.tools.distort import KINDS, distort
 from support.images import loaded

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from agenticiqa.programs.tools.statistics.mscn import coefficients, full_scale, half_scale
+from agenticiqa.programs.tools.statistics.mscn import coefficients, fit_aggd, full_scale, half_scale, moments
 
 
 def test_flat_regions_of_an_image_have_coefficients_of_exactly_zero() -> None:
@@ -51,3 +51,24 @@ def test_halving_is_the_bicubic_resize_of_pillow() -> None:
     scale = half_scale(levels)
     inside = (slice(3, -3), slice(3, -3))  # the borders are continued otherwise
     assert scale.rows(0, scale.height)[inside] == pytest.approx(np.asarray(resized)[inside], abs=1e-3)
+
+
+@pytest.mark.parametrize(("shape", "draw"), [(2.0, "standard_normal"), (1.0, "laplace")])
+def test_the_fit_recovers_the_shape_and_both_deviations(shape: float, draw: str) -> None:
+    values = getattr(np.random.default_rng(5), draw)(size=(1000, 1000))
+    values /= values.std()
+    skewed = np.where(values < 0, 2 * values, 3 * values)
+    # In this distribution the sides weigh in proportion to their deviations: keep 2 of 3 on the left.
+    kept = skewed[(values >= 0) | (np.random.default_rng(6).random(values.shape) < 2 / 3)]
+    fit = fit_aggd(moments(kept[None]), kept.size)
+    assert fit.shape == pytest.approx(shape, rel=0.02)
+    assert fit.left == pytest.approx(2, rel=0.01)
+    assert fit.right == pytest.approx(3, rel=0.01)
+    assert fit.mean == pytest.approx(kept.mean(), rel=0.01)
+
+
+def test_the_fit_of_values_on_one_side_and_of_none_at_all() -> None:
+    fit = fit_aggd(moments(np.stack([np.ones(50), -np.ones(50), np.zeros(50)])), 50)
+    assert fit.left.tolist() == [0, 1, 0]
+    assert fit.right.tolist() == [1, 0, 0]
+    assert np.isnan(fit.shape).tolist() == [False, False, True]
