@@ -4,47 +4,72 @@ Used for the text of every adapter. Only a whole object is read, and only one th
 answers none is taken, unless the words between them say that the later one replaces the earlier.
 """
 
+import ast
+import json
 import re
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from itertools import accumulate
 from math import ceil
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple
 
 import dspy
+import json_repair
+import yaml
 from pydantic import BaseModel, ValidationError
 
-from agenticiqa.programs.backends.bounds import too_much
 from agenticiqa.programs.backends.cleaning import IN_THOUGHTS, UNFINISHED, cut_short, ends_in_thoughts, without_thoughts
-from agenticiqa.programs.backends.key_lines import key_lines
-from agenticiqa.programs.backends.loose_json import Decoded, TwoValues, decoded_values, plain_characters
-from agenticiqa.signatures.answers import ModelAnswer, exact_keys, known_keys, snake, under_own_keys
+from agenticiqa.signatures.answers import ModelAnswer, exact_keys, known_keys, snake, under_own_keys, wire_names
 
-DEEPEST = 4  # wrappers around an answer, a string with JSON in it counted as one
+# No parser bounds its own time, so these are checked before any.
+LONGEST = 64_000  # characters without the reasoning before the answer; eight times what 2,048 tokens make
+LONGEST_WITH_THOUGHTS = 1_000_000
+LONGEST_LOOSE = 20_000  # characters; repairing is slow
+DEEPEST = 64  # brackets that are open at once
+MOST_BRACKETS = 500  # opening ones; an answer about sixteen regions has less than 200
+MOST_IN_PROSE = 100  # opening ones that open no JSON
+MOST_DIGITS = 300  # of a number; a float has at most 309
+MOST_WRAPPERS = 4  # around an answer, a string with JSON in it counted as one
+
 UNREAD = "the answer was not a JSON object"
+TWO_ANSWERS = "there are two different answers; give exactly one JSON object"
 
-# What the parsers raise for what they cannot read: Unreadable and TwoValues are ValueErrors, too, and so is a date of
-# YAML that is none; an integer may be too large for a float.
-PARSERS_RAISE = (ValueError, OverflowError, RecursionError)
-
+_LONG_NUMBER = re.compile(rf"(?<![\d_])\d[\d_]{{{MOST_DIGITS}}}|0[xX][\da-fA-F_]{{{MOST_DIGITS * 5 // 6}}}")
 _REPLACES = re.compile(
     r"\b(correct|revis|updat|actually|wait\b|instead|final|improv|fixed|adjust|reconsider|replac)", re.IGNORECASE
 )
 # A small model that goes on with a question of its own, or that answers once for each image or option.
 _ANOTHER_QUESTION = re.compile(r"\b(question|user|input|image|picture|option|example|query)\b", re.IGNORECASE)
+_OPENING = re.compile(r"\{|\[(?=\s*\{)")
 _CARRIES_JSON = re.compile(r"[{\[]\s*[\"'{\\]")
+# A string with the mark before it, as an apostrophe opens no string elsewhere; or a bracket.
+_MARK = re.compile(r"""[{\[,:(]\s{0,19}'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|[{}\[\]]""", re.DOTALL)
+
+# "**Quality Level:** Good", "- quality_level: Good", or the key alone, as a heading.
+_KEY_LINE = re.compile(
+    r"(?P<indent>[ \t]*)(?:[-*•>#]+[ \t]+)?[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_ -]{1,30}?)[*_`\"']{0,3}"
+    r"[ \t]*(?:[:：][ \t]*(?:\*\*|__)?[ \t]*(?P<value>.*))?"
+)
+_FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
+_BULLET = re.compile(r"^([ \t]*)[*•][ \t]+", re.MULTILINE)
+_BLOCK = re.compile(r"\s*[>|][+-]?\s*")  # of YAML: the text follows
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # of YAML, too, with which a short text can be huge
 
 
 class Unreadable(ValueError):
     """The text is no answer; the message tells the model what to change."""
 
 
-@dataclass(frozen=True)
-class _Found:
-    """An object that has the answer's keys, and where it stands in the text."""
+# What the parsers raise for what they cannot read: a date of YAML that is none is a ValueError, and an integer may be
+# too large for a float.
+PARSERS_RAISE = (ValueError, OverflowError, RecursionError)
 
-    fields: Mapping[Any, Any]
+
+class JsonValue(NamedTuple):
+    """An object or a list, and where it stands in the text."""
+
+    value: Any
     start: int
     end: int
 
@@ -63,8 +88,7 @@ def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | 
         return None
     (name,) = typed
     answer = read_answer(text, name, kinds[name])
-    beside = [name for name in kinds if name not in typed]
-    return {**{name: _text_beside(text, name) for name in beside}, name: answer}
+    return {each: answer if each == name else _text_beside(text, each) for each in kinds}
 
 
 def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
@@ -73,64 +97,69 @@ def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
         return validated(written_answer(text, field, model), model)
     except Unreadable:
         raise
-    except TwoValues as error:
-        raise Unreadable(str(error)) from error
     except PARSERS_RAISE as error:
         raise Unreadable(UNREAD) from error
 
 
+def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
+    """What an answer that was rejected has under the model's keys, as written; ``None`` where that is unclear."""
+    if too_much(text):
+        return None
+    try:
+        fields: Mapping[Any, Any] | None = written_answer(text, field, model)
+    except PARSERS_RAISE:
+        fields = None
+    with suppress(*PARSERS_RAISE):
+        if fields is None and not cut_short(text):
+            fields = key_lines(without_thoughts(text), model, least=1)
+        return None if fields is None else under_own_keys(fields, model)[0]
+    return None
+
+
+def too_much(text: str) -> str | None:
+    """Why a text is too long, too deep or too large a number to be read, for the model; ``None`` where it is read.
+
+    The time that it takes, and that reading takes where it gives ``None``, grows with the length of the text only.
+    """
+    if len(text) <= LONGEST_WITH_THOUGHTS:
+        text = without_thoughts(text)
+    if len(text) > LONGEST:
+        return f"the answer is too long: it has {len(text):,} characters, and at most {LONGEST:,} are read"
+    steps = (1 if bracket in "{[" else -1 for bracket in re.findall(r"[{}\[\]]", text))
+    if max(accumulate(steps, lambda depth, step: max(depth + step, 0), initial=0)) > DEEPEST:
+        return f"the answer is nested too deeply: more than {DEEPEST} brackets are open at once"
+    if text.count("{") + text.count("[") > MOST_BRACKETS:
+        return f"the answer has too many brackets: more than {MOST_BRACKETS:,}"
+    if _LONG_NUMBER.search(text):
+        return f"a number in the answer is too long: it has more than {MOST_DIGITS} digits"
+    return None
+
+
 def require_readable(text: str) -> None:
-    """Raises Unreadable for a text that is too long, too deep or too large a number; see ``bounds``."""
+    """Raises Unreadable for a text that is too long, too deep or too large a number."""
     if why := too_much(text):
         raise Unreadable(why)
 
 
 def written_answer(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]:
-    """The last object of the text that has the answer's keys, not yet validated. Raises Unreadable or TwoValues."""
+    """The last object of the text that has the answer's keys, not yet validated. Raises Unreadable."""
     require_readable(text)
     text = without_thoughts(text)
     if not text.strip():
         raise Unreadable("the answer was empty")
-    for variant in dict.fromkeys((text, plain_characters(text))):
-        values = list(decoded_values(variant))
-        found = [each for value in values if (each := _found(value, field, model))]
-        if found and ends_in_thoughts(variant) and found[-1].end < len(variant.rstrip("` \n")):
-            raise Unreadable(IN_THOUGHTS)
-        if found:
-            return _the_one(found, variant, model)
-        lines = key_lines(variant, model)
-        if lines is not None:
-            return lines
+    values = list(json_values(text))
+    found = [JsonValue(_only(inside), *at) for value, *at in values if (inside := _answers_in(value, field, model))]
+    if found and ends_in_thoughts(text) and found[-1].end < len(text.rstrip("` \n")):
+        raise Unreadable(IN_THOUGHTS)
+    if fields := _the_one(found, text, model) if found else key_lines(text, model):
+        return fields
     if cut_short(text):
         raise Unreadable(IN_THOUGHTS if ends_in_thoughts(text) else UNFINISHED)
-    objects = [value.value for value in values if isinstance(value.value, Mapping)]
-    if not objects:
-        raise Unreadable(UNREAD)
-    if any(field in each for each in objects):
-        raise Unreadable("the answer: Input should be an object with the keys that were asked for")
-    begun = [each for each in map(partial(_begun, model=model), objects) if each]
-    if begun:
-        return begun[-1]
-    raise Unreadable(f"the JSON object has no field {field!r}")
-
-
-def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
-    """What an answer that was rejected has under the model's keys, as written; ``None`` where that is unclear."""
-    fields: Mapping[Any, Any] | None
-    if too_much(text):
-        return None
-    try:
-        fields = written_answer(text, field, model)
-    except PARSERS_RAISE:
-        try:
-            fields = None if cut_short(text) else key_lines(without_thoughts(text), model, least=1)
-        except PARSERS_RAISE:
-            return None
-    if fields is None:
-        return None
-    with suppress(ValueError):
-        return under_own_keys(fields, model)[0]
-    return None
+    objects = [each.value for each in values if isinstance(each.value, Mapping)]
+    nested = [item for each in objects for item in (*each.values(), each) if isinstance(item, Mapping)]
+    if begun := [each for each in nested if exact_keys(each, model)]:
+        return begun[-1]  # validating it says which keys are missing
+    raise Unreadable(f"the JSON object has no field {field!r} with the keys asked for" if objects else UNREAD)
 
 
 def validated(fields: Mapping[Any, Any], model: type[BaseModel]) -> BaseModel:
@@ -149,114 +178,179 @@ def faults(error: ValidationError) -> str:
     )
 
 
-def _the_one(found: list[_Found], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
+def json_values(text: str) -> Iterator[JsonValue]:
+    """The outermost objects, and lists of objects, of a text in their order. Raises Unreadable for a key given twice.
+
+    Strict JSON is decoded as it is. What is looser (Python's dicts, comments, trailing commas) is repaired, but only
+    where its brackets close, or where nothing but closing brackets is missing. Nothing is read after a value that is
+    never closed.
+    """
+    with suppress(ValueError):
+        if text.lstrip()[:1] == '"':  # a JSON string with JSON in it
+            yield JsonValue(json.loads(text, strict=False), 0, len(text))
+            return
+    at = in_prose = 0
+    while (opening := _OPENING.search(text, at)) and in_prose < MOST_IN_PROSE:
+        value, at = _decoded(text, opening.start())
+        if value is None:
+            in_prose += 1
+        else:
+            yield JsonValue(value, opening.start(), at)
+
+
+def key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Mapping[str, Any] | None:
+    """What stands after the model's keys in lines of their own, as in YAML or in a Markdown list, in place of JSON.
+
+    ``None`` where fewer than ``least`` of the keys, more than half, are there. Raises Unreadable for a key that is
+    there twice with different values.
+    """
+    if len(text) > LONGEST_LOOSE:
+        return None
+    names = {snake(name): name for name in wire_names(model)}
+    blocks: list[tuple[str, list[str]]] = []
+    indent: str | None = None
+    for line in _FENCE.sub("", text).splitlines():
+        match = _KEY_LINE.fullmatch(line)
+        name = names.get(snake(match["key"])) if match else None
+        if match and name and indent in (None, match["indent"]):
+            indent = match["indent"]
+            blocks.append((name, [match["value"] or ""]))
+        elif blocks:
+            blocks[-1][1].append(line)
+    texts = {field.alias or own for own, field in model.model_fields.items() if field.annotation is str}
+    found = _each_key_once((name, _of_lines(*lines, is_text=name in texts)) for name, lines in blocks)
+    return found if len(found) >= (least or len(names) // 2 + 1) else None
+
+
+def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) -> list[Mapping[Any, Any]]:
+    """The objects inside a value that have at least half of the model's keys."""
+    if depth > MOST_WRAPPERS:
+        return []
+
+    def inside(items: Iterable[Any]) -> list[Mapping[Any, Any]]:
+        return [answer for item in items for answer in _answers_in(item, field, model, depth + 1)]
+
+    if isinstance(value, str):
+        return (
+            inside(v.value for v in json_values(value)) if _CARRIES_JSON.search(value) and not too_much(value) else []
+        )
+    if isinstance(value, list):
+        return _as_rows(value, model) or inside(value)
+    if not isinstance(value, Mapping):
+        return []
+    own = next((item for key, item in value.items() if snake(key) == field), None)
+    if answers := inside([own]):
+        return answers
+    if isinstance(own, Mapping):
+        return _as_rows(own, model) or [own]
+    enough = ceil(len(model.model_fields) / 2)
+    if exact_keys(value, model) >= enough:
+        return [value]
+    wrapped = inside(value.values())
+    if wrapped or known_keys(value, model) >= enough:
+        return wrapped or [value]
+    return _as_rows([value], model) or (_as_rows(value, model) if depth == 0 else [])
+
+
+def _as_rows(value: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
+    """Bare rows, or the documents' mapping by region, under the only key of a model, where they are valid there."""
+    (name, *others) = model.model_fields
+    with suppress(ValidationError):
+        if value and not others:
+            model.model_validate({name: value})
+            return [{name: value}]
+    return []
+
+
+def _only(answers: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
+    if any(each != answers[0] for each in answers[1:]):
+        raise Unreadable(TWO_ANSWERS)
+    return answers[0]
+
+
+def _the_one(found: list[JsonValue], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
     """The last one; raises Unreadable when an earlier one is a valid answer too, and another."""
     *earlier, last = found
     between = text[earlier[-1].end : last.start] if earlier else ""
     if earlier and (not _REPLACES.search(between) or _ANOTHER_QUESTION.search(between)):
-        answer = validated(last.fields, model)
+        verdicts = [_verdict(last.value, model)]
         for each in earlier:
-            try:
-                other = validated(each.fields, model)
-            except Unreadable:
-                continue
-            if _verdict(other) != _verdict(answer):
-                raise Unreadable("there are two different answers; give exactly one JSON object")
-    return last.fields
+            with suppress(Unreadable):
+                verdicts.append(_verdict(each.value, model))
+        _only(verdicts)
+    return last.value
 
 
-def _verdict(answer: BaseModel) -> dict[str, Any]:
+def _verdict(fields: Mapping[Any, Any], model: type[BaseModel]) -> dict[str, Any]:
     """The answer without its reason."""
-    return answer.model_dump(exclude={"quality_reasoning", "replan_reason"})
+    return validated(fields, model).model_dump(exclude={"quality_reasoning", "replan_reason"})
 
 
-def _found(value: Decoded, field: str, model: type[BaseModel]) -> _Found | None:
-    fields = _shaped(value.value, field, model)
-    return None if fields is None else _Found(fields, value.start, value.end)
-
-
-def _shaped(value: Any, field: str, model: type[BaseModel], depth: int = 0) -> Mapping[Any, Any] | None:
-    """The object with the model's keys inside a value; ``None`` without one. Raises TwoValues for several."""
-    if depth > DEEPEST:
-        return None
-    if isinstance(value, str):
-        inside = list(decoded_values(value)) if _CARRIES_JSON.search(value) and not too_much(value) else []
-        return _only(_shaped(each.value, field, model, depth + 1) for each in inside)
-    if isinstance(value, list):
-        return _records(value, model) or _only(_shaped(each, field, model, depth + 1) for each in value)
-    if not isinstance(value, Mapping):
-        return None
-    outer = [item for key, item in value.items() if snake(key) == field]
-    if outer and isinstance(outer[0], Mapping | list | str):
-        inner = _shaped(outer[0], field, model, depth + 1)
-        if inner is None and isinstance(outer[0], Mapping):
-            return _by_region(outer[0], model) or outer[0]
-        if inner is not None:
-            return inner
-    enough = ceil(len(model.model_fields) / 2)
-    if exact_keys(value, model) >= enough:
-        return value
-    wrapped = _only(_shaped(item, field, model, depth + 1) for item in value.values() if _may_wrap(item))
-    if wrapped is not None:
-        return wrapped
-    if known_keys(value, model) >= enough:
-        return value
-    return _records([value], model) or (_by_region(value, model) if depth == 0 else None)
-
-
-def _begun(value: Mapping[Any, Any], model: type[BaseModel]) -> Mapping[Any, Any] | None:
-    """An object with some of the keys, for the message that says which are missing."""
-    candidates = [item for item in value.values() if isinstance(item, Mapping)] + [value]
-    best = max(candidates, key=lambda each: exact_keys(each, model))
-    return best if exact_keys(best, model) else None
-
-
-def _may_wrap(item: Any) -> bool:
-    return isinstance(item, Mapping | list | str)
-
-
-def _only(candidates: Iterable[Mapping[Any, Any] | None]) -> Mapping[Any, Any] | None:
-    """The one object among them, the same one twice included."""
-    found = [each for each in candidates if each is not None]
-    if any(each != found[0] for each in found[1:]):
-        raise TwoValues("there are two different answers; give exactly one JSON object")
-    return found[0] if found else None
-
-
-def _rows_of(model: type[BaseModel]) -> tuple[str, type[BaseModel]] | None:
-    """The name and the row of a model whose only field is a list of rows."""
-    if len(model.model_fields) != 1:
-        return None
-    ((name, field),) = model.model_fields.items()
-    (row,) = get_args(field.annotation) if get_origin(field.annotation) is list else (None,)
-    return (name, row) if isinstance(row, type) and issubclass(row, BaseModel) else None
-
-
-def _records(items: list[Any], model: type[BaseModel]) -> Mapping[Any, Any] | None:
-    """A bare list of rows under the key that it should have."""
-    rows = _rows_of(model)
-    if rows is None or not items or not all(isinstance(item, Mapping) for item in items):
-        return None
-    name, row = rows
-    about = next(iter(row.model_fields))  # what a row is about stands in its first field
-    fits = all(about in map(snake, item) and known_keys(item, row) > 1 for item in items)
-    return {name: items} if fits else None
-
-
-def _by_region(value: Mapping[Any, Any], model: type[BaseModel]) -> Mapping[Any, Any] | None:
-    """The documents' mapping by region without its key, where it is a valid answer as it stands."""
-    rows = _rows_of(model)
-    if rows is None or not value:
-        return None
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """The value that opens at ``at``, ``None`` for a bracket in prose, and where to go on."""
     try:
-        model.model_validate({rows[0]: value})
-    except ValidationError:
-        return None
-    return {rows[0]: value}
+        return _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        breaks_off = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
+    closing = None if breaks_off else _closing(text, at)
+    if closing is not None:
+        value = _repaired(text[at:closing])
+        return (value, at + 1) if value is None else (value, closing)
+    return None if cut_short(text[at:]) else _repaired(text[at:]), len(text)
+
+
+def _closing(text: str, at: int) -> int | None:
+    """Just after the bracket that closes the one at ``at``; brackets in strings do not count."""
+    depth = 0
+    for mark in _MARK.finditer(text, at, at + LONGEST_LOOSE):
+        depth += (mark[0][0] in "{[") - (mark[0][0] in "}]")
+        if depth == 0:
+            return mark.end()
+    return None
+
+
+def _repaired(text: str) -> Any:
+    """A loose object or list; ``None`` where it cannot be repaired."""
+    value = None
+    if len(text) <= LONGEST_LOOSE:
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError):
+            value = ast.literal_eval(text)
+        if not isinstance(value, dict | list):
+            value = json_repair.loads(text)
+    return value if isinstance(value, dict | list) and value else None
+
+
+def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise Unreadable(f"the key {key[:40]!r} is there twice, with different values")
+        found[key] = value
+    return found
+
+
+def _of_lines(first: str, *lines: str, is_text: bool) -> Any:
+    """The value of a key that stands in these lines: text as it is, anything else as YAML."""
+    first, rest = _BLOCK.sub("", first, count=1).strip(), textwrap.dedent("\n".join(lines)).strip("\n")
+    block = f"{first}\n{rest}" if first else rest
+    if is_text:
+        return " ".join(block.split()).strip("\"'`*")
+    block = _BULLET.sub(r"\1", block)
+    if not _ALIAS.search(block):
+        with suppress(yaml.YAMLError, ValueError):  # a date that is none is a ValueError
+            return yaml.safe_load(block)
+    return first.strip("\"'`*, ")
 
 
 def _text_beside(text: str, name: str) -> str:
-    for each in decoded_values(without_thoughts(text)):
-        if isinstance(each.value, Mapping) and isinstance(each.value.get(name), str):
-            return str(each.value[name])
-    return ""
+    """The text under another key of the object that has the answer."""
+    values = (each.value for each in json_values(without_thoughts(text)) if isinstance(each.value, Mapping))
+    return next((value[name] for value in values if isinstance(value.get(name), str)), "")
+
+
+# A line break inside a string is a common and harmless mistake.
+_DECODER = json.JSONDecoder(
+    strict=False,
+    object_pairs_hook=_each_key_once,
+    parse_int=lambda digits: int(digits) if len(digits) <= MOST_DIGITS else float(digits),
+)

@@ -1,11 +1,10 @@
 """The options of a question: those that its words list, and those that the caller gives."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from string import ascii_uppercase
+from itertools import chain, groupby, pairwise
+from string import ascii_letters, ascii_uppercase
 from typing import TypeAlias
 
 from agenticiqa.programs.errors import UserError
@@ -18,21 +17,23 @@ LONGEST = 4000  # characters of all options that a caller gives
 FEWEST, MOST = 2, len(ascii_uppercase)
 LONGEST_NUMBERED = 12  # words of a numbered option
 
+# Full-width characters as their plain ones, one for one, so that places in the text stay; "：" and "．" need no blank.
+_WIDE = {0xFEE0 + ord(mark): mark for mark in f"()[],;?!{ascii_letters}"} | str.maketrans("、【】。", ")[];")
 _MARK = r"\*{0,2}"  # bold in Markdown
-_MARKER = re.compile(
-    rf"""(?<![^\s?:;,？：；，。*])          # not inside a word: "U.S.A. style" has no option A
+_LETTER = re.compile(
+    rf"""(?<![^\s?:：;,*])                   # not inside a word: "U.S.A. style" has no option A
     (?:(?:option|choice|answer)\s+)?
-    (?P<bold>\*\*)?(?P<open>[(\[（【［])?(?P<letter>[A-Za-zＡ-Ｚａ-ｚ]){_MARK}
-    (?P<close>[).:\]）．：、】］]|[ ]?=|(?(bold)(?<=\*\*)(?=\s)|(?!)))
-    (?:(?<=[)\]）、】］])|(?=\s|\*|\w(?!\.)|(?<=[：．])))      # "A)x" and "A.Yes", but not the "a.m." of a clock
-    {_MARK}(?:(?<=[)\]）】］])[.:](?=\s))?{_MARK}
+    (?P<bold>\*\*)?(?P<open>[(\[])?(?P<label>[A-Z]){_MARK}
+    (?P<close>[).:：．\]]|[ ]?=|(?(bold)(?<=\*\*)(?=\s)|(?!)))
+    (?:(?<=[)\]])|(?=\s|\*|\w(?!\.))|(?<=[：．]))  # "A)x" and "A.Yes", but not the "a.m." of a clock
+    {_MARK}(?:(?<=[)\]])[.:](?=\s))?{_MARK}
     """,
     re.I | re.X,
 )
-_DASHED = re.compile(r"^[ \t]*(?P<bold>)(?P<open>)(?P<letter>[A-Z])[ \t]+(?P<close>[-–—])(?=[ \t])", re.M)
+_DASHED = re.compile(r"^[ \t]*(?P<bold>)(?P<open>)(?P<label>[A-Z])[ \t]+(?P<close>[-–—])(?=[ \t])", re.M)
 _NUMBER = re.compile(
-    rf"""(?<![^\s?:;,？：；，。*])(?:(?:option|choice)\s+)?(?P<bold>\*\*)?(?P<open>[(\[（【])?
-    (?P<letter>\d{{1,2}}){_MARK}(?P<close>[).:\]）．：、】]){_MARK}(?:(?=\s)|(?<=[)\]）、】])(?=[^\W\d])|(?<=\*))""",
+    rf"""(?<![^\s?:：;,*])(?:(?:option|choice)\s+)?(?P<bold>\*\*)?(?P<open>[(\[])?
+    (?P<label>\d{{1,2}}){_MARK}(?P<close>[).:：．\]]){_MARK}(?:(?=\s)|(?<=[)\]])(?=[^\W\d])|(?<=\*))""",
     re.I | re.X,
 )
 _LABELLED = re.compile(r"\b(?:image|photo|picture|region|area|zone|patch|crop|part|version|section)\s*$", re.I)
@@ -42,7 +43,6 @@ _INSTRUCTION = re.compile(
 )
 _ASKED_LAST = re.compile(r"(?:\s[-–—:]|[.;,])\s+(?=(?:which|what|where|choose|pick|select)\b)", re.I)
 _AROUND = " -*•\"'()[]"
-_CLOSING = frozenset(")]）】］")
 _LEAD_IN = re.compile(
     r"\**\b(?:(?:choose|pick|select)(?:\s+(?:one|an?\s+\w+|the\s+(?:best|right|correct)(?:\s+\w+)?))?"
     r"(?:\s+(?:from|between|among|of)\b(?:\s+(?:the\s+following|these)(?:\s+(?:options|choices|answers))?)?\s*:?|\s*:)"
@@ -202,142 +202,121 @@ def beside_options(query: str, options: Mapping[str, str] | None) -> str:
 
 
 def _offer(query: str) -> _Listed | None:
-    """The first offer that is found, in the order of how plain it is."""
-    offers = (_block(query), *_lettered(query), *_numbered(query), _listed(query), _yes_no(query))
+    """The first list that is found, in the order of how plain it is."""
+    offers = chain([_block(query)], _marked(query), (read(query) for read in (_worded, _yes_no)))
     return next((offer for offer in offers if offer), None)
 
 
 def _block(query: str) -> _Listed | None:
     """The lines that ``with_options`` writes."""
     match = _BLOCK.search(query)
-    if not match:
-        return None
-    lines = match["lines"].strip().splitlines()
+    lines = match["lines"].strip().splitlines() if match else []
     options = {line[0]: _tidy(line[3:]) or line[3:].strip() for line in lines}
-    return (
-        _Listed(options, match.start(), match.end()) if len(options) == len(lines) and all(options.values()) else None
-    )
+    complete = match and len(options) == len(lines) and all(options.values())
+    return _Listed(options, match.start(), match.end()) if match and complete else None
 
 
-def _lettered(query: str) -> Iterator[_Listed]:
-    for pattern in (_MARKER, _DASHED):
-        for candidates in _by_style(query, pattern):
-            run = _run(candidates)
-            if run and (offer := _lettered_offer(query, run)):
+def _marked(query: str) -> Iterator[_Listed]:
+    """Lists whose items have letters or numbers, those with letters first."""
+    plain = query.translate(_WIDE)
+    for pattern in (_LETTER, _DASHED, _NUMBER):
+        for run in _runs(plain, pattern):
+            offer = _of_run(query, run, numbered=pattern is _NUMBER)
+            counts = _numbers_answers if pattern is _NUMBER else _letters_answers
+            if offer and counts(plain, run, [*offer.options.values()]):
                 yield offer
 
 
-def _by_style(query: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]:
-    """The markers of each style; of one style first those that begin a line, then all."""
+def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]:
+    """Markers A, B, C, ... or 1, 2, 3, ... of one style; of each style first those that begin lines, then all."""
 
     def style(marker: re.Match[str]) -> tuple[bool, str, str, bool]:
-        bracketed = bool(marker["open"]) and marker["close"] in _CLOSING  # not in "[A. sharp, B. soft]"
-        return bracketed, marker["close"], marker["bold"] or "", marker["letter"].isupper()
+        bracketed = bool(marker["open"]) and marker["close"] in ")]"  # not in "[A. sharp, B. soft]"
+        return bracketed, marker["close"], marker["bold"] or "", marker["label"].isupper()
 
-    for _, group in groupby(sorted(pattern.finditer(query), key=style), key=style):
+    for _, group in groupby(sorted(pattern.finditer(plain), key=style), key=style):
         markers = list(group)
-        yield [marker for marker in markers if not query[: marker.start()].rpartition("\n")[2].strip(" \t-*•")]
-        yield markers
+        begin_lines = [each for each in markers if not plain[: each.start()].rpartition("\n")[2].strip(" \t-*•")]
+        for some in (begin_lines, markers):
+            places = [ascii_uppercase.find(each["label"].upper()) + 1 or int(each["label"]) for each in some]
+            starts = [index for index, place in enumerate(places) if place == 1]
+            for start, end in pairwise([*starts, len(places)]):
+                if FEWEST <= end - start <= MOST and places[start:end] == list(range(1, end - start + 1)):
+                    yield some[start:end]
+                    break
 
 
-def _run(markers: list[re.Match[str]]) -> list[re.Match[str]]:
-    """The first consecutive run of markers A, B, C, ... or 1, 2, 3, ...; empty when it has fewer than two."""
-    places = [_place(marker["letter"]) for marker in markers]
-    for start in (index for index, place in enumerate(places) if place == 1):
-        end = next((index for index in range(start + 1, len(places)) if places[index] == 1), len(places))
-        if FEWEST <= end - start <= MOST and places[start:end] == list(range(1, end - start + 1)):
-            return markers[start:end]
-    return []
+def _letters_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> bool:
+    """Whether letters are options; an initial ("of A. Smith") and a label ("image A: ...") stand within a sentence."""
+    first, before = run[0], plain[: run[0].start()]
+    bare_paren = first["close"] == ")" and not first["open"]
+    if bare_paren or not before.strip() or re.search(r"[?:：.!;,)\"'\n][\s*•-]*$", before):
+        return True
+    if first["close"] != "." and all(_LABELLED.search(plain[: marker.start()]) for marker in run):
+        return False
+    said = first[0].lower().startswith(("option", "choice", "answer")) or _ASKS_FOR_LETTER.search(plain)
+    named = any(not re.match(r"\s*[a-z]", plain[marker.end() :]) or marker["label"].islower() for marker in run)
+    return bool(first["open"] or len(run) > FEWEST or said or not named)
 
 
-def _place(label: str) -> int:
-    """1 for A and for 1, and so on."""
-    plain = unicodedata.normalize("NFKC", label).upper()
-    return int(plain) if plain.isdecimal() else ascii_uppercase.index(plain) + 1
+def _numbers_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> bool:
+    """Whether numbers are those of options: steps of a task, several questions and points of a scale have them, too.
 
-
-def _lettered_offer(query: str, run: list[re.Match[str]]) -> _Listed | None:
-    first = run[0]
-    before = query[: first.start()]
-    bare_paren = first["close"] in ")）" and not first["open"]
-    # An initial ("the portrait of A. Smith") and a label ("image A: ...") occur in the middle of a sentence.
-    mid_sentence = bool(before.strip()) and not re.search(r"[?:.!;,)\"'\n？：。][\s*•-]*$", before)
-    if mid_sentence and not bare_paren:
-        if first["close"] != "." and all(_LABELLED.search(query[: marker.start()]) for marker in run):
-            return None
-        said = first[0].lower().startswith(("option", "choice", "answer")) or _ASKS_FOR_LETTER.search(query)
-        named = any(not re.match(r"\s*[a-z]", query[marker.end() :]) or marker["letter"].islower() for marker in run)
-        if not first["open"] and len(run) < 3 and not said and named:
-            return None
-    return _offer_of(query, run)
-
-
-def _numbered(query: str) -> Iterator[_Listed]:
-    """Numbered options. Steps of a task, several questions and the points of a scale are numbered, too, but no options.
-
-    So only a list is read that follows a question mark or words like "Options:", and whose items are neither questions
+    So only a list counts that follows a question mark or words like "Options:", and whose items are neither questions
     nor tasks; after a request to rate it is a scale.
     """
-    for candidates in _by_style(query, _NUMBER):
-        run = _run(candidates)
-        if not run:
-            continue
-        before = query[: run[0].start()].rstrip(" \n\t-*•")
-        led = any(match.end() >= len(before) for match in _LEAD_IN.finditer(query[: run[0].start()]))
-        asked = without_trailing(before).rstrip("\"' ").endswith(("?", "？"))
-        if not (led or asked) or _GRADING.search(before) or not (offer := _offer_of(query, run, numbered=True)):
-            continue
-        texts = list(offer.options.values())
-        plain = [_folded(text) for text in texts]
-        items = [query[here.end() : after.start()] for here, after in pairwise(run)]
-        if len(set(plain)) < len(plain) or any(item.rstrip(" \n-*•").endswith(("?", "？")) for item in items):
-            continue
-        if any(_TASK.match(text) or len(text.split()) > LONGEST_NUMBERED for text in texts):
-            continue
-        yield offer
+    before = plain[: run[0].start()]
+    stem = before.rstrip(" \n\t-*•")
+    led = any(match.end() >= len(stem) for match in _LEAD_IN.finditer(before))
+    asked = without_trailing(stem).rstrip("\"' ").endswith("?")
+    items = [plain[here.end() : after.start()].rstrip(" \n-*•") for here, after in pairwise(run)]
+    return (
+        (led or asked)
+        and not _GRADING.search(stem)
+        and len(set(map(_folded, texts))) == len(texts)
+        and not any(item.endswith("?") for item in items)
+        and not any(_TASK.match(text) or len(text.split()) > LONGEST_NUMBERED for text in texts)
+    )
 
 
-def _offer_of(query: str, run: list[re.Match[str]], *, numbered: bool = False) -> _Listed | None:
+def _of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> _Listed | None:
     """The texts between the markers, and the rest of the last one's line."""
     last = run[-1]
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
     if "?" not in query[: run[0].start()]:  # "A. left B. right - which half is darker?"
         tail = _ASKED_LAST.split(tail, maxsplit=1)[0]
     bodies = [query[here.end() : after.start()] for here, after in pairwise(run)]
-    # "(a) the sky and (b) the sea" is an enumeration, not a choice.
-    if any(re.search(r"\band\s*$", body) for body in bodies):
-        return None
     texts = [_tidy(body) for body in (*bodies, tail)]
-    return _of_texts(texts, run[0].start(), last.end() + len(tail), numbered=numbered) if all(texts) else None
+    # "(a) the sky and (b) the sea" is an enumeration, not a choice.
+    if not all(texts) or any(re.search(r"\band\s*$", body) for body in bodies):
+        return None
+    return _of_texts(texts, run[0].start(), last.end() + len(tail), numbered=numbered)
 
 
-def _listed(query: str) -> _Listed | None:
+def _worded(query: str) -> _Listed | None:
+    """What follows "Choose from:", "Options:" and the like, in one sentence or one a line."""
     lead_in = _LEAD_IN.search(query)
     if not lead_in:
         return None
     tail = query[lead_in.end() :]
-    lines = [line for line in tail.split("\n\n")[0].splitlines() if line.strip()]
-    if len(lines) > 1 and "\n" in lead_in[0]:
-        items, length = lines, len(tail.split("\n\n")[0])
-    else:
-        sentence = re.split(r"[.?!](?:\s|$)|\n", tail, maxsplit=1)[0]
-        items, length = re.split(r"\s*[,;/|]\s*(?:(?:or|and)\s+)?|\s+or\s+", sentence), len(sentence)
-        if "between" in lead_in[0].lower() or (len(items) > 1 and " or " not in sentence):
+    block = tail.split("\n\n")[0]
+    items = [line for line in block.splitlines() if line.strip()]
+    if len(items) < FEWEST or "\n" not in lead_in[0]:
+        block = re.split(r"[.?!](?:\s|$)|\n", tail, maxsplit=1)[0]
+        items = re.split(r"\s*[,;/|]\s*(?:(?:or|and)\s+)?|\s+or\s+", block)
+        if "between" in lead_in[0].lower() or (len(items) > 1 and " or " not in block):
             items = [*items[:-1], *items[-1].split(" and ")]
     texts = [_tidy(item) for item in items]
     distinct = len({text.casefold() for text in texts}) == len(texts)
-    short = all(text and len(text.split()) <= 6 for text in texts)
-    if not (FEWEST <= len(texts) <= MOST and distinct and short):
+    if not (FEWEST <= len(texts) <= MOST and distinct and all(text and len(text.split()) <= 6 for text in texts)):
         return None
-    end = lead_in.end() + length + bool(re.match(r"[.?!]", tail[length:]))
+    end = lead_in.end() + len(block) + bool(re.match(r"[.?!]", tail[len(block) :]))
     return _of_texts(texts, lead_in.start(), end, lettered=False)
 
 
 def _yes_no(query: str) -> _Listed | None:
     match = _YES_NO.search(query)
-    if not match:
-        return None
-    return _of_texts([match["first"], match["second"]], match.start(), match.end(), lettered=False)
+    return _of_texts([match["first"], match["second"]], match.start(), match.end(), lettered=False) if match else None
 
 
 def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False, lettered: bool = True) -> _Listed:

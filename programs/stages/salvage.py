@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from agenticiqa.programs.backends.cleaning import ends_in_thoughts, without_thoughts
 from agenticiqa.programs.backends.reading import begun_answer
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.formula import Probabilities, ScoreFusion
 from agenticiqa.programs.questions.stated_level import level_named
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.signatures.level_probs import LevelProbs, stated_level
 from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, Assessment
+from agenticiqa.signatures.types import ProbabilitySource
 
 NO_REASON = "The model gave no reason."
 
@@ -33,44 +34,43 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
     stated, or that its reasoning names (0.7 for it, the rest shared). An answer with a reason and nothing else gives
     equal probabilities, so that the tools decide.
     """
-    rejected = {gave_up.stage: gave_up.account}
-    for text in reversed(gave_up.outputs):
+    last_reasoning = ""
+    for number, text in enumerate(reversed(gave_up.outputs)):
         written = begun_answer(text, "assessment", Assessment) or {}
         reasoning = _text(written, "quality_reasoning")
-        probs, level = _probs(written), _level(text, written)
-        shares = probs.probabilities() if probs else None
-        if shares and (level is None or shares[level] >= CONTRADICTED * max(shares.values())):
-            return Scored(shares, "salvaged_probs", reasoning or NO_REASON, rejected_answers=rejected)
-        named = level_named(reasoning)
-        if shares is None and level is not None and named in (None, level):
-            return Scored(fusion.smoothed(level), "salvaged_level", reasoning or NO_REASON, rejected_answers=rejected)
+        last_reasoning = last_reasoning if number else reasoning
+        shares, level = _shares(written), _level(text, written)
         words = reasoning or ("" if written else _words(text))
-        if named or level_named(words):
-            shares, source = fusion.probabilities_and_source(words)
-            return Scored(shares, source, words, rejected_answers=rejected)
-    last = gave_up.outputs[-1] if gave_up.outputs else ""
-    reasoning = _text(begun_answer(last, "assessment", Assessment) or {}, "quality_reasoning")
-    if not reasoning:
-        return None
-    shares, source = fusion.probabilities_and_source(reasoning)
-    return Scored(shares, source, reasoning, rejected_answers=rejected)
+        if shares and (level is None or shares[level] >= CONTRADICTED * max(shares.values())):
+            return _scored(gave_up, shares, "salvaged_probs", reasoning)
+        if shares is None and level is not None and level_named(reasoning) in (None, level):
+            return _scored(gave_up, fusion.smoothed(level), "salvaged_level", reasoning)
+        if level_named(words):
+            return _scored(gave_up, *fusion.probabilities_and_source(words), words)
+    return (
+        _scored(gave_up, *fusion.probabilities_and_source(last_reasoning), last_reasoning) if last_reasoning else None
+    )
+
+
+def _scored(gave_up: Unanswered, shares: Probabilities, source: ProbabilitySource, reasoning: str) -> Scored:
+    return Scored(shares, source, reasoning or NO_REASON, rejected_answers={gave_up.stage: gave_up.account})
 
 
 def salvaged_answers(gave_up: Unanswered) -> list[Answer]:
     """The answers, the last first, that state one, whatever else is wrong; a text without keys is one, too."""
     found = []
     for text in reversed(gave_up.outputs):
-        written = begun_answer(text, "answer", Answer)
-        stated = _text(written or {}, "final_answer") if written else "" if ends_in_thoughts(text) else _words(text)
+        written = begun_answer(text, "answer", Answer) or {}
+        stated = _text(written, "final_answer") if written else _words(text)
         if stated:
-            reason = _text(written or {}, "quality_reasoning") or NO_REASON
+            reason = _text(written, "quality_reasoning") or NO_REASON
             found.append(Answer(final_answer=stated, quality_reasoning=reason))
     return found
 
 
-def _probs(written: Mapping[str, Any]) -> LevelProbs | None:
+def _shares(written: Mapping[str, Any]) -> Probabilities | None:
     with suppress(ValidationError):
-        return LevelProbs.model_validate(written.get("quality_probs"))
+        return LevelProbs.model_validate(written.get("quality_probs")).probabilities()
     return None
 
 

@@ -9,8 +9,17 @@ import dspy
 import pytest
 
 from agenticiqa.programs.backends.adapter import SteadyAdapter, showing_images
-from agenticiqa.programs.backends.bounds import DEEPEST, LONGEST, MOST_BRACKETS, MOST_DIGITS, too_much
-from agenticiqa.programs.backends.reading import Unreadable, begun_answer, read_answer, read_fields
+from agenticiqa.programs.backends.reading import (
+    DEEPEST,
+    LONGEST,
+    MOST_BRACKETS,
+    MOST_DIGITS,
+    Unreadable,
+    begun_answer,
+    read_answer,
+    read_fields,
+    too_much,
+)
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.questions.letters import letter_of

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.backends.loose_json import decoded_values
-from agenticiqa.programs.backends.reading import Unreadable, read_answer, read_fields
+from agenticiqa.programs.backends.reading import Unreadable, json_values, read_answer, read_fields
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.summarizer import Answer, Assessment
 
@@ -125,7 +124,7 @@ def test_whatever_is_in_it_comes_out_again(answer: str, why: str, fenced: bool) 
     wanted = {"final_answer": answer.strip(), "quality_reasoning": why.strip()}
     assert read(f"<think>{DRAFT}</think>{fence}{text}{fence}") == wanted
     assert read(f'{DRAFT}\nFinal: {{"answer": {text}}}') == wanted
-    assert [value.value for value in decoded_values(f"{DRAFT} {text}")] == [json.loads(DRAFT), json.loads(text)]
+    assert [value.value for value in json_values(f"{DRAFT} {text}")] == [json.loads(DRAFT), json.loads(text)]
 
 
 @given(st.text())

