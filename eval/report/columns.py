@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import Numbers
 from agenticiqa.eval.names import GROUPS
-from agenticiqa.programs.fusion.configured import default_fusion
-from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import OFFLINE, fused_score
 from agenticiqa.programs.tools.training_images import Part
 from agenticiqa.signatures.types import ExecutorOutput

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agenticiqa.programs.batch.results_file import FROM_REJECTED
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.fusion.configured import backend_shown
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
 from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
-from agenticiqa.programs.fusion.interval import FusedScore, fused_score
+from agenticiqa.programs.fusion.interval import FusedScore, backend_shown, fused_score
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored

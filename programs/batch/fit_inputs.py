@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.fusion.configured import backend_shown, curves_digest
+from agenticiqa.programs.fusion.configured import curves_digest
+from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import Assessment

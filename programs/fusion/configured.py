@@ -4,17 +4,17 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from agenticiqa.configs import Config, FusionConfig
-from agenticiqa.programs.backends.choice import Backend, without_place
+from agenticiqa.configs import Config
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.fusion.formula import ScoreFusion
-from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, read_fusion_profile
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offline_fusion
+from agenticiqa.programs.fusion.interval import backend_shown
+from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
-OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
 AGAIN = "fit one with 'agenticiqa calibrate', or take fusion out of the configuration"
 
 
@@ -34,20 +34,6 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
         return offline_fusion()
     refuse_foreign(profile, config.fusion.profile, backend, tools)
     return ScoreFusion(profile=profile)
-
-
-def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
-    """The fusion without a profile: with the prior of a model that nobody measured, or as a section's numbers say."""
-    if section is None or (section.eta is None and section.model_error is None):
-        return ScoreFusion(profile=PRIOR)
-    return ScoreFusion(1.0 if section.eta is None else section.eta, model_error=section.model_error or 0.0)
-
-
-def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
-    """The fusion without a model, whose level probabilities are of the same making as the tools' scores."""
-    if section is None or (section.eta is None and section.model_error is None):
-        return ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
-    return default_fusion(section)
 
 
 def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: Mapping[str, Tool]) -> None:
@@ -83,12 +69,3 @@ def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:
     """A digest of the curves by which these tools' values become scores; tools that are not there have none."""
     curves = {name: tools[name].calibration for name in names if name in tools}
     return digest({name: [curve.betas, curve.raw_range] if curve else None for name, curve in curves.items()})
-
-
-def backend_shown(model: str) -> str:
-    """The backend of a model as a configuration names it, without the address of its server.
-
-    >>> backend_shown("vllm@127.0.0.1:8000/v1//Qwen/Qwen2.5-VL-7B-Instruct")
-    'vllm.Qwen/Qwen2.5-VL-7B-Instruct'
-    """
-    return without_place(model).replace("/", ".", 1)

@@ -5,7 +5,8 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from agenticiqa.programs.fusion.profile import FusionProfile
+from agenticiqa.configs import FusionConfig
+from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.questions.stated_level import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
@@ -20,6 +21,7 @@ SMOOTHED = 0.7
 # The levels 1 to 5 are the middles of 0.5 to 5.5.
 FINE_LEVELS = tuple(0.5 + step / 8 for step in range(41))
 SMALLEST_ERROR = 1e-3  # levels; smaller ones only cost digits
+OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
 UNDECIDED = 1e-9  # probabilities that differ by less are equal
 LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
 
@@ -166,6 +168,20 @@ class ScoreFusion:
         else:
             return dict.fromkeys(levels, 0.0)
         return {level: -eta * (mean - level) ** 2 for level in levels}
+
+
+def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
+    """The fusion without a profile: with the prior of a model that nobody measured, or as a section's numbers say."""
+    if section is None or (section.eta is None and section.model_error is None):
+        return ScoreFusion(profile=PRIOR)
+    return ScoreFusion(1.0 if section.eta is None else section.eta, model_error=section.model_error or 0.0)
+
+
+def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
+    """The fusion without a model, whose level probabilities are of the same making as the tools' scores."""
+    if section is None or (section.eta is None and section.model_error is None):
+        return ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
+    return default_fusion(section)
 
 
 def eta_of(error: float) -> float:

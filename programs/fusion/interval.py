@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from agenticiqa.programs.fusion.configured import backend_shown, default_fusion
-from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
+from agenticiqa.programs.backends.choice import without_place
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, level_name
 from agenticiqa.programs.fusion.profile import combined_error
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 
@@ -92,6 +92,15 @@ def fused_score(
             how += f" {apart}: without the model {without:.1f}."
     error = score_error(fusion, stated, score, without, spread)
     return FusedScore(score, expectation, how, score_interval(score, error), without)
+
+
+def backend_shown(model: str) -> str:
+    """The backend of a model as a configuration names it, without the address of its server.
+
+    >>> backend_shown("vllm@127.0.0.1:8000/v1//Qwen/Qwen2.5-VL-7B-Instruct")
+    'vllm.Qwen/Qwen2.5-VL-7B-Instruct'
+    """
+    return without_place(model).replace("/", ".", 1)
 
 
 def score_error(

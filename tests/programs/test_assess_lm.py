@@ -19,8 +19,7 @@ from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
-from agenticiqa.programs.fusion.configured import default_fusion
-from agenticiqa.programs.fusion.formula import softmax
+from agenticiqa.programs.fusion.formula import default_fusion, softmax
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.distortion_levels import scene

@@ -1,4 +1,4 @@
-"""A language model without a network: an engine for ``dspy.LM`` that gives scripted answers, sync and async."""
+"""A language model without a network: an engine for ``dspy.LM`` that gives scripted answers."""
 
 import base64
 import threading
@@ -54,27 +54,10 @@ class ScriptedEngine:
         """Nothing to close."""
 
 
-class AsyncScriptedEngine:
-    """The async face of the same script."""
-
-    supports_response_schema = False
-    supported_params: frozenset[str] = frozenset()
-
-    def __init__(self, engine: ScriptedEngine) -> None:
-        self.engine = engine
-
-    async def complete(self, request: lm15.Request) -> lm15.Response:
-        """As the sync one."""
-        return self.engine.complete(request)
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
-
 def scripted_lm(answers: Answers, *, name: str = "test/x", cache: bool = False) -> tuple[dspy.LM, ScriptedEngine]:
     """A language model of that script, without retries, and its engine."""
     engine = ScriptedEngine(answers)
-    lm = dspy.LM(name, engine=engine, async_engine=AsyncScriptedEngine(engine), cache=cache, num_retries=0)
+    lm = dspy.LM(name, engine=engine, cache=cache, num_retries=0)
     return lm, engine
 
 

@@ -8,8 +8,7 @@ import pytest
 from agenticiqa.eval.report.columns import columns_of
 from agenticiqa.eval.report.predictors import chosen_on_other_images, predictors
 from agenticiqa.eval.report.summary import summarize
-from agenticiqa.programs.fusion.configured import default_fusion
-from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.signatures.types import ExecutorOutput
 

@@ -17,8 +17,7 @@ from agenticiqa.programs.batch.fit_fusion import (
     unusable,
 )
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.fusion.configured import default_fusion
-from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.stages.summarizer import on_stated_scale
 from agenticiqa.signatures.types import ExecutorOutput

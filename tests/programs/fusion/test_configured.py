@@ -14,9 +14,9 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.fusion.configured import backend_shown, curves_digest, default_fusion, warn_of_other_prompts
-from agenticiqa.programs.fusion.formula import ScoreFusion
-from agenticiqa.programs.fusion.interval import FusedScore, fused_score
+from agenticiqa.programs.fusion.configured import curves_digest, warn_of_other_prompts
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
+from agenticiqa.programs.fusion.interval import FusedScore, backend_shown, fused_score
 from agenticiqa.programs.fusion.profile import PRIOR, write_fusion_profile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.tools import toolbox

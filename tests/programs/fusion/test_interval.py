@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.fusion.configured import default_fusion, offline_fusion
-from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offline_fusion
 from agenticiqa.programs.fusion.interval import FusedScore, fused_score, score_interval
 from agenticiqa.programs.fusion.profile import PRIOR
 from agenticiqa.signatures.types import DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
