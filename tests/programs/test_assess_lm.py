@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import math
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import StateError, ToolError, Unanswered
 from agenticiqa.programs.fusion.formula import default_fusion, softmax
+from agenticiqa.programs.stages.side_by_side import MOST_AWAITED
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.distortion_levels import scene
@@ -101,18 +103,11 @@ def test_scoring_without_a_reference(photo: Path) -> None:
     assert f"{result.final_answer:.2f}" in result.quality_reasoning
     assert (result.iteration_count, result.replan_history, result.rejected_answers) == (0, [], {})
     assert result.backend == "vllm.test"
-
-
-def test_what_is_measured_and_seen_reaches_the_one_who_answers(photo: Path) -> None:
-    with fake_server(by_stage(SCRIPT)) as server:
-        result = program_for(server)(photo)
-    (request,) = server.of("assessment")
-    told = field_of(request, "evidence")
-    tool, score = result.executor_evidence.quality_scores["Global"]["Blurs"]
-    assert tool in told
-    assert f"{score:.4f}".rstrip("0") in told
-    assert "Blurs in Global." in told
-    assert "moderate" in told
+    told = field_of(server.of("assessment")[0], "evidence")
+    tool, score = evidence.quality_scores["Global"]["Blurs"]
+    for seen in (tool, f"{score:.4f}".rstrip("0"), "Blurs in Global.", "moderate"):
+        assert seen in told
+    assert "(FR)" not in field_of(server.of("selection")[0], "available_tools")
 
 
 def test_scoring_with_a_reference(photo: Path, pristine: Path) -> None:
@@ -129,12 +124,11 @@ def test_scoring_with_a_reference(photo: Path, pristine: Path) -> None:
         expected = [] if stage_of(request) == "selection" else [pristine.read_bytes(), photo.read_bytes()]
         assert [data for _, data in images_of(request)] == expected
     assert field_of(server.of("plan")[0], "reference_given") == "True"
-
-
-def test_without_a_reference_only_tools_without_one_are_offered(photo: Path) -> None:
-    with fake_server(by_stage(SCRIPT)) as server:
-        program_for(server)(photo)
-    assert "(FR)" not in field_of(server.of("selection")[0], "available_tools")
+    row = result.to_dict()
+    assert json.loads(json.dumps(row, allow_nan=False)) == row
+    assert (row["image"], row["reference"], row["query"]) == (str(photo), str(pristine), RATE)
+    assert row["quality_score"] == row["final_answer"]
+    assert (row["probability_source"], row["plan"]["reference_mode"]) == ("quality_probs", "Full-Reference")
 
 
 @pytest.mark.parametrize(("suffix", "mime"), [("jpg", "image/jpeg"), ("png", "image/png"), ("webp", "image/webp")])
@@ -210,10 +204,12 @@ def test_a_tool_that_the_question_names_is_the_one_that_runs(photo: Path) -> Non
     assert result.plan.required_tool == "NIQE"
 
 
-def test_an_unknown_tool_in_the_question_is_told_with_the_known_ones(photo: Path) -> None:
-    script = {**SCRIPT, "plan": plan(required_tool=["MAGIQ"], flags={**ALL, "tool_selection": False})}
-    with fake_server(by_stage(script)) as server, pytest.raises(ToolError, match=r"MAGIQ.*NIQE"):
-        program_for(server)(photo, "Rate the quality with MAGIQ.")
+@pytest.mark.parametrize(("named", "told"), [("MAGIQ", r"MAGIQ.*NIQE"), ("SSIM", "reference")])
+def test_a_named_tool_that_cannot_run_is_told(photo: Path, named: str, told: str) -> None:
+    """One that is unknown, with those that are known, and one that compares without a reference."""
+    script = {**SCRIPT, "plan": plan(required_tool=[named], flags={**ALL, "tool_selection": False})}
+    with fake_server(by_stage(script)) as server, pytest.raises(ToolError, match=told):
+        program_for(server)(photo, f"Rate the quality with {named}.")
 
 
 def test_a_tool_that_only_the_model_made_up_is_sent_back(photo: Path) -> None:
@@ -222,12 +218,6 @@ def test_a_tool_that_only_the_model_made_up_is_sent_back(photo: Path) -> None:
         result = program_for(server)(photo)
     assert "MAGIQ" in result.rejected_answers["planner"][0]
     assert result.plan.required_tool is None
-
-
-def test_a_tool_that_compares_is_refused_without_a_reference(photo: Path) -> None:
-    script = {**SCRIPT, "plan": plan(required_tool=["SSIM"], flags={**ALL, "tool_selection": False})}
-    with fake_server(by_stage(script)) as server, pytest.raises(ToolError, match="reference"):
-        program_for(server)(photo, "Rate the quality with SSIM.")
 
 
 def constant(calibrated: float) -> dict[str, Tool]:
@@ -269,18 +259,21 @@ def test_contradictory_evidence_is_judged_and_planned_again_with_the_reason(phot
     assert "Contradictory evidence for cup" in result.quality_reasoning
 
 
-def test_the_judge_may_let_the_answer_stand(photo: Path) -> None:
-    with fake_server(by_stage({**CONTRADICTION, "decision": STAND})) as server:
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [({"decision": STAND}, 1), ({"decision": bad_json()}, 3), ({"analysis": analyse("slight")}, 0)],
+    ids=["the judge lets it stand", "the judge gives no usable decision", "there is no doubt"],
+)
+def test_the_answer_stands_unless_the_judge_wants_another_plan(
+    photo: Path, changes: dict[str, Any], asked: int
+) -> None:
+    with fake_server(by_stage({**CONTRADICTION, **changes})) as server:
         result = composed(server, constant(4.6))(photo)
-    assert len(server.of("plan")) == 1
-    assert result.iteration_count == 0
-    assert "Contradictory evidence for Global" in result.quality_reasoning
-
-
-def test_evidence_without_a_doubt_does_not_trouble_the_judge(photo: Path) -> None:
-    with fake_server(by_stage({**CONTRADICTION, "analysis": analyse("slight")})) as server:
-        composed(server, constant(4.6))(photo)
-    assert server.of("decision") == []
+    assert (len(server.of("decision")), len(server.of("plan")), result.iteration_count) == (asked, 1, 0)
+    assert ("Contradictory evidence for Global" in result.quality_reasoning) == (asked > 0)
+    rejected = result.rejected_answers.get("replan", [])
+    assert len(rejected) == (3 if asked == 3 else 0)
+    assert all("the answer was: " in why for why in rejected[-1:]), "the raw last output is kept in the result"
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])
@@ -304,14 +297,6 @@ def test_planning_the_same_again_ends_there(photo: Path, caplog: pytest.LogCaptu
     assert not result.summarizer_result.need_replan, "a finished result asks for nothing"
 
 
-def test_a_judge_who_gives_no_usable_decision_lets_the_answer_stand(photo: Path) -> None:
-    with fake_server(by_stage({**CONTRADICTION, "decision": bad_json()})) as server:
-        result = composed(server, constant(4.6))(photo)
-    assert (len(server.of("decision")), result.iteration_count) == (3, 0)
-    assert len(result.rejected_answers["replan"]) == 3
-    assert "the answer was: " in result.rejected_answers["replan"][-1], "the raw last output is kept in the result"
-
-
 def test_a_plan_against_the_rules_is_sent_back_and_mended(photo: Path) -> None:
     wrong = plan(flags={**ALL, "tool_execution": False})
     undecided = plan(reference_mode="Full-Reference")
@@ -324,12 +309,17 @@ def test_a_plan_against_the_rules_is_sent_back_and_mended(photo: Path) -> None:
     assert result.plan.plan.model_dump() == ALL
 
 
-def test_after_the_last_attempt_the_rules_set_the_flags(photo: Path) -> None:
-    with fake_server(by_stage({**SCRIPT, "plan": plan(flags=NONE)})) as server:
-        result = program_for(server)(photo)
-    assert len(server.of("plan")) == 3
-    assert len(result.rejected_answers["planner"]) == 3
+@pytest.mark.parametrize(
+    ("said", "planner"), [(plan(flags=NONE), {}), (bad_json(), {"on_failure": "rules"})], ids=["flags", "whole plan"]
+)
+def test_after_the_last_attempt_the_rules_set_the_flags_or_plan(
+    photo: Path, said: Any, planner: dict[str, str]
+) -> None:
+    with fake_server(by_stage({**SCRIPT, "plan": said})) as server:
+        result = program_for(server, planner=planner)(photo)
+    assert len(server.of("plan")) == len(result.rejected_answers["planner"]) == 3
     assert result.plan.plan.model_dump() == ALL
+    assert isinstance(result.final_answer, float)
 
 
 def test_without_any_plan_the_run_ends_with_what_was_wrong_each_time(photo: Path) -> None:
@@ -341,38 +331,25 @@ def test_without_any_plan_the_run_ends_with_what_was_wrong_each_time(photo: Path
     assert server.stages() == ["plan"] * 3
 
 
-def test_without_any_plan_the_rules_may_plan(photo: Path) -> None:
-    with fake_server(by_stage({**SCRIPT, "plan": bad_json()})) as server:
-        result = program_for(server, planner={"on_failure": "rules"})(photo)
-    assert result.plan.plan.model_dump() == ALL
-    assert len(result.rejected_answers["planner"]) == 3
-    assert isinstance(result.final_answer, float)
-
-
 @pytest.mark.parametrize("query", [RATE, "Why is it soft?", OPTIONS])
 @pytest.mark.parametrize("garbage", [bad_json(), Reply("{}"), empty()])
 def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
     photo: Path, query: str, garbage: Reply
 ) -> None:
-    script = {**SCRIPT, "plan": NAMED if query == OPTIONS else plan(), "assessment": garbage, "answer": garbage}
+    """Not for a gap in the evidence either."""
+    answers = {"assessment": garbage, "answer": garbage, "analysis": bad_json()}
+    script = {**SCRIPT, "plan": NAMED if query == OPTIONS else plan(), **answers}
     with fake_server(by_stage(script)) as server:
         result = program_for(server)(photo, query)
     assert (result.final_answer, result.quality_reasoning) == (UNABLE, PARSING_FAILED)
     assert (result.quality_score, result.iteration_count) == (None, 0)
     assert not result.summarizer_result.need_replan
     assert {stage: len(reasons) for stage, reasons in result.rejected_answers.items()} == {
-        "scoring" if query == RATE else "answering": 3
+        "distortion_analysis": 3,
+        "scoring" if query == RATE else "answering": 3,
     }
     assert len(server.of("plan")) == 1
     assert json.dumps(result.to_dict(), allow_nan=False)
-
-
-def test_a_summarizer_without_a_usable_answer_does_not_plan_again_for_a_gap_either(photo: Path) -> None:
-    with fake_server(by_stage({**SCRIPT, "analysis": bad_json(), "assessment": bad_json()})) as server:
-        result = program_for(server)(photo)
-    assert result.final_answer == UNABLE
-    assert "distortion_analysis" in result.executor_evidence.failures
-    assert (len(server.of("plan")), result.iteration_count) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -445,15 +422,15 @@ def test_probabilities_come_from_the_tokens_where_the_server_gives_them(photo: P
     assert "logprobs" not in server.of("plan")[0]
 
 
-@pytest.mark.parametrize("stage", ["plan", "detection", "analysis", "selection", "assessment"])
+@pytest.mark.parametrize("stage", ["plan", "detection", "analysis", "selection", "assessment", "decision"])
 @pytest.mark.parametrize(
     ("fault", "error"), [(server_error(), dspy.LMServerError), (cut_connection(), dspy.LMTransportError)]
 )
 def test_an_outage_in_mid_run_surfaces_as_an_outage(
     photo: Path, stage: str, fault: Reply, error: type[Exception]
 ) -> None:
-    with fake_server(by_stage({**SCRIPT, stage: fault})) as server, pytest.raises(error):
-        program_for(server)(photo)
+    with fake_server(by_stage({**CONTRADICTION, stage: fault})) as server, pytest.raises(error):
+        composed(server, constant(4.6))(photo)
     assert len(server.of(stage)) == 1
 
 
@@ -463,14 +440,6 @@ def test_a_server_that_hangs_surfaces_as_an_outage(photo: Path) -> None:
         with pytest.raises(dspy.LMTimeoutError, match=r"no answer within 0\.3 s"):
             program(photo)
     assert len(server.of("assessment")) == 1
-
-
-def test_an_outage_of_the_judge_surfaces_too(photo: Path) -> None:
-    with (
-        fake_server(by_stage({**CONTRADICTION, "decision": server_error()})) as server,
-        pytest.raises(dspy.LMServerError),
-    ):
-        composed(server, constant(4.6))(photo)
 
 
 def test_the_fallback_takes_over_in_mid_run(photo: Path) -> None:
@@ -521,13 +490,11 @@ def comparable(result: dspy.Prediction) -> dict[str, Any]:
     return row
 
 
-@pytest.mark.parametrize("query", [RATE, OPTIONS, "Why is it soft?"])
-def test_async_gives_what_sync_gives(photo: Path, query: str) -> None:
-    script = {**SCRIPT, "plan": NAMED if query == OPTIONS else plan(), "answer": {**ANSWER, "final_answer": "B"}}
-    with fake_server(by_stage({**script, "analysis": [bad_json(), analyse("slight")]})) as server:
-        sync = program_for(server)(photo, query)
-    with fake_server(by_stage({**script, "analysis": [bad_json(), analyse("slight")]})) as server:
-        again = asyncio.run(program_for(server).acall(photo, query))
+def test_async_gives_what_sync_gives(photo: Path) -> None:
+    with fake_server(by_stage({**SCRIPT, "analysis": [bad_json(), analyse("slight")]})) as server:
+        sync = program_for(server)(photo)
+    with fake_server(by_stage({**SCRIPT, "analysis": [bad_json(), analyse("slight")]})) as server:
+        again = asyncio.run(program_for(server).acall(photo))
     assert comparable(sync) == comparable(again)
     assert len(sync.rejected_answers["distortion_analysis"]) == 1
 
@@ -539,15 +506,25 @@ def no_cache() -> None:
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_many_images_at_once_in_one_event_loop(photo: Path) -> None:
-    async def together(program: AgenticIQA) -> list[dspy.Prediction]:
-        return await asyncio.gather(*(program.acall(photo, f"{RATE} ({number})") for number in range(4)))
+def test_64_questions_are_in_flight_in_one_event_loop(tmp_path: Path) -> None:
+    """The server answers the last question of each only when all of them are there."""
+    small = tmp_path / "small.png"
+    Image.fromarray(scene()[:64, :64]).save(small)
+    together = threading.Barrier(MOST_AWAITED)
 
-    with fake_server(by_stage(SCRIPT)) as server:
-        results = asyncio.run(together(program_for(server)))
-        assert len(server.requests) == 20
-    assert len({result.final_answer for result in results}) == 1
-    assert [sum(spent["total_tokens"] for spent in result.usage.values()) for result in results] == [75] * 4
+    def script(request: Body) -> Any:
+        if stage_of(request) == "answer":
+            together.wait(60)
+        return by_stage({"plan": plan(query_type="Other", flags=NONE), "answer": ANSWER})(request)
+
+    async def ask(program: AgenticIQA) -> list[dspy.Prediction]:
+        return await asyncio.gather(*(program.acall(small, f"What is it? ({n})") for n in range(MOST_AWAITED)))
+
+    with fake_server(script) as server:
+        results = asyncio.run(ask(program_for(server, summarizer={"timeout": 60.0})))
+        assert len(server.requests) == 2 * MOST_AWAITED
+    assert [result.query for result in results] == [f"What is it? ({n})" for n in range(MOST_AWAITED)]
+    assert [sum(spent["total_tokens"] for spent in result.usage.values()) for result in results] == [30] * MOST_AWAITED
 
 
 @pytest.mark.usefixtures("no_cache")
@@ -678,14 +655,3 @@ def test_a_trace_has_each_stages_accepted_answer_once(photo: Path) -> None:
     assert sorted(outputs) == ["analysis", "assessment", "detection", "planner_output", "selection"]
     predictors = {id(predictor) for _, predictor in program.named_predictors()}
     assert all(id(predictor) in predictors for predictor, _, _ in trace)
-
-
-def test_a_result_is_plain_json(photo: Path, pristine: Path) -> None:
-    script = {**SCRIPT, "plan": plan(reference_mode="Full-Reference")}
-    with fake_server(by_stage(script)) as server:
-        row = program_for(server)(photo, RATE, pristine).to_dict()
-    assert json.loads(json.dumps(row, allow_nan=False)) == row
-    assert (row["image"], row["reference"], row["query"]) == (str(photo), str(pristine), RATE)
-    assert row["quality_score"] == row["final_answer"]
-    assert row["probability_source"] == "quality_probs"
-    assert row["plan"]["reference_mode"] == "Full-Reference"

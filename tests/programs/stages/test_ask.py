@@ -62,8 +62,7 @@ def correction(body: Body) -> str:
 def test_a_good_answer_is_typed_and_needs_no_retry() -> None:
     backend, engine = scripted_backend([say(4)])
     reply = asked(backend)(about())
-    assert reply.answer == Verdict(level=4, reason="seen")
-    assert reply.rejected_answers == {}
+    assert (reply.answer, reply.rejected_answers) == (Verdict(level=4, reason="seen"), {})
     assert len(engine.requests) == 1
 
 
@@ -158,17 +157,18 @@ def test_an_empty_answer_with_logprobs_is_still_called_empty() -> None:
 def test_when_no_attempt_is_usable_the_error_has_every_reason_and_the_raw_last_output(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    backend, engine = scripted_backend([say(7), "nonsense", '{"verdict": {"level": 0, "reason": "raw"}}'])
+    raw = '{"verdict": {"level": 0, "reason": "raw"}}'
+    backend, engine = scripted_backend([say(7), "nonsense", raw])
     with caplog.at_level(logging.DEBUG), pytest.raises(Unanswered) as caught:
-        asked(backend)(about())
+        asked(backend, attempts=5)(about())
     error = caught.value
-    assert len(engine.requests) == 3
+    assert len(engine.requests) == 5
+    assert "Attempt 5 of 5" in correction(engine.bodies[-1])
     assert error.stage == "judging"
-    assert ["level" in reason for reason in error.reasons] == [True, False, True]
-    assert error.last_output == '{"verdict": {"level": 0, "reason": "raw"}}'
+    assert ["level" in reason for reason in error.reasons] == [True, False, True, True, True]
+    assert error.last_output == raw
     assert error.last_answer is None
-    assert "attempt 1" in str(error)
-    assert "attempt 3" in str(error)
+    assert all(f"attempt {number}" in str(error) for number in range(1, 6))
     assert error.last_output in caplog.text
 
 
@@ -190,14 +190,6 @@ def test_every_question_to_an_engine_of_somebody_else_counts_as_a_call() -> None
     assert (ledger.stages["judging"].calls, ledger.stages["judging"].cached) == (2, 0)
 
 
-def test_the_number_of_attempts_is_configurable() -> None:
-    backend, engine = scripted_backend(["nonsense"])
-    with pytest.raises(Unanswered):
-        asked(backend, attempts=5)(about())
-    assert len(engine.requests) == 5
-    assert "Attempt 5 of 5" in correction(engine.bodies[-1])
-
-
 def refuse_even(verdict: Verdict) -> None:
     if verdict.level % 2 == 0:
         raise Rejected(f"level {verdict.level} is even, give an odd one")
@@ -209,28 +201,21 @@ def test_a_check_of_the_stage_rejects_with_its_own_words() -> None:
     assert reply.answer.level == 3
     assert reply.rejected_answers == {"judging": ["level 2 is even, give an odd one"]}
     assert "level 2 is even, give an odd one. Return ONLY valid JSON." in correction(engine.bodies[1])
-
-
-def test_an_answer_that_only_the_check_rejected_is_kept_as_the_last_answer() -> None:
     backend, _ = scripted_backend([say(2)])
-    with pytest.raises(Unanswered) as caught:
+    trace: list[Any] = []
+    with dspy.context(trace=trace), pytest.raises(Unanswered) as caught:
         asked(backend)(about(), check=refuse_even)
-    assert caught.value.last_answer == Verdict(level=2, reason="seen")
+    assert trace == []
+    assert caught.value.last_answer == Verdict(level=2, reason="seen"), "only the check rejected it"
     assert json.loads(caught.value.last_output) == {"level": 2, "reason": "seen"}
 
 
-def test_an_outage_surfaces_at_once_and_is_no_attempt() -> None:
-    backend, engine = scripted_backend([lm15.ServerError("broken")])
+@pytest.mark.parametrize("before", [[], ["nonsense"]])
+def test_an_outage_surfaces_at_once_and_is_no_attempt(before: list[str]) -> None:
+    backend, engine = scripted_backend([*before, lm15.ServerError("broken")])
     with pytest.raises(dspy.LMServerError):
         asked(backend)(about())
-    assert len(engine.requests) == 1
-
-
-def test_an_outage_after_a_bad_answer_surfaces_as_an_outage() -> None:
-    backend, engine = scripted_backend(["nonsense", lm15.TransportError("gone")])
-    with pytest.raises(dspy.LMTransportError):
-        asked(backend)(about())
-    assert len(engine.requests) == 2
+    assert len(engine.requests) == len(before) + 1
 
 
 def both(first: list[Any], second: list[Any]) -> tuple[Backend, ScriptedEngine, ScriptedEngine]:
@@ -251,47 +236,36 @@ def test_the_fallback_answers_when_the_primary_stays_out_of_reach_and_that_is_lo
     assert "test/primary is out of reach" in caplog.text
 
 
-def test_the_fallback_is_not_asked_while_the_primary_answers_however_badly() -> None:
-    backend, primary, fallback = both(["nonsense"], [say(5)])
-    with pytest.raises(Unanswered):
+@pytest.mark.parametrize(
+    ("said", "error", "asked_the_other"),
+    [
+        ("nonsense", Unanswered, 0),
+        (lm15.AuthError("no such key"), dspy.LMError, 0),
+        (lm15.InvalidRequestError("no such parameter"), dspy.LMError, 0),
+        (lm15.ContextLengthError("too long"), dspy.LMError, 0),
+        (lm15.ServerError("down"), dspy.LMRateLimitError, 1),
+    ],
+)
+def test_the_fallback_is_asked_for_an_outage_only_and_its_own_outage_surfaces(
+    said: Any, error: type[Exception], asked_the_other: int
+) -> None:
+    backend, primary, fallback = both([said], [lm15.RateLimitError("slow down")])
+    with pytest.raises(error):
         asked(backend)(about())
-    assert (len(primary.requests), len(fallback.requests)) == (3, 0)
+    assert (len(primary.requests), len(fallback.requests)) == (3 if said == "nonsense" else 1, asked_the_other)
 
 
-@pytest.mark.parametrize("fault", [lm15.AuthError, lm15.InvalidRequestError, lm15.ContextLengthError])
-def test_a_fault_that_waiting_does_not_mend_does_not_fall_back(fault: type[Exception]) -> None:
-    backend, _, fallback = both([fault("no such key")], [say(5)])
-    with pytest.raises(dspy.LMError):
-        asked(backend)(about())
-    assert fallback.requests == []
-
-
-def test_when_the_fallback_is_out_of_reach_too_its_outage_surfaces() -> None:
-    backend, _, fallback = both([lm15.ServerError("down")], [lm15.RateLimitError("slow down")])
-    with pytest.raises(dspy.LMRateLimitError):
-        asked(backend)(about())
-    assert len(fallback.requests) == 1
-
-
-def test_the_whole_exchange_replays_from_the_cache_without_asking_again() -> None:
-    backend, engine = scripted_backend([say(9), "nonsense", say(3)], cache=True)
-    first = asked(backend)(about())
-    again = asked(backend)(about())
-    assert len(engine.requests) == 3
-    assert again == first
-    assert len(first.rejected_answers["judging"]) == 2
-
-
-def test_a_cached_bad_answer_is_not_replayed_for_ever() -> None:
-    """The engine says the same bad thing to the same prompt; the second attempt is another prompt, so it is asked."""
+def test_the_whole_exchange_replays_from_the_cache_but_never_a_bad_answer_for_ever() -> None:
+    """The model says the same bad thing to the same prompt; with the correction it is another prompt."""
 
     def answers(body: Body) -> str:
         return say(3) if "correction" in text_of(body["messages"][-1]) else say(9)
 
     backend, engine = scripted_backend(answers, cache=True)
-    for _ in range(3):
-        assert asked(backend)(about()).answer.level == 3
+    first = asked(backend)(about())
+    assert asked(backend)(about()) == first
     assert len(engine.requests) == 2
+    assert (first.answer.level, len(first.rejected_answers["judging"])) == (3, 1)
 
 
 ENDINGS: dict[str, tuple[list[Any], type[Exception]]] = {
@@ -301,38 +275,23 @@ ENDINGS: dict[str, tuple[list[Any], type[Exception]]] = {
 
 
 @pytest.mark.parametrize(("script", "error"), ENDINGS.values(), ids=ENDINGS)
-def test_an_exchange_without_an_accepted_answer_is_asked_anew(script: list[Any], error: type[Exception]) -> None:
-    backend, engine = scripted_backend([*script, say(4)], cache=True)
+def test_an_exchange_without_an_accepted_answer_is_asked_anew(
+    tmp_path: Path, script: list[Any], error: type[Exception]
+) -> None:
+    """Neither memory nor disk keeps anything of it; what was accepted, also of another question, is replayed."""
+    backend, engine = scripted_backend([say(3), *script, say(4)], cache=True)
     module = asked(backend)
+    dspy.configure_cache(disk_cache_dir=str(tmp_path))
+    module(about("Good?"))
     with pytest.raises(error):
         module(about())
+    dspy.configure_cache(disk_cache_dir=str(tmp_path))  # as the next process finds it
     again = module(about())
     assert (again.answer.level, again.rejected_answers) == (4, {})
-    assert len(engine.requests) == len(script) + 1
+    dspy.configure_cache(disk_cache_dir=str(tmp_path))
     assert module(about()) == again
-    assert len(engine.requests) == len(script) + 1, "what was accepted is replayed"
-
-
-def test_of_an_exchange_without_an_accepted_answer_nothing_is_left_on_disk_either(tmp_path: Path) -> None:
-    backend, engine = scripted_backend([say(9), say(8), say(7), say(4)], cache=True)
-    dspy.configure_cache(disk_cache_dir=str(tmp_path))
-    with pytest.raises(Unanswered):
-        asked(backend)(about())
-    dspy.configure_cache(disk_cache_dir=str(tmp_path))  # as the next process finds it
-    assert asked(backend)(about()).rejected_answers == {}
-    dspy.configure_cache(disk_cache_dir=str(tmp_path))
-    assert asked(backend)(about()).answer.level == 4
-    assert len(engine.requests) == 4
-
-
-def test_another_question_stays_in_the_cache_when_one_is_forgotten() -> None:
-    backend, engine = scripted_backend(lambda body: say(9 if field_of(body, "query") == "Bad?" else 3), cache=True)
-    module = asked(backend)
-    module(about("Good?"))
-    with pytest.raises(Unanswered):
-        module(about("Bad?"))
     assert module(about("Good?")).answer.level == 3
-    assert len(engine.requests) == 4
+    assert len(engine.requests) == len(script) + 2
 
 
 def by_query(body: Body) -> str:
@@ -365,14 +324,6 @@ def test_an_optimizer_finds_the_predictor_and_one_trace_entry_per_accepted_answe
     assert predictor is module.predict
     assert inputs == about("Sharp?")
     assert dict(prediction.items()) == {"verdict": Verdict(level=3, reason="seen")}
-
-
-def test_failed_exchanges_leave_nothing_in_the_trace() -> None:
-    backend, _ = scripted_backend([say(2)])
-    with dspy.context(trace=[]):
-        with pytest.raises(Unanswered):
-            asked(backend)(about(), check=refuse_even)
-        assert dspy.settings.trace == []
 
 
 def test_without_an_optimizer_nothing_is_kept_of_a_call() -> None:
