@@ -1,9 +1,8 @@
-"""What DSPy's users do with a module works with the program: callbacks, usage, asyncify, copies, pickles."""
+"""Callbacks, copies and pickles of the program; what else DSPy's users do with it is in ``test_dspy_matrix.py``."""
 
 import asyncio
 import copy
 import dataclasses
-import logging
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -53,19 +52,6 @@ def test_callbacks_hear_of_every_stage_with_its_typed_result(photo: Path, asynch
     assert all(map(dataclasses.is_dataclass, heard.results.values()))
     assert heard.results["Planner"].plan == result.plan
     assert heard.results["Executor"].evidence == result.executor_evidence
-
-
-def test_usage_may_be_tracked(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with fake_server(by_stage(SCRIPT)) as server, dspy.context(track_usage=True), caplog.at_level(logging.WARNING):
-        result = program_for(server)(photo)
-    assert result.usage["vllm/test"]["total_tokens"] == 75
-    assert "Failed to set LM usage" not in caplog.text
-
-
-def test_the_program_may_be_made_asynchronous(photo: Path) -> None:
-    program = AgenticIQA.offline()
-    result = asyncio.run(dspy.asyncify(program)(photo))
-    assert result.final_answer == program(photo).final_answer
 
 
 @pytest.mark.parametrize(

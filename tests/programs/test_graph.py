@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 
 from agenticiqa.configs import load_config
 from agenticiqa.programs import AgenticIQA, build_graph
-from agenticiqa.programs.errors import BackendError, ImageNotFound, UserError
+from agenticiqa.programs.errors import ImageNotFound, UserError
 from agenticiqa.programs.graph import (
     AgenticIQAState,
     decide_next_node,
@@ -25,7 +25,6 @@ from agenticiqa.programs.graph import (
 from agenticiqa.programs.questions.options import read_options
 from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
-from support.engine import scripted_lm
 from support.fake_server import Server, by_stage, fake_server, field_of, images_of, stage_of
 from support.judging import ALL, ANSWER, RATE, SCRIPT, plan, program_for
 from support.nodes import scripted
@@ -191,16 +190,6 @@ def test_a_new_plan_that_is_the_old_one_ends_the_graph_as_it_ends_the_program(ph
     assert len(engine.requests) == 3 * requests
 
 
-def test_an_error_ends_the_graph(photo: Path) -> None:
-    """Nothing to make a score of: the state has the reason and no result, and no further node runs."""
-    config, _ = scripted({**SCRIPT, "selection": "no idea", "assessment": {"quality_reasoning": "I cannot tell."}})
-    graph = build_graph(config["configurable"]["program"])
-    assert ran(graph, given(photo)) == ["check_input", *ROUND]
-    state = graph.invoke(given(photo))
-    assert "summarizer_result" not in state
-    assert state["error"].startswith("summarizer: no score")
-
-
 def test_an_image_that_is_deleted_on_the_way_is_an_error_of_its_node(photo: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.jpg"
     copy.write_bytes(photo.read_bytes())
@@ -325,11 +314,6 @@ def test_a_wrong_input_is_refused_before_anything_is_asked(state: Any, message: 
     assert engine.requests == []
 
 
-def test_without_any_model_the_graph_says_what_to_do(photo: Path) -> None:
-    with pytest.raises(BackendError, match=r"dspy\.configure"):
-        build_graph(AgenticIQA()).invoke(given(photo))
-
-
 def test_the_graph_is_drawn_with_its_edge_back_to_the_planner() -> None:
     drawn = build_graph(AgenticIQA.offline()).get_graph()
     assert set(drawn.nodes) == {START, "check_input", *ROUND, END}
@@ -351,11 +335,3 @@ def test_it_is_a_node_of_a_larger_graph(photo: Path) -> None:
     outer.add_edge(START, "judge").add_edge("judge", "say")
     state = outer.compile().invoke(given(photo))
     assert state["verdict"] == f"{AgenticIQA.offline()(photo, RATE).quality_score:.1f}"
-
-
-def test_scripted_lm_is_asked_by_a_program_of_dspys_model(photo: Path) -> None:
-    lm, engine = scripted_lm(by_stage(SCRIPT))
-    program = AgenticIQA()
-    program.set_lm(lm)
-    build_graph(program).invoke(given(photo))
-    assert {stage_of(body) for body in engine.bodies} == {"plan", "detection", "analysis", "selection", "assessment"}

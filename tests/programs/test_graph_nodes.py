@@ -13,7 +13,7 @@ from PIL import Image
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import BackendError, UserError
-from agenticiqa.programs.graph import AgenticIQAState, build_graph, decide_next_node, planner_node, summarizer_node
+from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, planner_node, summarizer_node
 from support.engine import scripted_lm
 from support.fake_server import by_stage, images_of
 from support.judging import RATE
@@ -52,12 +52,6 @@ def test_without_langgraph_the_nodes_work_and_build_graph_says_how_to_install_it
     assert goes_to == "__end__"
     assert told.startswith("build_graph needs LangGraph")
     assert told.endswith('pip install "agenticiqa[langgraph]"')
-
-
-def test_without_langgraph_build_graph_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langgraph.graph", None)  # importing it raises ImportError
-    with pytest.raises(UserError, match=r'^build_graph needs LangGraph.*pip install "agenticiqa\[langgraph\]"$'):
-        build_graph(AgenticIQA.offline())
 
 
 def test_nothing_to_make_a_score_of_is_an_error_in_the_state(photo: Path) -> None:

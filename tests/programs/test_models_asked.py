@@ -1,9 +1,7 @@
-"""Which model is asked, however a DSPy user gives it, and that the image's own bytes reach it."""
+"""Which model is asked where several are given or none is; ``test_dspy_matrix.py`` has each way to give one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from hashlib import sha256
-from io import StringIO
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import dspy
@@ -56,11 +54,6 @@ def configured(lm: dspy.LM) -> Iterator[None]:
         dspy.configure(lm=None)
 
 
-def with_own(program: AgenticIQA, lm: dspy.LM) -> AgenticIQA:
-    program.set_lm(lm)
-    return program
-
-
 @pytest.mark.parametrize("give", [configured, lambda lm: dspy.context(lm=lm)], ids=["configure", "context"])
 def test_a_program_without_arguments_asks_the_model_of_dspy(
     give: Callable[[dspy.LM], AbstractContextManager[None]], photo: Path, server: Server
@@ -90,20 +83,6 @@ def test_without_any_model_the_first_call_says_what_to_do(program: AgenticIQA) -
 def test_a_name_in_place_of_a_model_is_told() -> None:
     with dspy.context(lm="openai/gpt-4o"), pytest.raises(BackendError, match=r"give dspy.LM\('openai/gpt-4o'\)"):
         AgenticIQA()("photo.jpg")
-
-
-@pytest.mark.parametrize("own", [False, True], ids=["context", "set_lm"])
-def test_a_model_that_the_caller_gives_is_asked_in_place_of_the_configured_one(
-    own: bool, photo: Path, server: Server
-) -> None:
-    with fake_server(by_stage(SCRIPT)) as configured_server:
-        program, lm = program_for(configured_server), lm_of(server)
-        with nullcontext() if own else dspy.context(lm=lm):
-            result = (with_own(program, lm) if own else program)(photo, RATE)
-        assert not configured_server.requests
-    assert asked(server) == {MINE}
-    assert_shown(server, photo)
-    assert result.backend == f"openai/{MINE}"
 
 
 def test_the_order_is_own_then_context_then_configuration_then_configure(photo: Path, server: Server) -> None:
@@ -142,38 +121,3 @@ def test_stages_that_are_not_given_ask_the_model_of_dspy(photo: Path, server: Se
     with dspy.context(lm=lm_of(server)):
         program(photo, RATE)
     assert server.stages() == ["detection", "assessment"]
-
-
-def reward(arguments: object, result: dspy.Prediction) -> float:
-    return float(result.quality_score) / 5
-
-
-@pytest.mark.parametrize("search", [dspy.BestOfN, dspy.Refine])
-def test_variants_of_the_configured_model_are_asked(
-    search: type[dspy.BestOfN] | type[dspy.Refine], photo: Path, server: Server
-) -> None:
-    best = search(module=program_for(server), N=2, reward_fn=reward, threshold=0.0)(image=photo, query=RATE)
-    assert best.quality_score
-    assert asked(server) == {"test"}
-    assert_shown(server, photo)
-    assert {request["temperature"] for request in server.requests} == {1.0}
-
-
-def test_the_history_is_kept_only_when_asked_for_and_without_images(photo: Path, server: Server) -> None:
-    mine = lm_of(server)
-    with dspy.context(lm=mine):
-        AgenticIQA()(photo, RATE)
-        assert mine.history == []
-        AgenticIQA(keep_history=True)(photo, RATE)
-    of_config = program_for(server, keep_history=True)
-    of_config(photo, RATE)
-    kept = of_config.get_lm()
-    assert kept is not None
-    for histories in (mine.history, kept.history):
-        assert f"{photo.stat().st_size} bytes" in str(histories)
-        assert sha256(photo.read_bytes()).hexdigest() in str(histories)
-        assert "base64" not in str(histories)
-        assert "held.invalid" not in str(histories)
-    shown = StringIO()
-    mine.inspect_history(n=len(mine.history), file=shown)
-    assert "You plan an image quality assessment" in shown.getvalue()

@@ -1,6 +1,5 @@
 """Questions about regions: where they are found, what is made of a box, and that each is measured by itself."""
 
-import asyncio
 import io
 import json
 from collections.abc import Mapping
@@ -115,14 +114,6 @@ def test_a_model_is_asked_once_and_before_whatever_uses_the_box(image: LoadedIma
     assert json.loads(field_of(engine.bodies[1], "boxes")) == {VEHICLE: BOX}
     assert evidence.boxes == {VEHICLE: pixels_of(BOX, image)}
     assert str([*pixels_of(BOX, image)]) in format_evidence(evidence), "the one who answers is told the box"
-
-
-def test_both_ways_of_asking_give_the_same(image: LoadedImage) -> None:
-    executor, _ = asking(found(vehicle=BOX))
-    sync = execute(executor, image, plan(VEHICLE)).evidence
-    inputs: dict[str, Any] = {"image": image, "query": "Is it blurry?", "plan": plan(VEHICLE), "reference": None}
-    again = asyncio.run(executor.acall(**inputs)).evidence
-    assert again == sync
 
 
 @pytest.mark.parametrize("planned", [plan(), plan(VEHICLE, query_type="Other", flags=dict.fromkeys(ANALYSE, False))])
