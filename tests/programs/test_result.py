@@ -5,7 +5,6 @@ import json
 import pickle
 import re
 import tracemalloc
-from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.result import MAX_ROWS, Assessment
 from agenticiqa.signatures.types import ToolCall
-from support.fake_server import by_stage, fake_server
-from support.judging import SCRIPT, program_for
 
 HOSTILE = '"><script>alert(1)</script>&<img src=http://127.0.0.1:9/x onerror=alert(2)>.png'
 
@@ -89,15 +86,11 @@ def test_a_repr_is_one_line_with_image_score_level_and_distortions(scored: Asses
     assert str(scored) == repr(scored)
 
 
-def test_a_repr_of_an_answer_has_the_answer_and_no_distortion_that_is_not_there(answered: Assessment) -> None:
+def test_a_repr_of_an_answer_is_short_and_has_no_distortion_that_is_not_there(answered: Assessment) -> None:
     severities = [item.severity for items in answered.executor_evidence.distortion_analysis.values() for item in items]
     assert "none" in severities
     assert repr(answered).endswith("astronaut_blur.png: 'B'; severe Blurs>")
-
-
-def test_a_repr_stays_short_whatever_the_answer(answered: Assessment) -> None:
-    long = answered.copy(final_answer="word " * 5000)
-    assert len(repr(long)) < 250
+    assert len(repr(answered.copy(final_answer="word " * 5000))) < 250
     assert "\n" not in repr(answered.copy(final_answer="two\nlines"))
 
 
@@ -153,15 +146,12 @@ def test_html_shows_the_image_the_score_the_distortions_and_the_tools(scored: As
 
 
 @pytest.mark.parametrize(("score", "width"), [(1.0, "0.0%"), (3.0, "50.0%"), (5.0, "100.0%")])
-def test_the_bar_in_html_runs_from_1_to_5(scored: Assessment, score: float, width: str) -> None:
+def test_the_bar_in_html_runs_from_1_to_5(scored: Assessment, answered: Assessment, score: float, width: str) -> None:
     assert f"width:{width};" in scored.copy(quality_score=score)._repr_html_()
-
-
-def test_html_of_an_answer_has_no_bar(answered: Assessment) -> None:
     elements = Elements(answered._repr_html_())
     assert loads_nothing(elements)
     assert "\nB\n" in elements.text
-    assert "of 5:" not in elements.text
+    assert "of 5:" not in elements.text, "an answer in words has no bar"
 
 
 def test_whatever_text_html_shows_is_escaped(program: AgenticIQA) -> None:
@@ -229,51 +219,3 @@ def test_a_result_survives_the_way_to_another_process(scored: Assessment, again:
     assert arrived.to_dict() == scored.to_dict()
     assert arrived.image.data == scored.image.data
     assert arrived._repr_html_() == scored._repr_html_()
-
-
-def test_usage_is_attached_where_dspy_tracks_it(photo_of_a_run: Assessment) -> None:
-    usage: Mapping[str, Any] = photo_of_a_run.get_lm_usage()
-    assert sum(tokens["total_tokens"] for tokens in usage.values()) > 0
-
-
-@pytest.fixture
-def photo_of_a_run(examples: Path) -> Assessment:
-    with fake_server(by_stage(SCRIPT)) as server, dspy.context(track_usage=True):
-        return program_for(server)(examples / "coffee_jpeg.jpg")
-
-
-def test_evaluate_takes_results_and_saves_them_as_json(program: AgenticIQA, examples: Path, tmp_path: Path) -> None:
-    devset = [dspy.Example(image=str(examples / name), mos=2.0).with_inputs("image") for name in ("coffee_jpeg.jpg",)]
-    saved = tmp_path / "results.json"
-    evaluate = dspy.Evaluate(
-        devset=devset, metric=lambda gold, result, trace=None: result.quality_score / 5, save_as_json=str(saved)
-    )
-    outcome = evaluate(program)
-    ((_, result, score),) = outcome.results
-    assert isinstance(result, Assessment)
-    assert score == result.quality_score / 5
-    (row,) = json.loads(saved.read_text("utf-8"))
-    assert row["quality_score"] == result.quality_score
-    assert saved.stat().st_size < 20_000
-
-
-class Twice(dspy.Module):
-    """A program of a user around ours, which DSPy can sample."""
-
-    def __init__(self, program: AgenticIQA) -> None:
-        super().__init__()
-        self.ask = dspy.Predict("question -> answer")
-        self.program = program
-
-    def forward(self, image: Path) -> Assessment:
-        result: Assessment = self.program(image, self.ask(question="What to ask?").answer)
-        return result
-
-
-def test_best_of_n_takes_results(program: AgenticIQA, examples: Path) -> None:
-    lm = dspy.utils.DummyLM([{"answer": "Rate the quality of this image."}] * 4)
-    with dspy.context(lm=lm):
-        best = dspy.BestOfN(Twice(program), N=2, reward_fn=lambda args, result: result.quality_score, threshold=5.0)
-        result = best(image=examples / "coffee_jpeg.jpg")
-    assert isinstance(result, Assessment)
-    assert result.quality_score == program(examples / "coffee_jpeg.jpg").quality_score

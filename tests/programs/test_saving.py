@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def changed(path: Path, **header: Any) -> Path:
     return path
 
 
-def test_instructions_and_demonstrations_come_back(saved: Path) -> None:
+def test_instructions_and_demonstrations_come_back_and_are_asked(saved: Path, tmp_path: Path) -> None:
     program = Program()
     saving.load(program, saved)
     assert program.answer.predict.signature.instructions == "Look twice, naïvely."
@@ -69,19 +70,9 @@ def test_instructions_and_demonstrations_come_back(saved: Path) -> None:
     assert demo["query"] == "Sharp?"
     assert program.judge.predict.signature.instructions == DecideReplan.instructions
     assert program.answer.predict.signature.output_fields.keys() == AnswerQuestion.output_fields.keys()
-
-
-def test_saving_what_was_loaded_gives_the_same_state(saved: Path, tmp_path: Path) -> None:
-    program = Program()
-    saving.load(program, saved)
     saving.save(program, tmp_path / "again.json", {})
     assert parts(tmp_path / "again.json")[1] == parts(saved)[1]
-
-
-def test_what_was_loaded_is_what_is_asked(saved: Path) -> None:
     lm, engine = scripted_lm(['{"answer": {"final_answer": "Yes", "quality_reasoning": "Crisp."}}'])
-    program = Program()
-    saving.load(program, saved)
     with dspy.context(lm=lm):
         program.answer({"image": None, "reference": None, "query": "q", "options": "none", "evidence": "none"})
     assert "Look twice" in str(engine.requests[0].system)
@@ -150,9 +141,15 @@ def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: str
         saving.load(Program(), path)
 
 
-def test_a_state_that_is_not_there_is_told_in_plain_words(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match=r"read from it \(No such file or directory\)"):
-        saving.load(Program(), tmp_path / "state.json")
+def test_what_cannot_be_read_is_told_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "image.jpg").write_bytes(b"\xff\xd8\xff\xe0")
+    for path, why in (
+        (tmp_path / "gone.json", r"read from it \(No such file or directory\)"),
+        (tmp_path, "no saved program"),
+        (tmp_path / "image.jpg", "no saved program"),
+    ):
+        with pytest.raises(StateError, match=why):
+            saving.load(Program(), path)
 
 
 def test_a_state_that_dspy_itself_saved_is_taken_when_it_fits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -175,10 +172,6 @@ def test_a_state_that_dspy_itself_saved_is_refused_when_fields_differ(
     with pytest.raises(StateError, match=r"saved by DSPy for other signatures .* differ in answer\.predict"):
         saving.load(program, tmp_path / "plain.json")
     assert program.answer.predict.signature.instructions == other.instructions
-
-
-def test_a_state_that_dspy_itself_saved_of_other_predictors_is_refused(tmp_path: Path) -> None:
-    Program().save(tmp_path / "plain.json")
     with pytest.raises(StateError, match="differ in"):
         saving.load(CheckedPredict(AnswerQuestion, stage="answering"), tmp_path / "plain.json")
 
@@ -216,13 +209,6 @@ def test_an_address_with_a_password_is_not_written() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_missing_file_a_folder_and_bytes_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "image.jpg").write_bytes(b"\xff\xd8\xff\xe0")
-    for path in (tmp_path / "gone.json", tmp_path, tmp_path / "image.jpg"):
-        with pytest.raises(StateError):
-            saving.load(Program(), path)
-
-
 @pytest.mark.parametrize(
     "damage", [{"judge.predict": None}, {"judge.predict": {}}, {"judge.predict": {"signature": 3}}, None]
 )
@@ -255,17 +241,12 @@ def test_no_key_no_header_and_no_address_is_ever_written(tmp_path: Path) -> None
     assert "secret" not in text
     assert "http" not in text
     assert program.answer.predict.lm is not None
-    fresh = Program()
-    saving.load(fresh, tmp_path / "state.json")
-    assert fresh.answer.predict.lm is None
-
-
-def test_loading_keeps_the_model_that_the_program_has(saved: Path) -> None:
     lm, _ = scripted_lm(["{}"])
-    program = Program()
-    program.set_lm(lm)
-    saving.load(program, saved)
-    assert program.answer.predict.lm is lm
+    for mine in (None, lm):  # the program keeps the model that it has
+        fresh = Program()
+        fresh.set_lm(mine)
+        saving.load(fresh, tmp_path / "state.json")
+        assert fresh.answer.predict.lm is mine
 
 
 def test_saving_replaces_the_older_file_whole_and_leaves_no_draft(saved: Path) -> None:
@@ -273,13 +254,9 @@ def test_saving_replaces_the_older_file_whole_and_leaves_no_draft(saved: Path) -
     with pytest.raises(TypeError):
         saving.save(tuned(), saved, {"score": object()})
     assert saved.read_bytes() == before
+    saving.save(tuned(), saved.parent / "new" / "er" / "state.json", {})
+    assert parts(saved.parent / "new" / "er" / "state.json")[1] == parts(saved)[1], "a folder is made"
+    shutil.rmtree(saved.parent / "new")
     saving.save(Program(), saved, {})
     assert parts(saved)[1]["answer.predict"]["demos"] == []
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
-
-
-def test_the_folder_is_made_when_there_is_none(tmp_path: Path) -> None:
-    saving.save(tuned(), tmp_path / "new" / "er" / "state.json", {})
-    program = Program()
-    saving.load(program, tmp_path / "new" / "er" / "state.json")
-    assert program.answer.predict.signature.instructions == "Look twice, naïvely."
