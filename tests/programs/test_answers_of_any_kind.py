@@ -56,12 +56,6 @@ def test_any_text(said: str) -> None:
     ask(ScoreQuality, said)
 
 
-@pytest.mark.parametrize("depth", [50, 5000])
-def test_a_very_deep_answer(depth: int) -> None:
-    ask(AnswerQuestion, '{"answer": ' + "[" * depth + "]" * depth + "}")
-    ask(AnswerQuestion, '{"answer":' * depth)
-
-
 def test_an_answer_nested_too_deeply_is_told_as_that() -> None:
     backend, _ = scripted_backend(['{"answer": ' + "[" * 5000 + "]" * 5000 + "}"])
     with pytest.raises(Unanswered, match="nested too deeply"):

@@ -19,6 +19,7 @@ from agenticiqa.signatures.executor import (
     Selection,
     SelectTools,
 )
+from agenticiqa.signatures.level_probs import settled
 from agenticiqa.signatures.planner import Plan, PlanAnswer, plan_signature
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality
@@ -130,33 +131,19 @@ def test_closed_vocabularies_are_spelled_out_for_the_model(stage: str, sent: dic
 
 
 @pytest.mark.parametrize("stage", SIGNATURES)
-def test_an_answer_of_that_form_is_read_and_written_back_the_same(stage: str) -> None:
-    answer = output(stage).model_validate(VALID[stage])
-    assert answer.model_dump(mode="json", by_alias=True) == VALID[stage]
-    assert output(stage).model_validate_json(answer.model_dump_json(by_alias=True)) == answer
-
-
-@pytest.mark.parametrize("stage", SIGNATURES)
-def test_a_missing_key_is_refused(stage: str) -> None:
-    for key in VALID[stage]:
-        if key in MAY_BE_LEFT_OUT:
-            continue
+def test_an_answer_is_written_back_the_same_lacks_no_key_and_loses_an_unknown_one(stage: str) -> None:
+    model, valid = output(stage), VALID[stage]
+    answer = model.model_validate(valid)
+    assert answer.model_dump(mode="json", by_alias=True) == valid
+    assert model.model_validate_json(answer.model_dump_json(by_alias=True)) == answer
+    for key in valid.keys() - MAY_BE_LEFT_OUT:
         with pytest.raises(ValidationError, match=key):
-            output(stage).model_validate({name: value for name, value in VALID[stage].items() if name != key})
-
-
-@pytest.mark.parametrize("stage", SIGNATURES)
-def test_an_unknown_key_is_left_out_and_noted(stage: str) -> None:
-    answer = output(stage).model_validate({**VALID[stage], "confidence": 0.9})
-    assert answer.model_dump() == output(stage).model_validate(VALID[stage]).model_dump()
-    assert answer.notes == ["the unknown key 'confidence' was left out"]
-
-
-@pytest.mark.parametrize("stage", ["detection", "analysis", "selection"])
-def test_an_unknown_key_in_a_record_is_left_out_and_noted(stage: str) -> None:
-    ((key, (record,)),) = VALID[stage].items()
-    answer = output(stage).model_validate({key: [{**record, "confidence": 0.9}]})
-    assert answer.notes == ["the unknown key 'confidence' was left out"]
+            model.model_validate({name: value for name, value in valid.items() if name != key})
+    (first, *others) = valid.items()
+    in_a_row = isinstance(first[1], list) and not others
+    more = {first[0]: [{**first[1][0], "confidence": 0.9}, *first[1][1:]]} if in_a_row else {**valid, "confidence": 0.9}
+    read = model.model_validate(more)
+    assert (read.model_dump(), read.notes) == (answer.model_dump(), ["the unknown key 'confidence' was left out"])
 
 
 def test_a_misspelled_key_is_read_and_noted_and_one_that_is_there_twice_is_refused() -> None:
@@ -168,17 +155,13 @@ def test_a_misspelled_key_is_read_and_noted_and_one_that_is_there_twice_is_refus
         Answer.model_validate({"final_answer": "A", "Final Answer": "B", "quality_reasoning": reason})
 
 
-@pytest.mark.parametrize("stage", SIGNATURES)
-def test_each_question_has_one_answer_and_an_instruction(stage: str) -> None:
-    signature = SIGNATURES[stage]
-    assert list(signature.output_fields) == ["planner_output" if stage == "plan" else stage]
-    assert len(signature.instructions) > 100
-    assert all((field.json_schema_extra or {})["desc"] for field in signature.fields.values())
-
-
-def test_no_two_stages_ask_the_same_so_that_an_optimizer_tells_them_apart() -> None:
+def test_each_question_has_one_answer_and_its_own_instruction_so_that_an_optimizer_tells_them_apart() -> None:
     signatures = list(SIGNATURES.values())
     assert not any(one.equals(other) for number, one in enumerate(signatures) for other in signatures[number + 1 :])
+    for stage, signature in SIGNATURES.items():
+        assert list(signature.output_fields) == ["planner_output" if stage == "plan" else stage]
+        assert len(signature.instructions) > 100
+        assert all((field.json_schema_extra or {})["desc"] for field in signature.fields.values())
 
 
 def test_the_planner_may_be_asked_without_images() -> None:
@@ -210,92 +193,105 @@ def test_a_plan_that_names_a_region_twice_keeps_both_lists() -> None:
     assert plan.distortions == {"sky": ["Noise", "Blurs"]}
 
 
+PIXELS, SHARES = [0, 0, 640, 1480], [0.1, 0.2, 0.5, 0.6]
+
+
 @pytest.mark.parametrize(
     "box",
-    [
-        [-1, 0, 500, 500],
-        [0, 0, 640, 1480],  # pixels in place of thousandths
-        [0.1, 0.2, 0.5, 0.6],  # shares in place of thousandths
-        [500, 100, 200, 400],
-        [100, 400, 200, 400],
-        [100, 400, 200],
-        [100, 400, 200, math.nan],
-        [],
-    ],
+    [[-1, 0, 500, 500], PIXELS, SHARES, [500, 100, 200, 400], [100, 400, 200, 400], [9, 9, 99], [0, 0, 9, math.nan]],
 )
 def test_a_box_off_the_scale_or_with_swapped_corners_is_refused(box: list[float]) -> None:
     with pytest.raises(ValidationError, match="box"):
         Location.model_validate({"regions": [{"region": "sky", "box": box}]})
 
 
-def test_boxes_by_region_are_accepted() -> None:
-    nested = Location.model_validate({"regions": {"vehicle": [0, 250, 1000, 999.5], "sky": None}})
-    assert {row.region: row.box for row in nested.regions} == {"vehicle": [0, 250, 1000, 999.5], "sky": None}
-
-
-def test_the_documents_nested_detection_is_accepted() -> None:
-    nested = Detection.model_validate({"distortion_set": {"vehicle": ["blurry", "grainy"], "sky": []}})
-    assert nested.by_region() == {"vehicle": ["Blurs", "Noise"], "sky": []}
-
-
-def test_the_documents_nested_analysis_is_accepted() -> None:
-    row = {"type": "blur", "severity": "heavy", "explanation": "Smeared plate."}
-    nested = Analysis.model_validate({"distortion_analysis": {"vehicle": [row], "sky": []}})
-    assert [record.model_dump() for record in nested.by_region()["vehicle"]] == [
-        {"type": "Blurs", "severity": "severe", "explanation": "Smeared plate."}
-    ]
-
-
-def test_the_documents_nested_selection_is_accepted() -> None:
-    nested = Selection.model_validate({"selected_tools": {"vehicle": {"blurs": "GMSD", "noise": "SSIM"}}})
-    assert nested.by_region() == {"vehicle": {"Blurs": "GMSD", "Noise": "SSIM"}}
+@pytest.mark.parametrize(
+    ("model", "nested", "rows"),
+    [
+        (
+            Location,
+            {"regions": {"vehicle": [0, 250, 1000, 999.5], "sky": None}},
+            [{"region": "vehicle", "box": [0, 250, 1000, 999.5]}, {"region": "sky", "box": None}],
+        ),
+        (
+            Detection,
+            {"distortion_set": {"vehicle": ["blurry", "grainy"], "sky": "Noise", "sea": ["no visible distortion"]}},
+            [
+                {"region": "vehicle", "distortions": ["Blurs", "Noise"]},
+                {"region": "sky", "distortions": ["Noise"]},
+                {"region": "sea", "distortions": []},
+            ],
+        ),
+        (
+            Analysis,
+            {"distortion_analysis": {"car": [{"type": "blur", "severity": "heavy", "explanation": "x"}], "sky": []}},
+            [{"region": "car", "type": "Blurs", "severity": "severe", "explanation": "x"}],
+        ),
+        (
+            Selection,
+            {"selected_tools": {"vehicle": {"blurs": "GMSD", "noise": "SSIM"}}},
+            [
+                {"region": "vehicle", "distortion": "Blurs", "tool": "GMSD"},
+                {"region": "vehicle", "distortion": "Noise", "tool": "SSIM"},
+            ],
+        ),
+    ],
+)
+def test_the_documents_mapping_by_region_is_accepted(model: type[BaseModel], nested: Any, rows: Any) -> None:
+    (read,) = model.model_validate(nested).model_dump().values()
+    assert read == rows
 
 
 @pytest.mark.parametrize(
-    ("model", "bad"),
+    ("stage", "by_region"),
     [
-        (Location, {"regions": {"sky": "above"}}),
-        (Location, {"regions": {"sky": [0, 0, 1000]}}),
-        (Location, {"regions": {"sky": {"left": 0}}}),
-        (Location, {"regions": 3}),
-        (Detection, {"distortion_set": {"sky": None}}),
-        (Detection, {"distortion_set": {"sky": [["Noise"]]}}),
-        (Detection, {"distortion_set": {"sky": ["pixelated"]}}),
-        (Detection, {"distortion_set": 3}),
-        (Analysis, {"distortion_analysis": {"sky": "hazy"}}),
-        (Analysis, {"distortion_analysis": {"sky": ["hazy"]}}),
-        (Analysis, {"distortion_analysis": {"sky": {"type": "Noise"}}}),
-        (Analysis, {"distortion_analysis": {"sky": None}}),
-        (Analysis, {"distortion_analysis": {"sky": [None]}}),
-        (Selection, {"selected_tools": {"sky": "GMSD"}}),
-        (Selection, {"selected_tools": {"sky": ["GMSD"]}}),
-        (Selection, {"selected_tools": {"sky": None}}),
-        (Detection, {"distortion_set": [["sky", "Noise"]]}),
-        (PlanAnswer, {**VALID["plan"], "distortions": {"sky": None}}),
-        (PlanAnswer, {**VALID["plan"], "query_scope": None}),
-        (PlanAnswer, {**VALID["plan"], "query_scope": {"sky": 1}}),
-        (PlanAnswer, {**VALID["plan"], "plan": None}),
-        (PlanAnswer, {**VALID["plan"], "required_tool": {"tool": "GMSD"}}),
+        *(("location", {"sky": bad}) for bad in ("above", [0, 0, 1000], {"left": 0})),
+        *(("detection", {"sky": bad}) for bad in (None, [["Noise"]], ["pixelated"])),
+        *(("analysis", {"sky": bad}) for bad in (None, [None], ["hazy"], {"type": "Noise"})),
+        *(("selection", {"sky": bad}) for bad in (None, "GMSD", ["GMSD"])),
+        *(
+            (stage, bad)
+            for stage in ("location", "detection", "analysis", "selection")
+            for bad in (3, [["sky", "Noise"]])
+        ),
     ],
 )
-def test_a_malformed_nested_answer_is_a_validation_error_and_nothing_else(model: type[BaseModel], bad: Any) -> None:
+def test_a_malformed_mapping_is_a_validation_error_and_nothing_else(stage: str, by_region: Any) -> None:
     """Anything else would leave the retries and sink the run."""
     with pytest.raises(ValidationError):
-        model.model_validate(bad)
+        output(stage).model_validate(dict.fromkeys(VALID[stage], by_region))
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "likely", [1]])
-def test_a_log_probability_that_is_no_number_is_refused(bad: Any) -> None:
-    probs = {**VALID["assessment"]["quality_probs"], "3": bad}
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"distortions": {"sky": None}},
+        {"query_scope": None},
+        {"query_scope": {"sky": 1}},
+        {"plan": None},
+        {"required_tool": {"tool": "GMSD"}},
+    ],
+)
+def test_so_is_a_malformed_plan(wrong: Any) -> None:
     with pytest.raises(ValidationError):
+        PlanAnswer.model_validate({**VALID["plan"], **wrong})
+
+
+@pytest.mark.parametrize(
+    ("key", "bad"),
+    [*(("3", bad) for bad in (math.nan, math.inf, "likely", [1], True)), ("0", -1.0), ("6", -1.0), ("Nice", -1.0)],
+)
+def test_what_is_no_log_probability_of_one_of_the_five_levels_is_refused(key: str, bad: Any) -> None:
+    probs = {**VALID["assessment"]["quality_probs"], key: bad}
+    with pytest.raises(ValidationError, match="quality_probs"):
         Assessment.model_validate({**VALID["assessment"], "quality_probs": probs})
 
 
-@pytest.mark.parametrize("key", ["0", "6", "Fair"])
-def test_levels_beyond_the_five_are_refused(key: str) -> None:
-    probs = {**VALID["assessment"]["quality_probs"], key: -1.0}
-    with pytest.raises(ValidationError, match=key):
-        Assessment.model_validate({**VALID["assessment"], "quality_probs": probs})
+@pytest.mark.parametrize("log", [-1e300, -1000.0, float("-inf"), 0.0])
+def test_the_same_nothing_for_every_level_is_no_opinion(log: float) -> None:
+    with pytest.raises(ValueError, match="no level has any probability"):
+        settled(dict.fromkeys("12345", log))
+    assert settled({**dict.fromkeys("1235", -1e300), "4": 0.0}) == {**dict.fromkeys("1235", -1000.0), "4": 0.0}
 
 
 @pytest.mark.parametrize(("said", "level"), [("fair", "Fair"), (" GOOD", "Good"), ("Excellent", "Excellent")])
@@ -311,34 +307,23 @@ def test_a_level_that_is_nearly_the_most_probable_is_accepted_with_a_note() -> N
     assert answer.notes == ["quality_level is Good, a little less probable than Fair"]
 
 
-def test_one_name_alone_is_a_list_of_one_and_none_is_an_empty_one() -> None:
-    found = Detection.model_validate({"distortion_set": {"sky": "Noise", "sea": ["no visible distortion"]}})
-    assert found.by_region() == {"sky": ["Noise"], "sea": []}
+def test_a_replan_needs_a_reason_and_standing_by_the_answer_none() -> None:
+    for reason in ("", "  "):
+        assert Decision(need_replan=False, replan_reason=reason).replan_reason == ""
+        with pytest.raises(ValidationError, match="replan_reason must say"):
+            Decision(need_replan=True, replan_reason=reason)
 
 
-def test_log_probabilities_are_told_by_level() -> None:
-    assessment = Assessment.model_validate(VALID["assessment"])
-    assert assessment.quality_probs.by_level() == {1: -3.2, 2: -0.5, 3: -0.1, 4: -2.1, 5: -4.5}
-
-
-@pytest.mark.parametrize("reason", ["", "  "])
-def test_a_replan_needs_a_reason_and_standing_by_the_answer_none(reason: str) -> None:
-    assert Decision(need_replan=False, replan_reason=reason).replan_reason == ""
-    with pytest.raises(ValidationError, match="replan_reason must say"):
-        Decision(need_replan=True, replan_reason=reason)
-
-
-@pytest.mark.parametrize("bad", ["yes", 1, None, "maybe true"])
-def test_a_decision_is_true_or_false(bad: Any) -> None:
-    with pytest.raises(ValidationError, match="need_replan"):
-        Decision.model_validate({"need_replan": bad, "replan_reason": "x"})
-
-
-@pytest.mark.parametrize("blank", ["", "   "])
-def test_a_blank_answer_or_reason_is_refused(blank: str) -> None:
-    for field in VALID["answer"]:
-        with pytest.raises(ValidationError, match=field):
-            Answer.model_validate({**VALID["answer"], field: blank})
+@pytest.mark.parametrize(
+    ("stage", "key", "bad"),
+    [
+        *(("decision", "need_replan", bad) for bad in ("yes", 1, None, "maybe true")),
+        *(("answer", key, blank) for key in VALID["answer"] for blank in ("", "   ")),
+    ],
+)
+def test_a_decision_is_true_or_false_and_an_answer_not_blank(stage: str, key: str, bad: Any) -> None:
+    with pytest.raises(ValidationError, match=key):
+        output(stage).model_validate({**VALID[stage], key: bad})
 
 
 def test_half_a_character_in_an_answer_is_replaced_so_that_it_can_be_written_down() -> None:

@@ -1,7 +1,6 @@
 """The answer in what a model wrote: found where it is whole, in whatever form, and never put together of two."""
 
 import json
-import time
 from typing import Any
 
 import dspy
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from agenticiqa.programs.backends.reading import Unreadable, json_values, read_answer, read_fields
 from agenticiqa.signatures.replan import DecideReplan, Decision
-from agenticiqa.signatures.summarizer import Answer, Assessment
+from agenticiqa.signatures.summarizer import Answer
 
 ANSWER = {"final_answer": "the {sky}", "quality_reasoning": 'A sign says "}" and <think>.'}
 TEXT = json.dumps(ANSWER)
@@ -67,33 +66,12 @@ def test_the_answer_is_found_and_not_changed(text: str) -> None:
         (f'{{"answer": {TEXT[:-10]}', "the JSON object is not complete"),
         (f"<think>It may be {DRAFT}, but then", "ends inside its reasoning"),
         ('{"answer": ', "the JSON object is not complete"),
+        (f'{{"draft": {DRAFT}, "answer": {{"final_answer": "the', "the JSON object is not complete"),
     ],
 )
 def test_what_is_not_clear_is_no_answer(text: str, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read(text)
-
-
-def test_the_inside_of_an_answer_that_is_not_closed_is_not_taken_for_it() -> None:
-    with pytest.raises(Unreadable, match="not complete"):
-        read(f'{{"draft": {DRAFT}, "answer": {{"final_answer": "the')
-
-
-@pytest.mark.parametrize("bracket", ["{", "[{", '{"a":', "["])
-def test_brackets_without_end_are_refused_at_once(bracket: str) -> None:
-    started = time.perf_counter()
-    with pytest.raises(Unreadable):
-        read(bracket * 5000)
-    assert time.perf_counter() - started < 5
-
-
-def test_digits_without_end_are_refused() -> None:
-    with pytest.raises(Unreadable):
-        read_answer(
-            '{"quality_level": ' + "9" * 5000 + ', "quality_probs": {}, "quality_reasoning": "x"}',
-            "assessment",
-            Assessment,
-        )
 
 
 def test_a_text_beside_the_typed_answer_is_kept_or_empty() -> None:
@@ -125,11 +103,3 @@ def test_whatever_is_in_it_comes_out_again(answer: str, why: str, fenced: bool) 
     assert read(f"<think>{DRAFT}</think>{fence}{text}{fence}") == wanted
     assert read(f'{DRAFT}\nFinal: {{"answer": {text}}}') == wanted
     assert [value.value for value in json_values(f"{DRAFT} {text}")] == [json.loads(DRAFT), json.loads(text)]
-
-
-@given(st.text())
-def test_any_text_is_taken(text: str) -> None:
-    try:
-        read(text)
-    except Unreadable:
-        return

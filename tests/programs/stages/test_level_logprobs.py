@@ -40,38 +40,20 @@ def levels(said: Any) -> dict[int, float]:
     return {level: share for level, share in p.items() if share}
 
 
-def test_the_alternatives_of_the_level_token_are_the_distribution() -> None:
+def test_the_alternatives_of_the_level_token_are_the_distribution_and_what_falls_on_no_level_is_left_out() -> None:
     said = answer(token(' "'), token("Good", {"Good": 0.6, "Fair": 0.3, "Excellent": 0.1}))
-    assert levels(said) == pytest.approx({3: 0.3, 4: 0.6, 5: 0.1})
-    assert read(said).mass == pytest.approx(1)
-
-
-def test_what_falls_on_no_level_is_left_out_and_told() -> None:
+    assert (levels(said), read(said).mass) == (pytest.approx({3: 0.3, 4: 0.6, 5: 0.1}), pytest.approx(1))
     said = answer(token(' "'), token("Good", {"Good": 0.5, "Fair": 0.25, "Nice": 0.2}))
-    assert levels(said) == pytest.approx({3: 1 / 3, 4: 2 / 3})
-    assert read(said).mass == pytest.approx(0.75)
+    assert (levels(said), read(said).mass) == (pytest.approx({3: 1 / 3, 4: 2 / 3}), pytest.approx(0.75))
 
 
 SPELLINGS = {
-    5: [
-        "Excellent",
-        "excellent",
-        " EXCELLENT",
-        "E",
-        "Ex",
-        '"Excell',
-        'Excellent",',
-        "5",
-        ' "5',
-        '5"',
-        "5,",
-        "▁Excellent",
-    ],
+    5: ["Excellent", "excellent", " EXCELLENT", "E", "Ex", '"Excell', 'Excellent",', "5", '5"', "5,", "▁Excellent"],
     4: ["Good", "good", ' "Good', "G", 'Good"', 'Good",', "4", '"4"', " 4}", "ĠGood"],
     3: ["Fair", "FAIR", "F", "Fa", ' "fair', "3"],
     2: ["Poor", "poor", "P", 'Poor"}', "2"],
     1: ["Bad", "bad", "B", "\n  Bad", "1"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("level", "text"), [(level, text) for level, texts in SPELLINGS.items() for text in texts])
@@ -111,19 +93,15 @@ def test_the_level_is_found_however_the_text_is_cut_into_tokens(value: list[dict
     assert levels(answer(*value)) == pytest.approx({1: 0.1, 4: 0.9})
 
 
-def test_a_level_in_one_token_with_its_fields_name_is_found() -> None:
-    said = {
-        "content": [
-            token('{"assessment": {"quality'),
-            token('_level": "Fair', {'_level": "Fair': 0.8, '_level": "Bad': 0.2}),
-        ]
-    }
-    assert levels(said) == pytest.approx({1: 0.2, 3: 0.8})
-
-
-def test_spaces_and_lines_between_name_and_value_do_not_matter() -> None:
-    said = answer(token('": \n  "'), token("Fair"), before=['{"assessment": {\n  "quality_level'])
-    assert levels(said) == {3: 1.0}
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        [token('{"quality'), token('_level": "Bad', {'_level": "Fair': 0.2, '_level": "Bad': 0.8})],
+        [token('{\n  "quality_level'), token('": \n  "'), token("Bad", {"Bad": 0.8, "Fair": 0.2})],
+    ],
+)
+def test_blanks_lines_and_the_fields_name_in_one_token_do_not_matter(tokens: list[dict[str, Any]]) -> None:
+    assert levels({"content": tokens}) == pytest.approx({1: 0.8, 3: 0.2})
 
 
 def test_of_two_answers_the_last_one_counts_as_it_does_for_the_parser() -> None:
@@ -141,17 +119,29 @@ def test_objects_serve_as_well_as_mappings() -> None:
     assert level_probabilities_from_tokens(as_object(said)) == level_probabilities_from_tokens(said)
 
 
-@pytest.mark.parametrize("top", [[], None, [{"token": "Good", "logprob": -0.2}]])
-def test_a_token_without_alternatives_is_no_distribution(top: Any, caplog: pytest.LogCaptureFixture) -> None:
-    said = answer(token(' "'), {**token("Good", {"Good": 0.8}), "top_logprobs": top})
-    assert level_probabilities_from_tokens(said) is None
-    assert "gives no alternatives to the level's token" in caplog.text
+GOOD = token("Good", {"Good": 0.8})
 
 
-def test_a_token_far_below_its_alternatives_was_not_drawn_from_them(caplog: pytest.LogCaptureFixture) -> None:
-    said = answer(token(' "'), token("Good", {"Good": 0.01, "Bad": 0.96, "Poor": 0.03}))
-    assert level_probabilities_from_tokens(said) is None
-    assert "the level's token is not what its log-probabilities say" in caplog.text
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        *(
+            ({**GOOD, "top_logprobs": top}, "gives no alternatives to the level's token")
+            for top in ([], None, [{"token": "Good", "logprob": -0.2}])
+        ),
+        (token("Good", {"Good": 0.01, "Bad": 0.96, "Poor": 0.03}), "is not what its log-probabilities say"),
+        (
+            {**GOOD, "top_logprobs": [{"token": "Good", "logprob": 0.6}, {"token": "Fair", "logprob": 0.4}]},
+            "sum to 3.31",
+        ),
+    ],
+)
+def test_tokens_that_are_no_distribution_are_not_used(
+    said: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One without alternatives, one far below them, which was not drawn from them, and no log-probabilities at all."""
+    assert level_probabilities_from_tokens(answer(token(' "'), said)) is None
+    assert why in caplog.text
 
 
 def test_a_sampled_token_that_is_no_alternative_counts_too() -> None:
@@ -196,14 +186,6 @@ def test_an_alternative_without_a_log_probability_is_left_out(logprob: Any) -> N
     good = token("Good", {"Good": 0.6, "Fair": 0.2, "Poor": 0.2})
     good["top_logprobs"][1]["logprob"] = logprob
     assert levels(answer(token(' "'), good)) == pytest.approx({2: 0.25, 4: 0.75})
-
-
-def test_numbers_that_are_no_log_probabilities_are_not_used(caplog: pytest.LogCaptureFixture) -> None:
-    good = token("Good", {"Good": 0.6, "Fair": 0.4})
-    for each, share in zip(good["top_logprobs"], (0.6, 0.4), strict=True):
-        each["logprob"] = share
-    assert level_probabilities_from_tokens(answer(token(' "'), good)) is None
-    assert "sum to 3.31" in caplog.text
 
 
 @pytest.mark.parametrize(
