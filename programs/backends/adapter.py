@@ -34,17 +34,6 @@ class SteadyAdapter(dspy.JSONAdapter):
         """Called by DSPy; see ``dspy.JSONAdapter``."""
         return super().__call__(lm, lm_kwargs | response_format(lm, signature), signature, demos, inputs)
 
-    async def acall(
-        self,
-        lm: dspy.LM,
-        lm_kwargs: dict[str, Any],
-        signature: type[dspy.Signature],
-        demos: list[dict[str, Any]],
-        inputs: dict[str, Any],
-    ) -> list[dict[str, Any]]:
-        """Called by DSPy; see ``dspy.JSONAdapter``."""
-        return await super().acall(lm, lm_kwargs | response_format(lm, signature), signature, demos, inputs)
-
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
         """The fields, their format and the instructions, the same with and without a correction.
 

@@ -14,12 +14,12 @@ from agenticiqa.programs.backends.addresses import checked_address, public_addre
 from agenticiqa.programs.backends.capabilities import name_of
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.discovery import Discovery
-from agenticiqa.programs.backends.engine import AsyncEngine, Model
+from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.probe import MOST_TOKENS_IN_PROCESS, probe
 from agenticiqa.programs.backends.resolve import NO_KEY, key_from, key_variable, provider_of, stage_models
-from agenticiqa.programs.backends.wire import Server
+from agenticiqa.programs.backends.wire import server
 from agenticiqa.programs.errors import BackendError
 
 MOST_LOGPROBS = 20  # alternatives per token, of a model in this process
@@ -75,7 +75,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
     engine = Model(
         name=name_of(stage),
         wire_model=model,
-        wire=Server(
+        wire=server(
             provider, model, stage.api_base and checked_address(stage.api_base), key, stage.timeout, stage.max_tokens
         ),
         image_tokens=partial(image_tokens, stage.backend),
@@ -139,7 +139,6 @@ def _lm_through(engine: Model, stage: StageConfig, options: dict[str, Any]) -> d
         return dspy.LM(
             engine.name,
             engine=engine,
-            async_engine=AsyncEngine(engine),
             temperature=stage.temperature,
             max_tokens=stage.max_tokens,
             num_retries=0,  # the engine's own retries are logged, bounded and counted

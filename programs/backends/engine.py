@@ -4,7 +4,6 @@ The adapter (``backends.adapter``) requests the form of the answer; DSPy would i
 configuration leaves to the model's abilities is found out at the first question (``Model.settle``).
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,13 +38,10 @@ class Wire(Protocol):
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its answer. Raises lm15's errors."""
 
-    async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """``complete``, async."""
-
 
 @dataclass
 class Model:
-    """A model behind a wire, as DSPy's engine (``complete``); ``AsyncEngine`` wraps it for async calls.
+    """A model behind a wire, as DSPy's engine (``complete``).
 
     ``name`` is for people and logs, ``wire_model`` the server's name for the model. ``structured_outputs`` and
     ``logprobs`` are as in the configuration; what is "auto" there is decided by what ``discovery`` finds.
@@ -124,21 +120,6 @@ class Model:
                 limits.admit(highest := self._highest_usd(ready))
                 with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
                     return self._recorded(spent, self.wire.complete(ready))
-        raise AssertionError("tenacity either answers or raises")
-
-    async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """``complete``, async."""
-        ready, shown, limits = *self._ready(request), current()
-        async for attempt in tenacity.AsyncRetrying(sleep=asyncio.sleep, **self._policy()):
-            with attempt:
-                async with self.in_flight.aplace():
-                    highest = self._highest_usd(ready)
-                    if limits.max_usd is None:
-                        limits.admit(highest)
-                    else:
-                        await asyncio.to_thread(limits.admit, highest)  # it may have to wait
-                    with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
-                        return self._recorded(spent, await self.wire.acomplete(ready))
         raise AssertionError("tenacity either answers or raises")
 
     def close(self) -> None:
@@ -224,24 +205,3 @@ class Model:
         characters += len(str(request.system or "")) + len(str(request.config.response_format or ""))
         tokens = characters // CHARACTERS_PER_TOKEN + sum(self.image_tokens(size) for size in held_sizes())
         return self.price.usd(max(tokens, self.most_input), request.config.max_tokens or 0)
-
-
-class Asynchronous(Protocol):
-    """What can be asked async: a model, or one wire by itself."""
-
-    async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """One request, one answer."""
-
-
-class AsyncEngine:
-    """A model as DSPy's async engine."""
-
-    def __init__(self, model: Asynchronous) -> None:
-        self.model = model
-
-    async def complete(self, request: lm15.Request) -> lm15.Response:
-        """As the model's ``acomplete``."""
-        return await self.model.acomplete(request)
-
-    async def aclose(self) -> None:
-        """Connections are closed with the process."""

@@ -1,19 +1,24 @@
 """Classify server errors by status and words, since servers use different statuses for the same failure.
 
-The message becomes one line without secrets.
+The message becomes one line without secrets, in whatever shape a server tells it.
 """
 
 import json
+import math
 import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
 
-import aiohttp
+import httpcore
 from dspy import lm15
 
 from agenticiqa.programs.errors import LONGEST_SHOWN
 
 # Status and words of real replies. An error that matches none keeps the class that lm15 gave it by its status.
 _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
-    (200, r"is not json", lm15.ServerError),  # the HTML page of a proxy
     (
         400,
         r"context (length|size|window)|maximum context|too many (input )?tokens|prompt is too long|n_ctx",
@@ -36,6 +41,8 @@ _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice for programmers, which does not help users who wrote a configuration.
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
+LONGEST_MESSAGE = 2_000  # characters
+_TOLD_UNDER = ("message", "msg", "detail", "error", "errors", "title", "reason")
 _SHORTEST = 6  # characters: the beginning of a secret is removed, too, since a server may quote it cut off
 
 
@@ -106,10 +113,22 @@ def asked_to_wait(text: str) -> float | None:
     )
 
 
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The wait in seconds that the headers of a response ask for, as a number or a date; ``None`` without one."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        asked = headers.get(name, "")
+        with suppress(ValueError):
+            wait = float(asked) * unit
+            return wait if 0 <= wait < math.inf else None
+        with suppress(ValueError, TypeError):
+            return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
+    return None
+
+
 def ran_out_of_time(error: BaseException) -> bool:
     """Whether a request that was sent ended because no answer came in time."""
     chain = causes(error)
-    if not isinstance(error, lm15.TransportError) or any(isinstance(e, aiohttp.ConnectionTimeoutError) for e in chain):
+    if not isinstance(error, lm15.TransportError) or any(isinstance(e, httpcore.ConnectTimeout) for e in chain):
         return False
     return any(isinstance(e, TimeoutError) for e in chain)
 
@@ -132,3 +151,36 @@ def _error_class(error: lm15.LM15Error, text: str, wait: float | None) -> type[l
         if error.status == status and not isinstance(error, kind) and re.search(words, message):
             return kind
     return None
+
+
+def readable_error(body: bytes) -> bytes:
+    """The body of an error; where it is JSON without a text in ``error.message``, as OpenAI writes it, with one.
+
+    FastAPI's list under ``detail`` becomes ``body.messages.1: what is wrong; ...``. Pages, texts, and JSON in which
+    nothing says what is wrong stay as they are.
+    """
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    error = said.get("error") if isinstance(said, dict) else None
+    if isinstance(error, dict) and isinstance(error.get("message"), str) and len(error["message"]) <= LONGEST_MESSAGE:
+        return body
+    text = _words_of(said)[:LONGEST_MESSAGE]
+    if not text:
+        return body
+    beside = error if isinstance(error, dict) else {}
+    kept = {key: beside[key] for key in ("code", "type", "status") if isinstance(beside.get(key), str | int)}
+    return json.dumps({"error": {**kept, "message": text}}).encode()
+
+
+def _words_of(said: Any, depth: int = 4) -> str:
+    if isinstance(said, str):
+        return said.strip()
+    if depth and isinstance(said, list):
+        return "; ".join(filter(None, (_words_of(each, depth - 1) for each in said[:10])))
+    if depth and isinstance(said, dict):
+        words = next(filter(None, (_words_of(said.get(key), depth - 1) for key in _TOLD_UNDER)), "")
+        place = said.get("loc")
+        return f"{'.'.join(map(str, place))}: {words}" if words and isinstance(place, list) else words
+    return ""

@@ -19,16 +19,9 @@ class Asked(NamedTuple):
 
 
 def forget_answers(calls: Iterable[Asked]) -> None:
-    """Remove from DSPy's cache the answers to these calls, made sync or async; those not in it are left out."""
+    """Remove from DSPy's cache the answers to these calls; those not in it are left out."""
     for lm, inputs in calls:
-        for asynchronous in (False, True):
-            call = prepare(
-                lm,
-                inputs.get("prompt"),
-                inputs.get("messages"),
-                inputs.get("kwargs") or {},
-                asynchronous=asynchronous,
-            )
-            key = call.key(lm, asynchronous) if call.cache else None
-            if key is not None and dspy.cache.get(key, IGNORED_CACHE_KEYS) is not None:
-                dspy.cache.put(key, None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss
+        call = prepare(lm, inputs.get("prompt"), inputs.get("messages"), inputs.get("kwargs") or {}, asynchronous=False)
+        key = call.key(lm, False) if call.cache else None
+        if key is not None and dspy.cache.get(key, IGNORED_CACHE_KEYS) is not None:
+            dspy.cache.put(key, None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss

@@ -1,24 +1,17 @@
-"""Run a model from a GGUF file inside this process by llama.cpp (the package xllamacpp), as an engine of ``dspy.LM``.
+"""A model from a GGUF file inside this process, by llama.cpp (the package xllamacpp).
 
-xllamacpp always opens a loopback port for llama.cpp's server. Requests go through that port and not through its Python
-call, because llama.cpp stops a request only when its connection closes: so a deadline or Ctrl-C ends what may take
-minutes for an image on a CPU. A random key, which never leaves the process, keeps other users of the machine out.
-
-Not through ``wire.Server``: lm15's transport obeys HTTP_PROXY, so that a local image would be sent to the proxy, and it
-cannot stop a request from another thread. The body and the answer are lm15's, as they are there.
+xllamacpp always opens a loopback port for llama.cpp's server. Requests go through that port, by the same wire as to any
+llama.cpp server, and not through its Python call, because llama.cpp stops a request only when its connection closes: so
+a deadline or Ctrl-C ends what may take minutes for an image on a CPU. A random key, which never leaves the process,
+keeps other users of the machine out.
 """
 
-import asyncio
 import importlib.util
-import json
 import logging
 import secrets
-import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import Any
@@ -28,7 +21,9 @@ from weakref import WeakValueDictionary
 from dspy import lm15
 
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.backends.held_images import filled
+from agenticiqa.programs.backends.held_images import marked
+from agenticiqa.programs.backends.providers import PROVIDERS
+from agenticiqa.programs.backends.wire import ChatServer
 from agenticiqa.programs.errors import BackendError
 
 logger = logging.getLogger(__name__)
@@ -36,10 +31,11 @@ logger = logging.getLogger(__name__)
 BATCH = 512  # tokens of a prompt per step; a request can be stopped only between two steps
 MOST_ITEMS = 64
 MOST_CHARACTERS = 1000
+LLAMACPP = PROVIDERS["llamacpp"]
 
 
 class GgufEngine:
-    """A GGUF model as DSPy's engine; engines of the same files and settings share one copy in memory. Thread-safe.
+    """A GGUF model as an engine's wire; those of the same files and settings share one copy in memory. Thread-safe.
 
     ``projector`` is the file (mmproj) that the model needs for images. ``threads`` is half the cores by default:
     llama.cpp nearly stops when another program uses one of its cores. ``context`` is in tokens, for prompt, images and
@@ -49,7 +45,7 @@ class GgufEngine:
     Raises BackendError when a file is missing or is no GGUF file, or when xllamacpp is not installed.
     """
 
-    supports_response_schema = True
+    supports_response_schema = True  # both for DSPy, where this is the engine itself
     supported_params = frozenset(
         {"response_format", "temperature", "top_p", "max_tokens", "seed", "stop", "logprobs", "top_logprobs"}
     )
@@ -75,29 +71,29 @@ class GgufEngine:
             raise BackendError('a GGUF model needs the package xllamacpp: pip install "agenticiqa[local-lm]"')
         self.timeout = timeout
         self._model: Loaded | None = None
-        self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="gguf")
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """The request with the bytes of each held image, its schema bounded."""
-        return filled(with_bounded_schema(request))
+        """The request with a mark for each held image, its schema bounded.
+
+        Raises UnsupportedFeatureError for an image when the model has no projector.
+        """
+        parts = [part for message in request.messages for part in message.parts]
+        if self.setup.projector is None and any(isinstance(part, lm15.ImagePart) for part in parts):
+            raise lm15.UnsupportedFeatureError(
+                "a GGUF model needs its projector for images: set projector to its mmproj file", feature="images"
+            )
+        return marked(with_bounded_schema(request))
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Send one request and return its answer.
+        """Send one request and return its answer, with the model's name of the request.
 
-        Raises lm15's errors: UnsupportedFeatureError for an image without a projector, ContextLengthError,
-        InvalidRequestError, TimeoutError, ConfigurationError when the model cannot be loaded, and TransportError or
-        ServerError when llama.cpp fails.
+        Raises lm15's errors; ConfigurationError when the model cannot be loaded.
         """
-        return _Exchange(self, request).run()
-
-    async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """``complete``, async; cancelling it stops the model."""
-        exchange = _Exchange(self, request)
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, exchange.run)
-        except asyncio.CancelledError:
-            exchange.stop()
-            raise
+        request, model = self.prepared(request), self.model()
+        server = ChatServer(LLAMACPP, request.model, model.address, model.key, self.timeout)
+        with model.turns:
+            answer = server.complete(request)
+        return replace(answer, model=request.model)
 
     def model(self) -> "Loaded":
         """The model, loaded at the first call."""
@@ -122,7 +118,7 @@ class Setup:
 
 
 class Loaded:
-    """A model in memory with llama.cpp's server at ``port``, which requires ``key``; freed when this object is.
+    """A model in memory with llama.cpp's server at ``address``, which requires ``key``; freed when this object is.
 
     A request holds one of ``turns`` while it runs. Raises lm15.ConfigurationError when the model cannot be loaded.
     """
@@ -140,7 +136,7 @@ class Loaded:
                 f"llama.cpp cannot load {files}: damaged, not meant for each other, newer than this xllamacpp, or too "
                 "large for the memory; with logging at DEBUG it says which"
             ) from error
-        self.port = urlsplit(self._server.listening_address).port
+        self.address = f"http://127.0.0.1:{urlsplit(self._server.listening_address).port}/v1"
 
 
 def _running(setup: Setup, key: str) -> Any:
@@ -178,56 +174,6 @@ def loaded(setup: Setup) -> Loaded:
         return model
 
 
-class _Exchange:
-    """One request over its own connection, which another thread can stop."""
-
-    def __init__(self, engine: GgufEngine, request: lm15.Request) -> None:
-        self.engine, self.request = engine, request
-        self.connection: HTTPConnection | None = None
-        self.stopped = False
-
-    def run(self) -> lm15.Response:
-        body = chat_body(self.request, sees_images=self.engine.setup.projector is not None)
-        model, timeout = self.engine.model(), self.engine.timeout
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {model.key}"}
-        try:
-            with model.turns, closing(HTTPConnection("127.0.0.1", model.port, timeout=timeout)) as self.connection:
-                self.connection.connect()
-                if self.stopped:  # before there was a connection to shut down
-                    raise ConnectionAbortedError("stopped")
-                self.connection.request("POST", "/v1/chat/completions", body, headers)
-                answer = self.connection.getresponse()
-                return parsed(answer.status, answer.read(), self.request)
-        except TimeoutError as error:
-            raise lm15.TimeoutError(f"no answer within {timeout:g} s, so the model was stopped") from error
-        except (OSError, HTTPException) as error:
-            raise lm15.TransportError(f"llama.cpp broke off: {error or type(error).__name__}") from error
-
-    def stop(self) -> None:
-        self.stopped = True
-        opened = self.connection.sock if self.connection else None
-        if opened is not None:
-            with suppress(OSError):  # the answer has just arrived
-                opened.shutdown(socket.SHUT_RDWR)
-
-
-def chat_body(request: lm15.Request, *, sees_images: bool) -> bytes:
-    """The body for llama.cpp's server (OpenAI chat format), its schema bounded.
-
-    Raises UnsupportedFeatureError for an image when the model has no projector.
-    """
-    parts = [part for message in request.messages for part in message.parts]
-    if not sees_images and any(isinstance(part, lm15.ImagePart) for part in parts):
-        raise lm15.UnsupportedFeatureError(
-            "a GGUF model needs its projector for images: set projector to its mmproj file", feature="images"
-        )
-    request = with_bounded_schema(request)
-    # llama.cpp's server takes vLLM's dialect: "max_tokens" and the role "system".
-    chat = lm15.OpenAIChatLM(api_key="none", base_url="http://127.0.0.1/v1", compat="vllm")
-    body: bytes = chat.build_request(request, stream=False).body
-    return body
-
-
 def with_bounded_schema(request: lm15.Request) -> lm15.Request:
     """The request with a bounded JSON schema, if it has one."""
     form = request.config.response_format
@@ -257,28 +203,6 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(limited.get(keyword), Mapping):
             limited[keyword] = bounded(limited[keyword])
     return limited
-
-
-def parsed(status: int, body: bytes, request: lm15.Request) -> lm15.Response:
-    """The server's answer, with the model's name of the request. Raises lm15's errors."""
-    try:
-        answer = json.loads(body)
-    except ValueError as invalid:
-        raise lm15.ServerError(f"llama.cpp answered no JSON (status {status})") from invalid
-    if status == 200:
-        return lm15.response_from_openai_chat({**answer, "model": request.model})
-    error = answer.get("error", {})
-    if error.get("type") == "exceed_context_size_error":
-        too_long = lm15.ContextLengthError()
-        # Replaces lm15's advice of five lines about hosted models.
-        too_long.message = (
-            f"the request has {error['n_prompt_tokens']} tokens, more than the model's context of {error['n_ctx']}: "
-            "give it a larger context, or smaller images"
-        )
-        too_long.args = (too_long.message,)
-        raise too_long
-    kind = lm15.InvalidRequestError if status < 500 else lm15.ServerError
-    raise kind(f"llama.cpp refuses the request: {error.get('message', f'status {status}')}")
 
 
 def _checked(file: Path, what: str) -> Path:

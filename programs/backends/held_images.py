@@ -5,13 +5,14 @@ decodes it as JSON and hashes it for its cache: about 40 ms of processor time fo
 busy at 25 calls a second. Here each of these steps sees a short address made from the image's hash; the bytes are put
 into the finished body of the request.
 
-Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``, the ``transport`` of lm15's providers.
+Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``, a transport of httpx.
 ``test_held_images.py`` fails when DSPy no longer needs this; then this file and its uses can be removed.
 """
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -22,7 +23,7 @@ from dspy import lm15
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding
-_ANY_MARK = base64.b64encode(_MARK[: len(_MARK) // 3 * 3])
+_EVERY_MARK = re.compile(rb"(%s[\w+/]{44})" % base64.b64encode(_MARK[: len(_MARK) // 3 * 3]))
 
 
 class MissingImage(RuntimeError):
@@ -81,19 +82,10 @@ def held_sizes() -> list[tuple[int, int]]:
 
 
 def marked(request: lm15.Request) -> lm15.Request:
-    """The request with a short mark in place of each held image; a ``Splicing`` transport inserts the bytes.
+    """The request with a short mark in place of each held image; ``with_held_images`` inserts the bytes.
 
     Raises MissingImage where an address stands for an image that is not held, or stands in a text.
     """
-    return _with_images(request, lambda place, image: _mark(place).decode())
-
-
-def filled(request: lm15.Request) -> lm15.Request:
-    """The request with the bytes of each held image. Raises as ``marked`` does."""
-    return _with_images(request, lambda place, image: image.base64.decode())
-
-
-def _with_images(request: lm15.Request, data: Callable[[str, Held], str]) -> lm15.Request:
     held = _held.get({})
 
     def part(given: Any) -> Any:
@@ -101,10 +93,9 @@ def _with_images(request: lm15.Request, data: Callable[[str, Held], str]) -> lm1
             raise MissingImage
         if not isinstance(given, lm15.ImagePart) or not (given.url or "").startswith(HOST):
             return given
-        image = held.get(given.url)
-        if image is None:
+        if given.url not in held:
             raise MissingImage
-        return lm15.ImagePart(media_type=image.mime, data=data(given.url, image))
+        return lm15.ImagePart(media_type=held[given.url].mime, data=_mark(given.url).decode())
 
     return replace(
         request,
@@ -116,23 +107,13 @@ def _mark(place: str) -> bytes:
     return base64.b64encode(_MARK + hashlib.sha256(place.encode()).digest())
 
 
-class Transport(Protocol):
-    """What lm15 sends requests with: ``stream`` takes a request whose ``body`` is bytes."""
+def with_held_images(body: bytes) -> list[bytes]:
+    """A body in pieces, with the bytes of each held image in place of its mark.
 
-    def stream(self, request: Any) -> Any:
-        """Send the request."""
-
-
-class Splicing:
-    """A transport that replaces the marks of ``marked`` by the bytes of held images, and sends through another one."""
-
-    def __init__(self, inner: Transport) -> None:
-        self.inner = inner
-
-    def stream(self, request: Any) -> Any:
-        """Send the request, sync or async as the inner transport is."""
-        for place, image in _held.get({}).items():
-            request.body = request.body.replace(_mark(place), image.base64)
-        if _ANY_MARK in request.body:
-            raise MissingImage
-        return self.inner.stream(request)
+    Raises MissingImage for a mark of an image that is not held.
+    """
+    images = {_mark(place): image for place, image in _held.get({}).items()}
+    try:
+        return [images[piece].base64 if number % 2 else piece for number, piece in enumerate(_EVERY_MARK.split(body))]
+    except KeyError:
+        raise MissingImage from None

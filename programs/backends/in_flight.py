@@ -7,17 +7,15 @@ whether those beside it are served, no request is sent: all that wait would be r
 that refuses everything is not crowded but down, and nothing changes.
 """
 
-import asyncio
 import errno
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager, suppress
-from threading import Lock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition, Lock
 
-import aiohttp
+import httpcore
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import causes, ran_out_of_time
@@ -35,7 +33,8 @@ def is_refused(error: BaseException) -> bool:
     if not isinstance(error, lm15.TransportError) or ran_out_of_time(error):
         return False
     return any(
-        isinstance(cause, ConnectionError | aiohttp.ServerDisconnectedError)
+        isinstance(cause, ConnectionError)
+        or (isinstance(cause, httpcore.RemoteProtocolError) and "disconnected" in str(cause))
         or getattr(cause, "errno", None) in NO_MORE_CONNECTIONS
         for cause in causes(error)
     )
@@ -44,100 +43,72 @@ def is_refused(error: BaseException) -> bool:
 class InFlight:
     """The requests under way to one server; those above the limit of the moment wait, first come first served.
 
-    Thread-safe, and for sync and async callers at once. Waiting costs no time of a processor. A caller that is
-    interrupted or canceled gives its place up.
+    Thread-safe. A caller that is interrupted gives its place up.
     """
 
     def __init__(self, server: str = "") -> None:
         self.server = server
         self.most = math.inf
         self.under_way = 0
-        self._lock = Lock()
-        self._waiting: deque[Future[int]] = deque()
+        self._changed = Condition()
+        self._waiting: deque[object] = deque()
         self._sent = 0  # requests are numbered from 1
         self._halved_at = 0  # the last request that was sent before the limit was halved
         self._refused_at = 0  # the last request that was under way when one was refused
-        self._beside = 0  # the most that were under way when one was refused
+        self._concurrent_at_refusal = 0  # the most that were under way when one was refused
         self._undecided = 0  # of those, how many are under way until one of them is served
 
     @contextmanager
     def place(self) -> Iterator[None]:
         """Wait for a place, and hold it for one request. How the request ends, by lm15's errors, sets the limit."""
-        place = self._enter()
-        try:
-            number = place.result()
-        except BaseException:
-            self._give_up(place)
-            raise
-        with self._held(number):
-            yield
-
-    @asynccontextmanager
-    async def aplace(self) -> AsyncIterator[None]:
-        """``place``, async."""
-        place = self._enter()
-        try:
-            number = await asyncio.wrap_future(place)
-        except BaseException:
-            self._give_up(place)
-            raise
-        with self._held(number):
-            yield
-
-    @contextmanager
-    def _held(self, number: int) -> Iterator[None]:
+        number = self._enter()
+        refused = None  # not sent, or not waited for: nothing is known of the server
         try:
             yield
+            refused = False
         except lm15.LM15Error as error:
-            self._leave(number, refused=is_refused(error))
+            refused = is_refused(error)
             raise
-        except BaseException:  # not sent, or not waited for: nothing is known of the server
-            self._leave(number, refused=None)
-            raise
-        self._leave(number, refused=False)
+        finally:
+            self._leave(number, refused)
 
-    def _enter(self) -> "Future[int]":
-        place: Future[int] = Future()
-        with self._lock:
-            self._waiting.append(place)
-            self._admit()
-        return place
+    def _enter(self) -> int:
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                self._changed.wait_for(lambda: self._waiting[0] is ticket and self._has_room())
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()  # the next may have room, too
+            self._sent += 1
+            self.under_way += 1
+            return self._sent
 
-    def _give_up(self, place: "Future[int]") -> None:
-        with self._lock, suppress(ValueError):  # it is not there when the place was given at the same moment
-            self._waiting.remove(place)
-            return
-        if not place.cancelled():
-            self._leave(place.result(), refused=None)
+    def _has_room(self) -> bool:
+        return not self._undecided and self.under_way + 1 <= self.most
 
     def _leave(self, number: int, refused: bool | None) -> None:
-        halved = False
-        with self._lock:
+        with self._changed:
             if self._undecided and number <= self._refused_at:
                 self._undecided -= 1
             if number > self._halved_at and refused is not None:
-                if refused:
-                    self._refused_at, self._beside = self._sent, max(self._beside, self.under_way)
-                    self._undecided = self.under_way - 1
-                elif number <= self._refused_at:
-                    halved = True
-                    self.most = max(1.0, min(self.most, self._beside) // 2)
-                    self._halved_at, self._refused_at, self._beside, self._undecided = self._sent, 0, 0, 0
-                else:
-                    self.most += 1 / self.most
+                self._learn(number, refused)
             self.under_way -= 1
-            most = int(self.most) if halved else 0
-            self._admit()
-        if halved:
-            logger.info("%s refuses requests while it serves others: at most %d are sent at a time", self.server, most)
+            self._changed.notify_all()
 
-    def _admit(self) -> None:
-        while self._waiting and not self._undecided and self.under_way + 1 <= self.most:
-            place = self._waiting.popleft()
-            if place.set_running_or_notify_cancel():
-                self._sent += 1
-                self.under_way += 1
-                place.set_result(self._sent)
+    def _learn(self, number: int, refused: bool) -> None:
+        if refused:
+            self._refused_at = self._sent
+            self._concurrent_at_refusal = max(self._concurrent_at_refusal, self.under_way)
+            self._undecided = self.under_way - 1
+        elif number <= self._refused_at:
+            self.most = max(1.0, min(self.most, self._concurrent_at_refusal) // 2)
+            self._halved_at, self._refused_at, self._concurrent_at_refusal, self._undecided = self._sent, 0, 0, 0
+            most = int(self.most)
+            logger.info("%s refuses requests while it serves others: at most %d are sent at a time", self.server, most)
+        else:
+            self.most += 1 / self.most
 
 
 _lock = Lock()

@@ -1,132 +1,167 @@
-"""HTTP requests with bounds on time and size, by aiohttp, in one event loop of this package.
+"""HTTP requests with bounds on time and size, over httpx's interface for transports.
 
 Each request has a connection of its own: an answer that a server sends too late, twice or unasked can never be taken as
-the answer to another request. The loop runs in a thread, so that a request ends at its deadline and when it is
-cancelled, whatever the server sends, for sync and async callers alike.
+the answer to another request. Every read and write of a connection ends at the deadline of its request, whatever the
+server sends.
 """
 
-import asyncio
-import atexit
 import ipaddress
 import os
+import re
 import ssl
-from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import Future
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from threading import Lock, Thread
-from typing import Any, Protocol, TypeVar
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
+import httpcore
+import httpx
 from dspy import lm15
 
 from agenticiqa.programs.backends.addresses import public_address
-from agenticiqa.programs.backends.error_text import readable_error
-
-T = TypeVar("T")
+from agenticiqa.programs.backends.failures import causes, readable_error
+from agenticiqa.programs.backends.held_images import with_held_images
 
 # Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB, in four Chinese
 # characters, escaped and with blanks in the JSON, 2.9 KB.
 PER_TOKEN = 3 << 10
 BESIDE_TOKENS = 2 << 20
 CONNECT = 10.0  # seconds
+PIECE = 256 << 10  # bytes that are written at a time
+FAULTS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpx.HTTPError)
+PORTS = {"http": 80, "https": 443}
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-class Prepared(Protocol):
-    """A request as lm15 makes it."""
+class Transport(httpx.BaseTransport):
+    """Sends requests whose bodies have marks in place of held images; ``timeout`` in seconds is the deadline of each.
 
-    method: str
-    url: str
-    headers: list[tuple[str, str]]
-    body: bytes
-
-
-@dataclass
-class Answered:
-    """A response as lm15 reads it, already whole."""
-
-    status: int
-    reason: str
-    headers: list[tuple[str, str]]
-    http_version: str
-    body: bytes
-
-    async def read(self) -> bytes:
-        """The body."""
-        return self.body
-
-
-class Transport:
-    """Sends requests for lm15's async providers; ``timeout`` in seconds is the deadline of each.
-
-    Raises ``lm15.TransportError``, with a TimeoutError as its cause when the deadline has passed, ``lm15.ServerError``
-    for an answer of more than ``largest`` bytes, and ``lm15.InvalidRequestError`` for a redirect, which is never
-    followed: it would send image and key to another place.
+    ``sent`` names the headers of a request that are sent, where not all are. Raises ``lm15.TransportError``, with a
+    TimeoutError as its cause when the deadline has passed, ``lm15.ServerError`` for an answer of more than ``largest``
+    bytes, and ``lm15.InvalidRequestError`` for a redirect, which is never followed: it would send image and key to
+    another place.
     """
 
-    def __init__(self, timeout: float, largest: int) -> None:
-        self.timeout, self.largest = timeout, largest
+    def __init__(self, timeout: float, largest: int, sent: frozenset[str] | None = None) -> None:
+        self.timeout, self.largest, self.sent = timeout, largest, sent
 
-    @asynccontextmanager
-    async def stream(self, request: Prepared) -> AsyncIterator[Answered]:
-        """Send one request; the answer is complete when the context is entered."""
-        yield await self._exchange(request)
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request and return its answer, which is whole."""
+        pieces = with_held_images(request.read())
+        headers = [
+            (name, value)
+            for name, value in request.headers.multi_items()
+            if name not in ABOUT_THE_BODY and (self.sent is None or name in self.sent)
+        ]
+        headers += [("content-length", str(sum(map(len, pieces)))), ("accept-encoding", "identity")]
+        url, proxy = str(request.url), proxy_for(str(request.url))
+        with (
+            _in_words(url, proxy, min(CONNECT, self.timeout), self.timeout),
+            self._connections(proxy) as connections,
+            connections.stream(request.method, url, headers=headers, content=iter(pieces)) as answer,
+        ):
+            response = httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
+            if response.status_code in REDIRECTS and (target := response.headers.get("location")):
+                raise lm15.InvalidRequestError(
+                    f"the server redirects to {public_address(target)}, which is not followed: "
+                    "set api_base to the right address",
+                    status=response.status_code,
+                )
+            body = self._bounded(response)
+        if response.status_code >= 400:
+            body = readable_error(body)
+        kept = [(name, value) for name, value in response.headers.multi_items() if name not in ABOUT_THE_BODY]
+        return httpx.Response(response.status_code, headers=kept, content=body)
 
-    async def _exchange(self, request: Prepared) -> Answered:
-        proxy = proxy_for(request.url)
-        try:
-            async with (
-                asyncio.timeout(self.timeout),
-                aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(force_close=True),
-                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT, self.timeout)),
-                ) as session,
-                session.request(
-                    request.method,
-                    request.url,
-                    data=request.body,
-                    headers=request.headers,
-                    allow_redirects=False,
-                    proxy=proxy,
-                ) as response,
-            ):
-                if response.status in REDIRECTS and (target := response.headers.get("Location")):
-                    raise lm15.InvalidRequestError(
-                        f"the server redirects to {public_address(target)}, which is not followed: "
-                        "set api_base to the right address",
-                        status=response.status,
-                    )
-                headers = [(name, value) for name, value in response.headers.items()]
-                version = "1.1" if response.version is None else f"{response.version.major}.{response.version.minor}"
-                body = await _bounded(response, self.largest)
-                if response.status >= 400:
-                    body = readable_error(body)
-                return Answered(response.status, response.reason or "", headers, f"HTTP/{version}", body)
-        except aiohttp.ConnectionTimeoutError as error:
-            waited = f"no connection within {min(CONNECT, self.timeout):g} s"
-            raise lm15.TransportError(f"failed to connect to {public_address(request.url)}: {waited}") from error
-        except TimeoutError as error:
-            raise lm15.TransportError(f"no answer within {self.timeout:g} s") from error
-        except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, ssl.SSLError, OSError, ValueError) as error:
-            raise lm15.TransportError(_in_words(error, proxy)) from error
+    def _connections(self, proxy: str | None) -> httpcore.ConnectionPool:
+        settings: dict[str, Any] = {
+            "ssl_context": _tls(),
+            "network_backend": Network(self.timeout),
+            "max_keepalive_connections": 0,
+        }
+        if proxy is None:
+            return httpcore.ConnectionPool(**settings)
+        login = httpx.Proxy(proxy)
+        return httpcore.HTTPProxy(str(login.url), proxy_auth=login.raw_auth, **settings)
+
+    def _bounded(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > self.largest:
+                raise lm15.ServerError(f"the answer is larger than {self.largest / (1 << 20):g} MiB")
+        return bytes(body)
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._answer.iter_stream()
+
+
+class Network(httpcore.NetworkBackend):
+    """Connections that end ``timeout`` seconds after they were begun."""
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any) -> "Stream":
+        """Connect, within 10 seconds."""
+        deadline = time.monotonic() + self.timeout
+        opened = httpcore.SyncBackend().connect_tcp(host, port, min(CONNECT, self.timeout), *args, **options)
+        return Stream(opened, deadline)
+
+
+class Stream(httpcore.NetworkStream):
+    """A connection whose reads and writes end at the deadline (of ``time.monotonic``), whatever their own timeout."""
+
+    def __init__(self, inner: httpcore.NetworkStream, deadline: float) -> None:
+        self.inner, self.deadline = inner, deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """As of httpcore."""
+        return self.inner.read(max_bytes, self._left())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """As of httpcore."""
+        for start in range(0, len(buffer), PIECE):
+            self.inner.write(buffer[start : start + PIECE], self._left())
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> "Stream":
+        """As of httpcore."""
+        return Stream(self.inner.start_tls(ssl_context, server_hostname, self._left()), self.deadline)
+
+    def close(self) -> None:
+        """As of httpcore."""
+        self.inner.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        """As of httpcore."""
+        return self.inner.get_extra_info(info)
+
+    def _left(self) -> float:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
 
 
 def largest_answer(max_tokens: int) -> int:
     """The bytes that an answer of so many tokens may have: 3.5 MiB for 512, 8 MiB for 2,048."""
     return BESIDE_TOKENS + PER_TOKEN * max_tokens
-
-
-async def _bounded(response: aiohttp.ClientResponse, largest: int) -> bytes:
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > largest:
-            response.close()
-            raise lm15.ServerError(f"the answer is larger than {largest / (1 << 20):g} MiB")
-    return bytes(body)
 
 
 def proxy_for(url: str) -> str | None:
@@ -149,43 +184,38 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _in_words(error: Exception, proxy: str | None) -> str:
-    through = f" through the proxy {urlsplit(proxy).hostname}:{urlsplit(proxy).port}" if proxy else ""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        cause = error.os_error
-        number = 0 if isinstance(cause, ssl.SSLError) else cause.errno or 0  # OpenSSL numbers its errors otherwise
-        reason = os.strerror(number) if number > 0 else str(cause)
-        return f"failed to connect to {error.host}:{error.port}{through}: {reason}"
-    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | ConnectionError):
-        return f"connection closed before the end of the answer{through}"
-    return f"{str(error) or type(error).__name__}{through}"
-
-
-_lock = Lock()
-_loop: asyncio.AbstractEventLoop | None = None
-_process = 0
-
-
-def begin(work: Coroutine[Any, Any, T]) -> "Future[T]":
-    """Run a coroutine in the loop of this package, in the caller's context; cancelling the future cancels it."""
-    return asyncio.run_coroutine_threadsafe(work, _running_loop())
-
-
-def finish(work: Coroutine[Any, Any, T]) -> T:
-    """As ``begin``, and wait for the end; an interrupt of the waiting thread cancels the work."""
-    future = begin(work)
+@contextmanager
+def _in_words(url: str, proxy: str | None, connect: float, timeout: float) -> Iterator[None]:
+    """Faults of a connection as ``lm15.TransportError`` in plain words, from what was raised."""
     try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+        yield
+    except httpcore.ConnectTimeout as error:
+        told = f"failed to connect to {public_address(url)}: no connection within {connect:g} s"
+        raise lm15.TransportError(told) from error
+    except (httpcore.TimeoutException, TimeoutError) as error:
+        raise lm15.TransportError(f"no answer within {timeout:g} s") from error
+    except (
+        httpcore.NetworkError,
+        httpcore.ProtocolError,
+        httpcore.ProxyError,
+        httpx.HTTPError,
+        httpx.InvalidURL,
+        OSError,
+        ValueError,
+    ) as error:
+        at = urlsplit(proxy or url)
+        through = f" through the proxy {at.hostname}:{at.port}" if proxy else ""
+        raise lm15.TransportError(_reason(error, urlsplit(url)) + through) from error
 
 
-def _running_loop() -> asyncio.AbstractEventLoop:
-    global _loop, _process
-    with _lock:
-        if _loop is None or _process != os.getpid():  # a forked process has no thread for its parent's loop
-            _loop, _process = asyncio.new_event_loop(), os.getpid()
-            Thread(target=_loop.run_forever, name="agenticiqa-http", daemon=True).start()
-            atexit.register(_loop.call_soon_threadsafe, _loop.stop)
-        return _loop
+def _reason(error: Exception, url: Any) -> str:
+    if isinstance(error, httpcore.ConnectError):
+        system = next(cause for cause in reversed(causes(error)) if isinstance(cause, OSError))
+        number = 0 if isinstance(system, ssl.SSLError) else system.errno or 0  # OpenSSL numbers its errors otherwise
+        reason = os.strerror(number) if number > 0 else str(system)
+        return f"failed to connect to {url.hostname}:{url.port or PORTS.get(url.scheme)}: {reason}"
+    if isinstance(error, httpcore.RemoteProtocolError) and not re.search("disconnected|closed", str(error)):
+        return str(error)
+    if isinstance(error, httpcore.NetworkError | httpcore.RemoteProtocolError | ConnectionError):
+        return "connection closed before the end of the answer"
+    return str(error) or type(error).__name__

@@ -7,15 +7,11 @@ log-probabilities) may have a form that no reader takes; the answer was paid for
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
+import httpx
 from dspy import lm15
-
-from agenticiqa.programs.backends.held_images import Transport as AnyTransport
-from agenticiqa.programs.backends.transport import Answered
 
 Body = dict[str, Any]
 
@@ -24,41 +20,31 @@ MOST_TOKENS = 10**9  # more than any model takes: no count
 BROKEN_OFF = ("error", "abort", "failed")
 
 
-class Vetted:
-    """A transport whose responses of status 2xx have an answer in them, in the form that lm15 reads.
+def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
+    """The JSON of a response, in the form that lm15 reads. Raises ``lm15.ServerError`` for one without an answer.
 
-    Raises ``lm15.ServerError``, which is retried, for a response without one.
+    An error in its place is left in, for lm15 to read.
     """
-
-    def __init__(self, inner: AnyTransport, route: str) -> None:
-        self.inner, self._vet = inner, VETTED.get(route, vet_chat)
-
-    @asynccontextmanager
-    async def stream(self, request: Any) -> AsyncIterator[Answered]:
-        """Send one request through the other transport."""
-        async with self.inner.stream(request) as answered:
-            yield replace(answered, body=self._vetted(answered)) if answered.status < 300 else answered
-
-    def _vetted(self, answered: Answered) -> bytes:
-        text = answered.body.decode("utf-8", "replace")
-        try:
-            body = json.loads(text)
-        except (ValueError, RecursionError):  # also a number of too many digits
-            return answered.body  # lm15 says that it is no JSON, and shows its beginning
-        if not isinstance(body, dict) or answered.status == 202:
-            raise no_answer(answered.status, text)
-        if _is_error(body.get("error")):
-            return answered.body  # lm15 reads the error
-        found = self._vet(body)
-        if found is None:
-            raise no_answer(answered.status, text)
-        return answered.body if found == body else json.dumps(found).encode()
+    status, text = reply.status_code, reply.content.decode("utf-8", "replace")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of too many digits
+        raise lm15.ServerError(f"the response is not JSON: {_beginning(text)}", status=status) from error
+    if not isinstance(body, dict) or not 200 <= status < 300 or status == 202:
+        raise no_answer(status, text)
+    found = body if _is_error(body.get("error")) else vet(body)
+    if found is None:
+        raise no_answer(status, text)
+    return found
 
 
 def no_answer(status: int, text: str) -> lm15.ServerError:
     """The fault of a server that sent this in place of an answer."""
-    shown = " ".join(text[: 2 * SHOWN].split())[:SHOWN] or "nothing"
-    return lm15.ServerError(f"a response without an answer in it: {shown}", status=status)
+    return lm15.ServerError(f"a response without an answer in it: {_beginning(text)}", status=status)
+
+
+def _beginning(text: str) -> str:
+    return " ".join(text[: 2 * SHOWN].split())[:SHOWN] or "nothing"
 
 
 def vet_chat(body: Body) -> Body | None:

@@ -1,19 +1,26 @@
-"""Requests over HTTP in each provider's own format, by lm15's public provider classes."""
+"""Requests over HTTP: to OpenAI-compatible servers by the ``openai`` package, to Anthropic and Google by lm15."""
 
-import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from threading import Lock
+from functools import cached_property
 from typing import Any
 
+import httpx
 from dspy import lm15
 
 from agenticiqa.programs.backends.addresses import basic_login, without_login
-from agenticiqa.programs.backends.held_images import Splicing, marked
-from agenticiqa.programs.backends.held_images import Transport as AnyTransport
+from agenticiqa.programs.backends.failures import retry_after
+from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.providers import Provider
-from agenticiqa.programs.backends.transport import Transport, begin, finish, largest_answer
-from agenticiqa.programs.backends.vetting import Vetted
+from agenticiqa.programs.backends.transport import Transport, largest_answer
+from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
 
+OPENAI = "https://api.openai.com/v1"
+# The headers of the openai client that are sent. Not what it tells of this machine, nor what it reads from the
+# environment, such as the name of an organization, which is not for other servers; nor cookies.
+SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
 BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Length", "imum")} | {
     "exclusiveMinimum",
     "exclusiveMaximum",
@@ -22,7 +29,7 @@ NAMED = {"properties", "$defs"}  # the keys inside of these are our names, not k
 
 
 @dataclass
-class Server:
+class Server(ABC):
     """A provider's interface at an address (``None``: its own), with a key.
 
     A name and password in the address are sent as basic authentication, in place of a key in the same header.
@@ -35,11 +42,9 @@ class Server:
     key: str = field(repr=False)
     timeout: float
     max_tokens: int = 2048
-    _connection: Any = field(default=None, repr=False)
-    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """The request with a placeholder for each held image, whose bytes are put into the finished body.
+        """The request with a mark for each held image, whose bytes are put into the body as it is sent.
 
         One that ends with an answer that was begun says so in the server's own way.
         """
@@ -54,57 +59,116 @@ class Server:
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its answer. Raises lm15's errors."""
-        response: lm15.Response = finish(self._connected().complete(request))
-        return _as_asked(request, response)
+        response = self._answer(request)
+        if _is_begun(request) and request.config.max_tokens == 1 and response.finish_reason == "length":
+            # One token was asked for to continue the answer: it is not cut off, though it ends at its limit.
+            return replace(response, finish_reason="stop")
+        return response
 
-    async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        """``complete``, async."""
-        response: lm15.Response = await asyncio.wrap_future(begin(self._connected().complete(request)))
-        return _as_asked(request, response)
+    @abstractmethod
+    def _answer(self, request: lm15.Request) -> lm15.Response:
+        """Send one request and return its answer."""
 
-    def _connected(self) -> Any:
-        with self._lock:
-            if self._connection is None:
-                self._connection = self._connect()
-            return self._connection
 
-    def _connect(self) -> Any:
+class ChatServer(Server):
+    """OpenAI, and servers of the user's own that are like it.
+
+    lm15 writes and reads the JSON, as for any engine of DSPy; the ``openai`` client sends it.
+    """
+
+    @cached_property
+    def _dialect(self) -> lm15.OpenAIChatLM:
+        # They differ in one field of those that are sent: OpenAI has max_completion_tokens, the others max_tokens.
+        return lm15.OpenAIChatLM(api_key=self.key, compat="vllm" if self.provider.key_env is None else "openai")
+
+    @cached_property
+    def _client(self) -> Any:
+        import openai  # takes half a second
+
+        basic = basic_login(self.address)
+        return openai.OpenAI(
+            api_key=self.key,
+            base_url=without_login(self.address) if self.address else OPENAI,
+            max_retries=0,
+            default_headers={"Content-Type": "application/json"} | ({"Authorization": basic} if basic else {}),
+            http_client=httpx.Client(transport=Transport(self.timeout, largest_answer(self.max_tokens), SENT)),
+        )
+
+    def _answer(self, request: lm15.Request) -> lm15.Response:
+        import openai
+
+        body = self._dialect.build_request(request, stream=False).body
+        try:
+            reply: httpx.Response = self._client.post("/chat/completions", cast_to=httpx.Response, content=body)
+        except openai.APIStatusError as error:
+            reply = error.response
+        except openai.APIConnectionError as error:
+            raise error.__cause__ or error  # noqa: B904 - as the transport raised it, with its own cause
+        if reply.status_code < 400:
+            return lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
+        error = self._dialect.normalize_error(reply.status_code, reply.text)
+        error.retry_after, error.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
+        raise error
+
+
+class NativeServer(Server):
+    """Anthropic or Google, each in its own format, by lm15."""
+
+    @cached_property
+    def _connection(self) -> Any:
         route = self.provider.route
         config = lm15.RouterConfig(
             env={},  # no key is read from the environment
             api_keys={route: self.key},
             base_urls={route: without_login(self.address)} if self.address else None,
-            providers=self.provider.definitions(),
         )
-        connected = lm15.AsyncLMRouter(config).lm(f"{route}:{self.model}")
-        connected.transport = Splicing(Vetted(Transport(self.timeout, largest_answer(self.max_tokens)), route))
+        connection = lm15.LMRouter(config).lm(f"{route}:{self.model}")
+        connection.transport = self
+        return connection
+
+    @cached_property
+    def _transport(self) -> Transport:
+        return Transport(self.timeout, largest_answer(self.max_tokens))
+
+    def _answer(self, request: lm15.Request) -> lm15.Response:
+        answer: lm15.Response = self._connection.complete(request)
+        return answer
+
+    @contextmanager
+    def stream(self, request: Any) -> Iterator["HttpResponse"]:
+        """Send a request that lm15 made (lm15's interface for transports); the answer is whole."""
+        sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         if basic := basic_login(self.address):
-            connected.transport = Authorized(connected.transport, basic)
-        return connected
+            sent.headers["Authorization"] = basic
+        reply = self._transport.handle_request(sent)
+        if reply.status_code < 300:
+            vetted(reply, VETTED[self.provider.route])
+        yield HttpResponse(reply.status_code, reply.reason_phrase, reply.headers.multi_items(), reply.content)
 
 
-class Authorized:
-    """A transport that sends requests through another one with this ``Authorization`` header."""
+@dataclass
+class HttpResponse:
+    """A response as lm15 reads it."""
 
-    def __init__(self, inner: AnyTransport, authorization: str) -> None:
-        self.inner, self._authorization = inner, authorization
+    status: int
+    reason: str
+    headers: list[tuple[str, str]]
+    body: bytes
+    http_version: str = "HTTP/1.1"
 
-    def stream(self, request: Any) -> Any:
-        """Send the request, sync or async as the inner transport is."""
-        others = [(name, value) for name, value in request.headers if name.lower() != "authorization"]
-        request.headers = [*others, ("Authorization", self._authorization)]
-        return self.inner.stream(request)
+    def read(self) -> bytes:
+        """The body."""
+        return self.body
+
+
+def server(provider: Provider, model: str, address: str | None, key: str, timeout: float, max_tokens: int) -> Server:
+    """The server of a provider: see ``Server``."""
+    kind = NativeServer if provider.route in VETTED else ChatServer
+    return kind(provider, model, address, key, timeout, max_tokens)
 
 
 def _is_begun(request: lm15.Request) -> bool:
     return request.messages[-1].role == "assistant"
-
-
-def _as_asked(request: lm15.Request, response: lm15.Response) -> lm15.Response:
-    """The response; one token that was asked for to continue an answer is not cut off, though it ends at its limit."""
-    if _is_begun(request) and request.config.max_tokens == 1 and response.finish_reason == "length":
-        return replace(response, finish_reason="stop")
-    return response
 
 
 def without_bounds(schema: Any) -> Any:

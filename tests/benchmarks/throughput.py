@@ -183,11 +183,11 @@ def asked_by_the_program(address: str, file: Path) -> tuple[str, str, Any]:
 
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
-    from agenticiqa.programs.backends.wire import Server
+    from agenticiqa.programs.backends.wire import ChatServer
 
     seen: list[lm15.Request] = []
 
-    class Listening(Server):
+    class Listening(ChatServer):
         def complete(self, request: lm15.Request) -> lm15.Response:
             seen.append(request)
             return super().complete(request)
@@ -196,7 +196,7 @@ def asked_by_the_program(address: str, file: Path) -> tuple[str, str, Any]:
     wire = program.summarizer.answer.ask.backend.lms[0].engine.wire
     wire.__class__ = Listening
     program(file, QUESTION.format("none"))
-    (request,) = seen
+    request = seen[-1]  # what a probe of the server asks comes before
     texts = [part.text for part in request.messages[-1].parts if isinstance(part, lm15.TextPart)]
     form = dict(request.config.response_format or {})
     kind = form.pop("type")

@@ -1,13 +1,25 @@
 """What errors mean, and that they are fit to be shown."""
 
+import json
 import traceback
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from dspy import lm15
 
-from agenticiqa.programs.backends.failures import asked_to_wait, causes, classified, ran_out_of_time, redacted
+from agenticiqa.programs.backends.failures import (
+    LONGEST_MESSAGE,
+    asked_to_wait,
+    causes,
+    classified,
+    ran_out_of_time,
+    readable_error,
+    redacted,
+    retry_after,
+)
 from agenticiqa.programs.errors import LONGEST_SHOWN
 
 SECRET = "sk-0123456789"
@@ -33,7 +45,6 @@ SECRET = "sk-0123456789"
         (lm15.RateLimitError, 429, "You exceeded your current quota (billing). Retry in 7s.", lm15.RateLimitError),
         (lm15.ServerError, 500, "image input is not supported - provide the mmproj", lm15.InvalidRequestError),
         (lm15.ServerError, 500, "out of memory", lm15.ServerError),
-        (lm15.ProviderError, 200, "the reply is not JSON", lm15.ServerError),
     ],
 )
 def test_the_words_count_where_the_status_misleads(
@@ -132,3 +143,65 @@ def test_what_a_server_says_is_cut_and_holds_no_part_of_a_secret() -> None:
     error = classified(lm15.ServerError(said, status=500), 5.0, ("sk-secret-4711",))
     assert len(str(error)) <= LONGEST_SHOWN
     assert "sk-secret" not in str(error)
+
+
+FASTAPI = {
+    "detail": [
+        {"type": "missing", "loc": ["body", "messages", 1, "content"], "msg": "Field required", "input": {"a": 1}},
+        {"type": "int_type", "loc": ["body", "seed"], "msg": "Input should be a valid integer"},
+    ]
+}
+
+
+def message(body: Any) -> Any:
+    return json.loads(readable_error(json.dumps(body).encode()))["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (FASTAPI, "body.messages.1.content: Field required; body.seed: Input should be a valid integer"),
+        ({"detail": "no such engine"}, "no such engine"),
+        ({"message": "too small", "object": "error"}, "too small"),
+        ({"error": "model not loaded"}, "model not loaded"),
+        ({"error": {"message": ["a", "b"]}}, "a; b"),
+        ({"error": {"message": None, "detail": "worn out"}}, "worn out"),
+        ([{"error": {"message": "one"}}], "one"),
+        ({"error": {"message": "too much " * 1_000_000}}, ("too much " * 1000)[:LONGEST_MESSAGE]),
+        ({"errors": [[[[["deep"]]]], "shallow"]}, "shallow"),
+    ],
+)
+def test_the_words_of_an_error_are_found(body: Any, words: str) -> None:
+    assert message(body) == words
+
+
+def test_the_code_beside_the_words_is_kept() -> None:
+    body = {"error": {"message": ["slow", "down"], "code": "rate_limit_exceeded", "type": 5, "status": {"no": 1}}}
+    found = json.loads(readable_error(json.dumps(body).encode()))["error"]
+    assert found == {"code": "rate_limit_exceeded", "type": 5, "message": "slow; down"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"error": {"message": "as OpenAI has it", "code": 400, "param": null}}',
+        b"<html>502 Bad Gateway</html>",
+        b"",
+        b'{"error": {"mess',
+        b"17",
+        b'{"error": null}',
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+    ],
+)
+def test_other_bodies_stay_as_they_are(body: bytes) -> None:
+    assert readable_error(body) == body
+
+
+def test_a_wait_is_read_from_the_headers_as_a_number_or_a_date() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
+    assert retry_after({"retry-after": "7.5"}) == 7.5
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert 35 < (retry_after({"retry-after": later}) or 0) <= 40
+    for nothing in ("", "soon", "-1", "inf", "nan"):
+        assert retry_after({"retry-after": nothing}) is None

@@ -3,12 +3,10 @@
 These tests load no model: a loopback server stands where llama.cpp would be. ``test_real_lm.py`` has the real one.
 """
 
-import asyncio
 import base64
 import copy
 import gc
 import importlib.machinery
-import json
 import sys
 import threading
 import types
@@ -17,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import dspy
 import pytest
@@ -25,8 +22,8 @@ from dspy import lm15
 
 from agenticiqa.programs.backends import gguf
 from agenticiqa.programs.backends.adapter import SteadyAdapter
-from agenticiqa.programs.backends.engine import AsyncEngine
-from agenticiqa.programs.backends.gguf import GgufEngine, bounded, chat_body, parsed
+from agenticiqa.programs.backends.engine import Model
+from agenticiqa.programs.backends.gguf import GgufEngine, bounded
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.signatures import executor, planner, replan, summarizer
 from support.fake_server import Script, cut_connection, fake_server, hang, not_json_body
@@ -58,16 +55,21 @@ def in_place_of_llamacpp(monkeypatch: pytest.MonkeyPatch, installed: None) -> Ca
     @contextmanager
     def stand_in(script: Script | str | Reply) -> Iterator[Any]:
         with fake_server(script) as server:
-            port = urlsplit(server.url).port
 
             class Stub:
                 def __init__(self, setup: gguf.Setup) -> None:
-                    self.key, self.port, self.turns = "sesame", port, threading.BoundedSemaphore(setup.parallel)
+                    self.key, self.address = "sesame", server.url
+                    self.turns = threading.BoundedSemaphore(setup.parallel)
 
             monkeypatch.setattr(gguf, "Loaded", Stub)
             yield server
 
     return stand_in
+
+
+def model_of(wire: GgufEngine) -> Model:
+    """DSPy's engine for the wire."""
+    return Model("gguf/model", "model", wire, lambda size: 0, max_retries=0, timeout=wire.timeout)
 
 
 def asking(text: str = "How sharp?", *parts: Any, **config: Any) -> lm15.Request:
@@ -105,8 +107,7 @@ def test_a_missing_file_and_a_file_of_another_kind_are_told_by_their_path(
 
 
 def test_an_image_without_a_projector_is_an_unsupported_feature_to_dspy(file: Path, installed: None) -> None:
-    engine = GgufEngine(file)
-    lm = dspy.LM("gguf/model", engine=engine, async_engine=AsyncEngine(engine), cache=False, num_retries=0)
+    lm = dspy.LM("gguf/model", engine=model_of(GgufEngine(file)), cache=False, num_retries=0)
     question = {"image": dspy.Image(_data_uri(PIXEL)), "query": "How sharp?"}
     with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(dspy.LMUnsupportedFeatureError, match="mmproj"):
         dspy.Predict("image: dspy.Image, query: str -> answer: str")(**question)
@@ -124,41 +125,28 @@ def test_half_the_cores_are_used_unless_told_otherwise(
 # What goes to llama.cpp.
 
 
-def test_a_request_becomes_an_openai_chat_with_every_parameter() -> None:
-    schema = {"type": "object", "properties": {"level": {"enum": ["Good", "Bad"]}}, "required": ["level"]}
-    request = asking(temperature=0.0, top_p=0.9, seed=7, max_tokens=64, logprobs=20, response_format=form(schema))
-    body = json.loads(chat_body(request, sees_images=False))
+def test_a_request_becomes_an_openai_chat_with_every_parameter(
+    file: Path, in_place_of_llamacpp: Callable[..., Any]
+) -> None:
+    schema = {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}
+    image = lm15.ImagePart(media_type="image/png", data=base64.b64encode(PIXEL).decode())
+    sampling = {"temperature": 0.0, "top_p": 0.9, "seed": 7, "max_tokens": 64}
+    with in_place_of_llamacpp("sharp") as server:
+        engine = GgufEngine(file, file)
+        logged = engine.prepared(asking("Look", image, **sampling, logprobs=20, response_format=form(schema)))
+        engine.complete(logged)
+        engine.complete(asking(response_format={"type": "json_object"}))
+    body, other = server.requests
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["messages"][0]["content"] == "You judge."
-    assert "How sharp?" in str(body["messages"][1]["content"])
-    sampling = {"temperature": 0.0, "top_p": 0.9, "seed": 7, "max_tokens": 64, "logprobs": True, "top_logprobs": 20}
-    assert body.items() >= sampling.items()
-    assert body["response_format"]["type"] == "json_schema"
+    text, part = body["messages"][1]["content"]
+    assert (text["text"], part["image_url"]["url"]) == ("Look", _data_uri(PIXEL))
+    assert body.items() >= {**sampling, "logprobs": True, "top_logprobs": 20}.items()
     assert body["response_format"]["json_schema"]["strict"] is True
-    assert body["response_format"]["json_schema"]["schema"] == schema
-
-
-def test_the_request_that_is_logged_has_the_schema_that_is_sent(file: Path, installed: None) -> None:
-    schema = {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}
-    logged = GgufEngine(file).prepared(asking(response_format=form(schema)))
-    body = json.loads(chat_body(asking(response_format=form(schema)), sees_images=False))
+    assert body["response_format"]["json_schema"]["schema"] == bounded(schema) != schema
     assert logged.config.response_format is not None
-    assert logged.config.response_format["schema"] == body["response_format"]["json_schema"]["schema"] != schema
-    assert chat_body(logged, sees_images=False) == chat_body(asking(response_format=form(schema)), sees_images=False)
-
-
-def test_a_json_object_without_a_schema_is_asked_for_as_such() -> None:
-    body = json.loads(chat_body(asking(response_format={"type": "json_object"}), sees_images=False))
-    assert body["response_format"] == {"type": "json_object"}
-
-
-def test_an_image_arrives_byte_for_byte_where_there_is_a_projector() -> None:
-    image = lm15.ImagePart(media_type="image/png", data=base64.b64encode(PIXEL).decode())
-    body = json.loads(chat_body(asking("Look", image), sees_images=True))
-    (part,) = (part for part in body["messages"][1]["content"] if part["type"] == "image_url")
-    assert part["image_url"]["url"] == _data_uri(PIXEL)
-    with pytest.raises(lm15.UnsupportedFeatureError):
-        chat_body(asking("Look", image), sees_images=False)
+    assert logged.config.response_format["schema"] == bounded(schema), "the log has what is sent"
+    assert other["response_format"] == {"type": "json_object"}
 
 
 def test_every_list_and_free_text_gets_a_limit_and_nothing_else_changes() -> None:
@@ -210,17 +198,16 @@ def test_every_schema_of_ours_reaches_llamacpp_strict_and_without_an_open_end(
 
     class Noting(GgufEngine):
         def complete(self, request: lm15.Request) -> lm15.Response:
-            bodies.append(json.loads(chat_body(request, sees_images=True)))
+            bodies.append(dict(request.config.response_format or {}))
             raise lm15.InvalidRequestError("noted")
 
-    lm = dspy.LM("gguf/model", engine=Noting(file), cache=False, num_retries=0)
+    lm = dspy.LM("gguf/model", engine=model_of(Noting(file, file)), cache=False, num_retries=0)
     inputs = {name: _any_value(field.annotation) for name, field in signature.input_fields.items()}
-    with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(dspy.LMInvalidRequestError, match="noted"):
+    with dspy.context(lm=lm, adapter=SteadyAdapter()), pytest.raises(dspy.LMInvalidRequestError, match="noted"):
         dspy.Predict(signature)(**inputs)
-    sent = bodies[0]["response_format"]
-    assert sent["type"] == "json_schema"
-    assert sent["json_schema"]["strict"] is True
-    schema = sent["json_schema"]["schema"]
+    (sent,) = bodies
+    assert (sent["type"], sent["strict"]) == ("json_schema", True)
+    schema = sent["schema"]
     assert schema["additionalProperties"] is False
     lists = [part for part in _schemas(schema) if part.get("type") == "array"]
     texts = [part for part in _schemas(schema) if part.get("type") == "string" and not part.keys() & {"enum", "const"}]
@@ -228,75 +215,17 @@ def test_every_schema_of_ours_reaches_llamacpp_strict_and_without_an_open_end(
     assert all("maxLength" in part for part in texts)
 
 
-# What is made of the answer.
-
-
-def test_an_answer_is_read_with_its_usage_and_log_probabilities() -> None:
-    token = {"id": 1, "token": "Good", "bytes": [71], "logprob": -0.1, "top_logprobs": []}
-    body = {
-        "id": "x",
-        "model": "/home/someone/models/model.gguf",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": "length",
-                "message": {"role": "assistant", "content": "Good"},
-                "logprobs": {"content": [token]},
-            }
-        ],
-        "usage": {
-            "prompt_tokens": 9,
-            "completion_tokens": 1,
-            "total_tokens": 10,
-            "prompt_tokens_details": {"cached_tokens": 4},
-        },
-    }
-    answer = parsed(200, json.dumps(body).encode(), asking())
-    assert (answer.text, answer.finish_reason, answer.model) == ("Good", "length", "gguf/model")
-    usage = answer.usage
-    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (9, 1, 4)
-    assert answer.logprobs is not None
-    assert (answer.logprobs[0].token, answer.logprobs[0].logprob) == ("Good", -0.1)
-
-
-@pytest.mark.parametrize(
-    ("status", "told", "kind", "says"),
-    [
-        (
-            400,
-            {"type": "exceed_context_size_error", "message": "", "n_prompt_tokens": 6031, "n_ctx": 4096},
-            lm15.ContextLengthError,
-            "6031 tokens, more than the model's context of 4096",
-        ),
-        (400, {"message": "no such $ref"}, lm15.InvalidRequestError, "no such \\$ref"),
-        (500, {"message": "failed to decode"}, lm15.ServerError, "failed to decode"),
-        (503, {}, lm15.ServerError, "status 503"),
-    ],
-)
-def test_each_refusal_is_one_line_of_lm15s_kind(
-    status: int, told: dict[str, Any], kind: type[lm15.LM15Error], says: str
-) -> None:
-    with pytest.raises(kind, match=says) as caught:
-        parsed(status, json.dumps({"error": told}).encode(), asking())
-    assert "\n" not in str(caught.value)
-    assert "\n" not in caught.value.message
-
-
-def test_an_answer_that_is_no_json_is_the_servers_fault() -> None:
-    with pytest.raises(lm15.ServerError, match="status 200"):
-        parsed(200, b"<html>", asking())
-
-
 # The connection.
 
 
-def test_both_faces_send_the_key_and_give_the_same_answer(file: Path, in_place_of_llamacpp: Callable[..., Any]) -> None:
+def test_the_key_is_sent_and_the_answer_has_the_name_of_the_file(
+    file: Path, in_place_of_llamacpp: Callable[..., Any]
+) -> None:
     with in_place_of_llamacpp("sharp") as server:
-        engine = GgufEngine(file)
-        answers = [engine.complete(asking()), asyncio.run(AsyncEngine(engine).complete(asking()))]
-    assert [answer.text for answer in answers] == ["sharp", "sharp"]
-    assert server.paths == ["/v1/chat/completions"] * 2
-    assert {headers["authorization"] for headers in server.headers} == {"Bearer sesame"}
+        answer = GgufEngine(file).complete(asking())
+    assert (answer.text, answer.model) == ("sharp", "gguf/model")
+    assert server.paths == ["/v1/chat/completions"]
+    assert server.headers[0]["authorization"] == "Bearer sesame"
 
 
 def test_a_proxy_of_the_environment_is_not_used(
@@ -328,7 +257,7 @@ def test_a_fault_is_an_error_of_lm15_and_an_outage_to_dspy(
     in_place_of_llamacpp: Callable[..., Any],
 ) -> None:
     with in_place_of_llamacpp(fault):
-        engine = GgufEngine(file, timeout=0.2)
+        engine = model_of(GgufEngine(file, timeout=0.2))
         with pytest.raises(kind):
             engine.complete(asking())
         lm = dspy.LM("gguf/model", engine=engine, cache=False, num_retries=0)
@@ -336,27 +265,12 @@ def test_a_fault_is_an_error_of_lm15_and_an_outage_to_dspy(
             dspy.Predict("query -> answer")(query="How sharp?")
 
 
-def test_a_cancelled_request_closes_its_connection_and_gives_up_its_turn(
-    file: Path, in_place_of_llamacpp: Callable[..., Any]
-) -> None:
-    arrived = threading.Event()
-
-    def script(body: dict[str, Any]) -> Reply | str:
-        if "slow" not in str(body):
-            return "next"
-        arrived.set()
-        return hang()
-
-    async def cancel_then_ask(engine: GgufEngine) -> lm15.Response:
-        slow = asyncio.create_task(engine.acomplete(asking("slow")))
-        await asyncio.to_thread(arrived.wait)
-        slow.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await slow
-        return await engine.acomplete(asking("quick"))
-
-    with in_place_of_llamacpp(script):
-        assert asyncio.run(cancel_then_ask(GgufEngine(file, timeout=20))).text == "next"
+def test_a_request_that_ran_out_of_time_gives_up_its_turn(file: Path, in_place_of_llamacpp: Callable[..., Any]) -> None:
+    with in_place_of_llamacpp(lambda body: hang() if "slow" in str(body) else "next"):
+        engine = GgufEngine(file, timeout=0.3)
+        with pytest.raises(lm15.TransportError):
+            engine.complete(asking("slow"))
+        assert engine.complete(asking("quick")).text == "next"
 
 
 def test_no_more_requests_run_at_once_than_said(file: Path, in_place_of_llamacpp: Callable[..., Any]) -> None:

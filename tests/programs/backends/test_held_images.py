@@ -8,7 +8,14 @@ import dspy
 import pytest
 from dspy import lm15
 
-from agenticiqa.programs.backends.held_images import HOST, MissingImage, address, filled, holding, marked
+from agenticiqa.programs.backends.held_images import (
+    HOST,
+    MissingImage,
+    address,
+    holding,
+    marked,
+    with_held_images,
+)
 from agenticiqa.programs.images import load
 from agenticiqa.signatures.summarizer import ScoreQuality
 
@@ -51,17 +58,17 @@ def test_an_address_tells_an_image_by_its_content(large: Path, examples: Path) -
     assert address(load(photo)) != address(load(large))
 
 
-def test_nothing_is_held_afterwards(examples: Path) -> None:
+def test_a_body_gets_the_bytes_of_images_that_are_held_and_no_other_is_sent(examples: Path) -> None:
     image = load(examples / "coffee_jpeg.jpg")
     with holding({"image": image}) as shown:
         request = lm15.Request(
             model="m", messages=(lm15.Message.user([lm15.ImagePart(url=shown["image"].url), lm15.TextPart("What?")]),)
         )
-        marked_part = marked(request).messages[0].parts[0]
-        filled_part = filled(request).messages[0].parts[0]
-    assert filled_part.data == image.base64.decode()
-    assert filled_part.media_type == marked_part.media_type == "image/jpeg"
-    assert len(marked_part.data) < 100
-    for last_gate in (marked, filled):  # the address is never sent in place of the image
+        part = marked(request).messages[0].parts[0]
+        body = f'{{"a": "{part.data}", "b": "{part.data}"}}'.encode()
+        assert b"".join(with_held_images(body)) == b'{"a": "%s", "b": "%s"}' % (image.base64, image.base64)
+    assert part.media_type == "image/jpeg"
+    assert len(part.data) < 100
+    for last_gate, given in ((marked, request), (with_held_images, body)):  # neither address nor mark is ever sent
         with pytest.raises(MissingImage, match="was not sent"):
-            last_gate(request)
+            last_gate(given)

@@ -1,13 +1,12 @@
 """The number of requests in flight halves where a server refuses some and serves others, and grows again slowly."""
 
-import asyncio
-import errno
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
-import aiohttp
+import httpcore
 import pytest
 from dspy import lm15
 
@@ -64,9 +63,8 @@ def caused_by(cause: BaseException, text: str = "cut") -> lm15.TransportError:
         lm15.ServerError("overloaded", status=529),
         caused_by(ConnectionRefusedError()),
         caused_by(ConnectionResetError()),
-        caused_by(aiohttp.ClientOSError(errno.ECONNRESET, "reset")),
-        caused_by(aiohttp.ServerDisconnectedError()),
-        caused_by(OSError(errno.EMFILE, "too many open files")),
+        caused_by(httpcore.RemoteProtocolError("Server disconnected without sending a response.")),
+        caused_by(OSError(24, "too many open files")),
     ],
 )
 def test_what_too_many_requests_may_cause(error: Exception) -> None:
@@ -191,24 +189,16 @@ def test_who_waits_goes_on_in_the_order_of_arrival() -> None:
     assert in_flight.under_way == 0
 
 
-def test_a_task_that_is_canceled_leaves_the_queue_and_its_place() -> None:
+def test_who_is_interrupted_while_it_waits_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     in_flight = InFlight()
     crowded(in_flight)
-
-    async def ask() -> None:
-        async with in_flight.aplace():
-            await asyncio.Event().wait()
-
-    async def main() -> None:
-        tasks = [asyncio.create_task(ask()) for _ in range(3)]
-        await asyncio.sleep(0)
-        for task in (tasks[1], tasks[0], tasks[2]):  # one that waits, the one that is under way, the next
-            task.cancel()
-            await asyncio.sleep(0.01)
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    asyncio.run(asyncio.wait_for(main(), 10))
-    assert in_flight.under_way == 0
+    first = Requests(in_flight)
+    first.begin(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Condition, "wait", lambda self, timeout=None: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            first.begin(1)
+    first.end(1)
     with in_flight.place():
         assert in_flight.under_way == 1
 
@@ -227,11 +217,6 @@ class Crowded:
     def complete(self, request: lm15.Request) -> lm15.Response:
         self._enter()
         threading.Event().wait(0.005)
-        return self._answer()
-
-    async def acomplete(self, request: lm15.Request) -> lm15.Response:
-        self._enter()
-        await asyncio.sleep(0.005)
         return self._answer()
 
     def _enter(self) -> None:
@@ -270,27 +255,11 @@ ERRORS = [
 
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_64_at_a_time_against_a_server_that_takes_20_are_all_served(
-    error: Callable[[], Exception], asynchronous: bool
-) -> None:
+def test_64_at_a_time_against_a_server_that_takes_20_are_all_served(error: Callable[[], Exception]) -> None:
     wire = Crowded(20, error)
     asked = model(wire)
-    if asynchronous:
-
-        async def all_of_them() -> list[lm15.Response]:
-            busy = asyncio.Semaphore(64)
-
-            async def one() -> lm15.Response:
-                async with busy:
-                    return await asked.acomplete(REQUEST)
-
-            return await asyncio.gather(*(one() for _ in range(600)))
-
-        answers = asyncio.run(all_of_them())
-    else:
-        with ThreadPoolExecutor(64) as pool:
-            answers = list(pool.map(lambda _: asked.complete(REQUEST), range(600)))
+    with ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(lambda _: asked.complete(REQUEST), range(600)))
     assert len(answers) == 600
     assert wire.refused > 0
     assert asked.in_flight.under_way == 0

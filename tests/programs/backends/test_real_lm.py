@@ -4,7 +4,6 @@ Run on request: ``pytest -m real_lm``. What such a small model says is of no use
 test states what holds whatever it answers. On one free core the file takes about three minutes.
 """
 
-import asyncio
 import importlib.util
 import json
 import math
@@ -20,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 import dspy
 import jsonschema  # type: ignore[import-untyped]
@@ -28,7 +28,6 @@ from dspy import lm15
 from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.engine import AsyncEngine
 from agenticiqa.programs.backends.gguf import GgufEngine
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.offline.stages import RulePlanner
@@ -243,18 +242,17 @@ def test_llamacpp_takes_the_schemas_of_the_stages_that_see(name: str, listening:
     for field, info in signature.input_fields.items():
         if "Image" in str(info.annotation):
             signature = signature.delete(field)
-    (settings,) = backend(listening, 4).settings()
-    with dspy.context(**settings), pytest.raises(AdapterParseError):  # four tokens are no answer
+    (lm,) = backend(listening, 4).lms
+    with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(AdapterParseError):  # four tokens are no answer
         dspy.Predict(signature)(**dict.fromkeys(signature.input_fields, "none"))
     ((_, answer),) = listening.heard
     assert answer.finish_reason == "length"
     assert answer.text.lstrip().startswith("{")
 
 
-def test_sync_and_async_give_the_same_answer_and_a_prompt_is_read_once(engine: GgufEngine) -> None:
+def test_the_same_question_has_the_same_answer_and_its_prompt_is_read_once(engine: GgufEngine) -> None:
     request = asking("Name three colours.")
-    first = engine.complete(request)
-    again = asyncio.run(AsyncEngine(engine).complete(request))
+    first, again = engine.complete(request), engine.complete(request)
     assert first.text == again.text
     assert first.model == "gguf/smollm2"
     assert (again.usage.cache_read_tokens or 0) > 0
@@ -271,18 +269,9 @@ def test_threads_are_answered_one_after_the_other(engine: GgufEngine) -> None:
 def test_a_deadline_stops_the_model(engine: GgufEngine, file: Path) -> None:
     hurried = GgufEngine(file, threads=1, timeout=0.5)
     assert hurried.model() is engine.model()
-    (settings,) = backend(hurried, 16).settings()
-    with dspy.context(**settings), pytest.raises(dspy.LMTimeoutError, match=r"0\.5 s"):
+    (lm,) = backend(hurried, 16).lms
+    with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(dspy.LMTransportError, match=r"0\.5 s"):
         dspy.Predict("query -> answer")(query=LONG)
-    assert engine.complete(asking("Hello")).text
-
-
-def test_cancelling_stops_the_model(engine: GgufEngine) -> None:
-    async def cancel() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(engine.acomplete(asking(LONG)), 0.5)
-
-    asyncio.run(cancel())
     assert engine.complete(asking("Hello")).text
 
 
@@ -327,8 +316,11 @@ def test_ctrl_c_while_a_model_is_loaded_or_freed_ends_the_process(seconds: float
 
 def test_a_prompt_beyond_the_context_is_told_with_both_numbers(file: Path) -> None:
     small = GgufEngine(file, threads=1, context=512)
-    (settings,) = backend(small, 16).settings()
-    with dspy.context(**settings), pytest.raises(dspy.ContextWindowExceededError, match=r"\d+ tokens.* 512"):
+    (lm,) = backend(small, 16).lms
+    with (
+        dspy.context(lm=lm, adapter=dspy.JSONAdapter()),
+        pytest.raises(dspy.LMInvalidRequestError, match=r"\d+ tokens.*512"),
+    ):
         dspy.Predict("query -> answer")(query=LONG)
     small.close()
 
@@ -336,14 +328,14 @@ def test_a_prompt_beyond_the_context_is_told_with_both_numbers(file: Path) -> No
 def test_a_damaged_file_is_told_and_loads_nothing(file: Path, tmp_path: Path) -> None:
     half = tmp_path / "half.gguf"
     half.write_bytes(file.read_bytes()[:1_000_000])
-    (settings,) = backend(GgufEngine(half, threads=1), 16).settings()
-    with dspy.context(**settings), pytest.raises(dspy.LMConfigurationError, match="cannot load"):
+    (lm,) = backend(GgufEngine(half, threads=1), 16).lms
+    with dspy.context(lm=lm, adapter=dspy.JSONAdapter()), pytest.raises(dspy.LMConfigurationError, match="cannot load"):
         dspy.Predict("query -> answer")(query="How sharp?")
 
 
 def test_nobody_else_is_let_in(engine: GgufEngine) -> None:
     for headers in ({}, {"Authorization": "Bearer none"}):
-        connection = HTTPConnection("127.0.0.1", engine.model().port, timeout=10)
+        connection = HTTPConnection(urlsplit(engine.model().address).netloc, timeout=10)
         connection.request("POST", "/v1/chat/completions", b'{"messages": []}', headers)
         assert connection.getresponse().status == 401
         connection.close()

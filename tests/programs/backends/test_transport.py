@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -10,27 +11,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 from dspy import lm15
 
 from agenticiqa.programs.backends import transport
 from agenticiqa.programs.backends.failures import classified, ran_out_of_time
-from agenticiqa.programs.backends.transport import Answered, Transport, finish, largest_answer, proxy_for
+from agenticiqa.programs.backends.transport import Transport, largest_answer, proxy_for
 
 Serve = Callable[[socket.socket, bytes], None]
-
-
-@dataclass
-class Request:
-    """A request as lm15 makes it."""
-
-    url: str
-    body: bytes = b"{}"
-    method: str = "POST"
-    headers: list[tuple[str, str]] = field(default_factory=lambda: [("X-Number", "1")])
 
 
 @contextmanager
@@ -41,7 +32,7 @@ def raw_server(serve: Serve) -> Iterator[str]:
     def connection(client: socket.socket) -> None:
         with client, suppress(OSError):
             while received := client.recv(65536):
-                while b"\r\n\r\n" not in received:
+                while b"\r\n\r\n" not in received or not received.endswith(b"}"):  # the bodies are JSON
                     received += client.recv(65536)
                 serve(client, received)
 
@@ -51,10 +42,13 @@ def raw_server(serve: Serve) -> Iterator[str]:
                 client, _ = listening.accept()
                 threading.Thread(target=connection, args=(client,), daemon=True).start()
 
-    threading.Thread(target=accept, daemon=True).start()
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
     finally:
+        listening.shutdown(socket.SHUT_RDWR)  # ends ``accept``, which could go on with the number of a later socket
+        accepting.join()
         listening.close()
 
 
@@ -62,12 +56,8 @@ def answer(body: bytes, status: str = "200 OK", headers: bytes = b"") -> bytes:
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s" % (status.encode(), len(body), headers, body)
 
 
-def send(url: str, timeout: float = 5.0, body: bytes = b"{}", largest: int = largest_answer(2048)) -> Answered:
-    async def exchange() -> Answered:
-        async with Transport(timeout, largest).stream(Request(url, body)) as answered:
-            return answered
-
-    return finish(exchange())
+def send(url: str, timeout: float = 5.0, body: bytes = b"{}", largest: int = largest_answer(2048)) -> httpx.Response:
+    return Transport(timeout, largest).handle_request(httpx.Request("POST", url, content=body))
 
 
 def echoed(received: bytes) -> bytes:
@@ -77,13 +67,13 @@ def echoed(received: bytes) -> bytes:
 def test_lines_of_a_header_may_end_without_a_return() -> None:
     bare = b"HTTP/1.1 200 OK\nContent-Type: application/json\nContent-Length: 4\n\nwell"
     with raw_server(lambda client, _: client.sendall(bare)) as url:
-        assert send(url).body == b"well"
+        assert send(url).content == b"well"
 
 
 def test_the_words_of_a_refusal_are_told_in_whatever_shape() -> None:
     refusal = b'{"detail": [{"loc": ["body", "seed"], "msg": "not a number"}]}'
     with raw_server(lambda client, _: client.sendall(answer(refusal, "422 No"))) as url:
-        assert send(url).body == b'{"error": {"message": "body.seed: not a number"}}'
+        assert send(url).content == b'{"error": {"message": "body.seed: not a number"}}'
 
 
 @pytest.mark.parametrize("interim", [b"100 Continue", b"102 Processing", b"103 Early Hints", b"199 Anything"])
@@ -97,9 +87,9 @@ def test_interim_responses_are_read_past(interim: bytes, times: int) -> None:
         client.sendall(echoed(received))
 
     with raw_server(serve) as url, ThreadPoolExecutor(8) as pool:
-        sent = [b"%d" % number for number in range(32)]
+        sent = [b"{%d}" % number for number in range(32)]
         received = [*pool.map(lambda body: send(url, body=body), sent)]
-    assert [(each.status, each.body) for each in received] == [(200, body) for body in sent]
+    assert [(each.status_code, each.content) for each in received] == [(200, body) for body in sent]
 
 
 @pytest.mark.parametrize("late", [0.0, 0.05], ids=["at once", "later"])
@@ -112,7 +102,7 @@ def test_an_extra_answer_is_never_the_answer_to_another_request(late: float) -> 
 
     with raw_server(serve) as url:
         for number in range(6):
-            assert send(url, body=b"%d" % number).body == b"%d" % number
+            assert send(url, body=b"{%d}" % number).content == b"{%d}" % number
             time.sleep(late * 2)
 
 
@@ -144,7 +134,7 @@ def test_a_request_ends_at_its_deadline_whatever_trickles_in(head: bytes, each: 
     with raw_server(lambda client, _: trickle(client, head, each)) as url, pytest.raises(lm15.TransportError) as raised:
         send(url, timeout=0.6)
     assert time.monotonic() - began < 3
-    assert "no answer within 0.6 s" in str(raised.value) or "connection closed" in str(raised.value)
+    assert re.search("no answer within 0.6 s|no response line", str(raised.value))
 
 
 def test_a_server_that_accepts_no_connection_is_no_server_that_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
