@@ -16,7 +16,7 @@ from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.render import PACKAGES, inline, render
 from agenticiqa.programs.page.sheet import link_to
-from agenticiqa.programs.page.thumbnails import NAME_DIGITS, Wanted, folder_beside, write_thumbnails
+from agenticiqa.programs.page.thumbnails import NAME_DIGITS, ThumbnailRequest, folder_beside, write_thumbnails
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.signatures.types import ExecutorOutput
 
@@ -31,7 +31,7 @@ def write_page(runs: Sequence[Run], page: Path, mos_range: Sequence[float] | Non
     """
     folder = folder_beside(page)
     points = {point.entry.sha256: point for run in runs for point in run.scored if point.entry.sha256}
-    wanted = [Wanted(point.entry.image, digest) for digest, point in points.items()]
+    wanted = [ThumbnailRequest(point.entry.image, digest) for digest, point in points.items()]
     made = write_thumbnails(wanted, folder, side=SIDE, workers=available_cores())
     files = dict(zip(points, terminal.progress(made, len(wanted), "thumbnails"), strict=True))
     values = {

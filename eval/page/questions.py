@@ -18,7 +18,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.render import PACKAGES, render
 from agenticiqa.programs.page.sheet import link_to
-from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, write_thumbnails
+from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 
 PACKAGE = "agenticiqa.eval.page"
 SIDE = 320  # pixels of a picture
@@ -68,7 +68,7 @@ def write_question_page(runs: Sequence[QuestionRun], page: Path) -> None:
     """Write the page of one or more runs, with small copies of the images that it shows in a folder beside it."""
     shown = [_to_show(run) for run in runs]
     digests = {row["image_sha256"]: row["image"] for rows in shown for row in rows[:SHOWN] if row["image_sha256"]}
-    wanted = [Wanted(image, digest) for digest, image in digests.items()]
+    wanted = [ThumbnailRequest(image, digest) for digest, image in digests.items()]
     names = write_thumbnails(wanted, folder_beside(page), side=SIDE, workers=available_cores())
     files = dict(zip(digests, names, strict=True))
     pairs = enumerate(zip(runs, shown, strict=True))

@@ -1,4 +1,4 @@
-"""Fit a fusion profile to the rows of a run, and give the rows the score that it makes.
+"""FusionFit a fusion profile to the rows of a run, and give the rows the score that it makes.
 
 ::
 
@@ -47,7 +47,7 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fit:
+class FusionFit:
     """A profile, what it is of, and how many rows were not used, by reason."""
 
     profile: FusionProfile
@@ -64,7 +64,9 @@ class AutoFused:
     message: str
 
 
-def fit_rows(rows: Iterable[Row], labels: Mapping[str, float] | None = None, *, fitted_on: date | None = None) -> Fit:
+def fit_rows(
+    rows: Iterable[Row], labels: Mapping[str, float] | None = None, *, fitted_on: date | None = None
+) -> FusionFit:
     """Fit a profile to the rows of ``assess --jsonl`` or ``evaluate`` that have what it takes (see ``unusable``).
 
     A profile is of one model, its prompts, and one set of tools: that of most rows is fitted, and the others are left
@@ -100,7 +102,7 @@ def fit_rows(rows: Iterable[Row], labels: Mapping[str, float] | None = None, *, 
         version=version("agenticiqa"),
         fitted_on=fitted_on,
     )
-    return Fit(profile.model_copy(update={"curves": subject.curves}), subject, left_out)
+    return FusionFit(profile.model_copy(update={"curves": subject.curves}), subject, left_out)
 
 
 def unusable(row: Row) -> str | None:
@@ -160,7 +162,7 @@ def fuse_auto(rows: Sequence[Row], default: ScoreFusion, fewest: int = FEWEST_FO
     return AutoFused(fused, fit.profile, f"{fitted_text(fit)}; its score is shown")
 
 
-def fuse_row(row: Row, fit: Fit | None, default: ScoreFusion) -> Row:
+def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
     """A row with the score of a fit shown, or without a fit that of the default.
 
     A rating by a model has, in its ``fusion``, ``score_default``, ``score_fitted`` (``None`` where the fit is not of
@@ -205,7 +207,7 @@ def profile_digest(profile: FusionProfile) -> str:
     return digest(profile.model_dump(mode="json"))
 
 
-def fitted_text(fit: Fit) -> str:
+def fitted_text(fit: FusionFit) -> str:
     """What was fitted to how many images, and the reliabilities found."""
     found, labels = fit.profile.reliability, fit.profile.labels
     using = f", {labels} of them with opinion scores" if labels else ", without opinion scores"

@@ -39,8 +39,8 @@ from agenticiqa.programs.cli.outputs import (
 from agenticiqa.programs.cli.overview import (
     Entries,
     check_overview,
+    collect_entries,
     entries_in,
-    gathering,
     is_asked_for,
     replaces_results,
     show_overview,
@@ -105,7 +105,7 @@ def run(args: Namespace) -> int:
         entries: Entries = {}
         if is_asked_for(args) and not results:
             shown = args.json or args.jsonl or not replaces_results(args)
-            write = gathering(write if shown else None, entries)
+            write = collect_entries(write if shown else None, entries)
         to_row = rows_with_fit_inputs(plan.program, postprocess)
         with told_to_resume(results, summary):
             errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary)]

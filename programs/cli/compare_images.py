@@ -27,7 +27,7 @@ from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.comparison import comparison_page
 from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
-from agenticiqa.programs.page.thumbnails import NAME_DIGITS, Wanted, folder_beside, write_thumbnails
+from agenticiqa.programs.page.thumbnails import NAME_DIGITS, ThumbnailRequest, folder_beside, write_thumbnails
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.programs.result import Assessment
@@ -124,7 +124,7 @@ def _with_bytes(job: Any, row: Row) -> Row:
 
 def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], failed: Sequence[str]) -> None:
     folder = folder_beside(page)
-    wanted = [Wanted(row["image"], row["image_sha256"]) for row in rows]
+    wanted = [ThumbnailRequest(row["image"], row["image_sha256"]) for row in rows]
     pictures = [*write_thumbnails(wanted, folder, side=SIDE)]
     maps: dict[str, tuple[str, str]] = {}
     for row in rows:

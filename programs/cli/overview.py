@@ -21,7 +21,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet
-from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, write_thumbnails
+from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 
 Entries = dict[Job, Entry]
 
@@ -51,7 +51,7 @@ def replaces_results(args: Namespace) -> bool:
     return bool(args.html or args.csv or args.worst)
 
 
-def gathering(write: Write | None, entries: Entries) -> Write:
+def collect_entries(write: Write | None, entries: Entries) -> Write:
     """A function that adds each result to the entries, and writes it if there is a ``write``."""
 
     def gather(job: Job, row: Row) -> None:
@@ -113,7 +113,7 @@ def table_text(entries: Sequence[Entry]) -> str:
 
 
 def _write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
-    wanted = [Wanted(job.image, entry.sha256) for job, entry in entries.items()]
+    wanted = [ThumbnailRequest(job.image, entry.sha256) for job, entry in entries.items()]
     made = write_thumbnails(wanted, folder_beside(page), workers=available_cores())
     thumbnails = [*render.progress(made, len(wanted), "thumbnails")]
     title = f"Image quality: {len(entries)} image{'s' if len(entries) != 1 else ''}"

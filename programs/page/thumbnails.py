@@ -21,7 +21,7 @@ QUALITY = 70  # of WebP, 0..100
 NAME_DIGITS = 12  # hex digits of an image's SHA-256: two of a million images share a name once in 500 pages
 
 
-class Wanted(NamedTuple):
+class ThumbnailRequest(NamedTuple):
     """An image that a page shows: what it is read from, and the SHA-256 of its bytes in hex."""
 
     source: ImageSource
@@ -39,7 +39,7 @@ def file_name(sha256: str) -> str:
 
 
 def write_thumbnails(
-    images: Sequence[Wanted], folder: Path, *, side: int = SIDE, workers: int = 1
+    images: Sequence[ThumbnailRequest], folder: Path, *, side: int = SIDE, workers: int = 1
 ) -> Iterator[str | None]:
     """Write the thumbnails that ``folder`` does not have; yields for each image its file name, in their order.
 
@@ -66,7 +66,7 @@ def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
     return buffer.getvalue()
 
 
-def _write(folder: Path, side: int, image: Wanted) -> str | None:
+def _write(folder: Path, side: int, image: ThumbnailRequest) -> str | None:
     name = file_name(image.sha256)
     if not (folder / name).exists():
         try:

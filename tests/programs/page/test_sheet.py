@@ -12,7 +12,7 @@ from agenticiqa.programs.images import load
 from agenticiqa.programs.images.decoding import decode_pixels, open_bytes
 from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
-from agenticiqa.programs.page.thumbnails import Wanted, folder_beside, thumbnail, write_thumbnails
+from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, thumbnail, write_thumbnails
 from support.chromium import needs_chromium, visit
 from support.html_tags import from_elsewhere, read
 
@@ -87,7 +87,7 @@ def test_thumbnails_are_upright_small_and_kept(tmp_path: Path) -> None:
     with Image.open(io.BytesIO(thumbnail(tmp_path / "a.jpg"))) as small:
         assert (small.format, small.size) == ("WEBP", (160, 240))
     folder = folder_beside(tmp_path / "sheet.html")
-    wanted = [Wanted(tmp_path / "a.jpg", "a" * 64), Wanted(tmp_path / "b.jpg", "b" * 64)]
+    wanted = [ThumbnailRequest(tmp_path / "a.jpg", "a" * 64), ThumbnailRequest(tmp_path / "b.jpg", "b" * 64)]
     assert [*write_thumbnails(wanted, folder)] == ["aaaaaaaaaaaa.webp", None]
     (tmp_path / "a.jpg").unlink()
     assert [*write_thumbnails(wanted[:1], folder)] == ["aaaaaaaaaaaa.webp"]
@@ -112,7 +112,7 @@ def test_the_sheet_in_a_browser(tmp_path: Path) -> None:
         image = tmp_path / f"{'long_name_' * 8}{number}.png"
         Image.fromarray(np.full((30, 50, 3), 6 * number, np.uint8)).save(image)
         entries.append(entry(str(image), 1 + number / 10, "Noise" if number % 4 else "Blurs"))
-    wanted = [Wanted(each.image, f"{number:064x}"[::-1]) for number, each in enumerate(entries)]
+    wanted = [ThumbnailRequest(each.image, f"{number:064x}"[::-1]) for number, each in enumerate(entries)]
     thumbnails = [*write_thumbnails(wanted, folder_beside(page))]
     page.write_text(contact_sheet([*entries, entry(HOSTILE, 3.0)], [*thumbnails, None], page, HOSTILE))
     overflow = "document.documentElement.scrollWidth - innerWidth"
