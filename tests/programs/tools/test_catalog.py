@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools import TOOLS, get_tool, run_tool, toolbox
+from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
 from agenticiqa.programs.tools.catalog import listing
 from agenticiqa.signatures.types import OVERALL
@@ -57,10 +57,6 @@ def test_an_undistorted_image_is_excellent_and_every_score_lies_on_the_scale(nam
     assert 1 <= wrecked.calibrated < 3
 
 
-def test_in_either_mode_there_is_a_tool_for_quality_overall():
-    assert {tool.kind for tool in TOOLS.values() if OVERALL in tool.good_at} == {"FR", "NR"}
-
-
 def test_table_5_is_one_profile_and_its_curves_that_turn_round_are_refused_by_name():
     curves = load_profile("table5")
     assert len(curves) == 24
@@ -80,35 +76,20 @@ def test_a_curve_clips_to_the_scale_and_to_its_range():
     assert curve(7) == curve(1)
 
 
-def test_unknown_things_are_named_with_what_is_known():
-    with pytest.raises(ToolError, match=r"unknown tool 'LPIPS': known tools are .*SSIM"):
-        get_tool("LPIPS", TOOLS)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"tools: {SSIM: {betas: [1, 2]}}", "is not readable"), (b"\xff\xfe\x00\x81", r"cannot be read: [^\n]+$")],
+)
+def test_a_profile_that_is_none_is_refused_in_one_line(tmp_path, content, words):
+    path = tmp_path / "profile.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ToolError, match=rf"^calibration profile .*profile\.yaml' {words}"):
+        load_profile(str(path))
+
+
+def test_an_unknown_profile_is_named_with_the_known_ones():
     with pytest.raises(ToolError, match=r"no calibration profile 'mine': .*default, table5"):
         load_profile("mine")
-
-
-def test_a_profile_that_is_no_profile_is_refused(tmp_path):
-    path = tmp_path / "profile.yaml"
-    path.write_text("tools: {SSIM: {betas: [1, 2]}}")
-    with pytest.raises(ToolError, match="not readable"):
-        load_profile(str(path))
-
-
-def test_a_profile_that_cannot_be_read_is_told_in_one_line(tmp_path):
-    path = tmp_path / "profile.yaml"
-    path.write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(ToolError, match=r"^calibration profile .*profile\.yaml' cannot be read: [^\n]+$"):
-        load_profile(str(path))
-
-
-def test_a_failing_tool_is_recorded_and_does_not_raise():
-    image = loaded(scene(64, 64))
-    call = run_tool(toolbox()["NIQE"], image, None, region="Global", distortion=OVERALL)
-    assert call.raw is None
-    assert call.calibrated is None
-    assert "192" in call.error
-    without = run_tool(toolbox()["SSIM"], image, None, region="Global", distortion=OVERALL)
-    assert "reference" in without.error
 
 
 def test_the_listing_tells_what_is_ready_and_why_the_rest_is_not():

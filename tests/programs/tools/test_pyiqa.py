@@ -121,7 +121,12 @@ def test_nothing_is_imported_before_a_metric_is_asked_for():
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_an_unknown_name_is_told_with_what_pyiqa_has():
+def test_added_metrics_come_first_with_a_profiles_curve_before_the_line():
+    assert list(toolbox(pyiqa=["brightness", "topiq_fr"])) == ["brightness", "topiq_fr", *TOOLS]
+    assert pyiqa_tool("topiq_fr", "table5").calibration == load_profile("table5")["topiq_fr"]
+    assert "linear" in pyiqa_tool("topiq_fr", "default").calibration.fitted_on
+    with pytest.raises(ToolError, match="tres is not monotone"):
+        toolbox("table5", pyiqa=["tres"])
     with pytest.raises(ToolError, match=r"no metric 'TOPIQ'; it has brightness, .*topiq_fr"):
         toolbox(pyiqa=["TOPIQ"])
 
@@ -133,11 +138,6 @@ def test_a_name_that_is_an_embedded_metrics_in_other_letters_is_refused(name, em
         toolbox(pyiqa=[name])
     with pytest.raises(ToolError, match="embedded already"):
         toolbox("table5", pyiqa=["brisque"])
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_added_metrics_are_preferred_to_the_embedded_ones():
-    assert list(toolbox(pyiqa=["brightness", "topiq_fr"])) == ["brightness", "topiq_fr", *TOOLS]
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -159,19 +159,6 @@ def test_without_a_curve_the_stated_range_is_mapped_linearly_in_the_metrics_dire
     assert tool.raw_range == (min(worst, best), max(worst, best))
     assert [tool.calibration(raw) for raw in (worst, (worst + best) / 2, best)] == pytest.approx([1, 3, 5])
     assert "linear" in tool.calibration.fitted_on
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_a_profiles_curve_of_that_name_goes_before_the_line():
-    assert pyiqa_tool("topiq_fr", "table5").calibration == load_profile("table5")["topiq_fr"]
-    assert "linear" in pyiqa_tool("topiq_fr", "default").calibration.fitted_on
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_a_curve_that_turns_round_is_refused_though_the_range_is_finite():
-    with pytest.raises(ToolError, match="tres is not monotone"):
-        toolbox("table5", pyiqa=["tres"])
-    assert "tres" in toolbox("default", pyiqa=["tres"])
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -245,17 +232,6 @@ def test_really_an_undistorted_image_is_excellent_and_a_wrecked_one_worse(real, 
     assert pristine.error is wrecked.error is None
     assert pristine.calibrated == pytest.approx(5, abs=0.01)
     assert wrecked.calibrated < pristine.calibrated
-
-
-def test_really_a_flat_image_has_no_entropy_and_a_noisy_one_much(real):
-    tool = real("entropy")
-    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    flat, noisy = (
-        run_tool(tool, loaded(pixels), None, region="Global", distortion=OVERALL) for pixels in (noise * 0 + 90, noise)
-    )
-    assert flat.raw == pytest.approx(0, abs=1e-3)
-    assert noisy.raw > 6
-    assert noisy.calibrated > flat.calibrated
 
 
 def test_really_table_5_names_metrics_of_pyiqa_in_their_direction(real):

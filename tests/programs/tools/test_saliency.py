@@ -1,6 +1,5 @@
 """The embedded saliency network and the boxes of subject and background that are read from its mask."""
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from hypothesis.extra import numpy as arrays
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load
+from agenticiqa.programs.images.boxes import overlap
 from agenticiqa.programs.tools import saliency as module
 from agenticiqa.programs.tools.saliency import background_box, largest_rectangle, predict, saliency, subject_box
-from support.images import loaded
 
 SIZE = (640, 480)
 
@@ -25,14 +24,6 @@ def mask(*parts: tuple[int, int, int, int]) -> np.ndarray:
     for left, top, right, bottom in parts:
         seen[top:bottom, left:right] = 1
     return seen
-
-
-def overlap(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """Intersection over union of two boxes."""
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    common = max(width, 0) * max(height, 0)
-    return common / (sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - common)
 
 
 def test_the_cup_is_what_stands_out_of_the_coffee_photo(examples: Path) -> None:
@@ -46,21 +37,6 @@ def test_the_cup_is_what_stands_out_of_the_coffee_photo(examples: Path) -> None:
     assert overlap(box, (75, 15, 482, 392)) > 0.9  # drawn around cup and saucer by hand
     assert saliency(image) is seen
     assert np.array_equal(predict(image.pixels), seen)
-
-
-def test_a_mask_is_predicted_once_per_image_also_under_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-
-    def counted(pixels: np.ndarray) -> np.ndarray:
-        calls.append(1)
-        return predict(pixels)
-
-    monkeypatch.setattr(module, "predict", counted)
-    image = loaded(np.full((40, 60, 3), 127, np.uint8))
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(saliency, [image] * 16))
-    assert len(calls) == 1
-    assert all(mask is found[0] for mask in found)
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (9, 700)])
@@ -85,20 +61,14 @@ def test_the_subject_is_the_largest_part_with_its_companions() -> None:
     assert subject_box(mask((40, 80, 120, 240)), SIZE) == (80, 120, 240, 360)
     assert subject_box(mask((40, 80, 120, 240), (200, 80, 260, 240)), SIZE) == (80, 120, 520, 360)
     assert subject_box(mask((40, 80, 120, 240), (300, 300, 320, 320)), SIZE) == (80, 120, 240, 360)
-
-
-def test_a_speck_is_no_subject() -> None:
-    assert subject_box(mask((100, 100, 110, 110)), SIZE) is None
+    assert subject_box(mask((100, 100, 110, 110)), SIZE) is None, "a speck"
     assert subject_box(mask((100, 100, 130, 130)), SIZE) is not None
 
 
 def test_the_background_is_the_largest_rectangle_beside_the_subject() -> None:
     assert background_box(mask((0, 160, 320, 320)), SIZE) == (0, 0, 640, 240)
     assert background_box(mask((0, 0, 80, 320)), SIZE) == (160, 0, 640, 480)
-
-
-def test_less_than_a_quarter_of_the_image_is_no_background() -> None:
-    assert background_box(mask((64, 64, 256, 256)), SIZE) is None
+    assert background_box(mask((64, 64, 256, 256)), SIZE) is None, "less than a quarter of the image"
     assert background_box(mask((0, 88, 320, 320)), SIZE) is not None
     assert background_box(mask((0, 72, 320, 320)), SIZE) is None
 

@@ -22,35 +22,27 @@ GOOD, FAIR, WRONG = (
 UNMEASURED = replace(TOOLS["NIQE"], name="LISTED", measured={}, good_at=("Contrast",))
 
 
-def test_the_tool_that_follows_a_distortion_best_is_chosen_whatever_the_order() -> None:
-    for tools in ([GOOD, FAIR, WRONG], [WRONG, FAIR, GOOD]):
-        assert best_for("Noise", tools) == GOOD
-
-
-def test_where_none_is_reliable_the_one_that_is_best_overall_is_chosen() -> None:
-    assert best_for("Contrast", [GOOD, FAIR, WRONG]) == FAIR
-    assert best_for("Blurs", [GOOD, FAIR]) == FAIR
-
-
-def test_a_tool_that_is_misled_is_not_chosen_even_alone() -> None:
-    assert best_for("Noise", [WRONG]) is None
-    assert best_for("Noise", []) is None
-
-
-def test_a_tool_that_nobody_measured_counts_for_what_it_is_made_for() -> None:
-    assert best_for("Contrast", [GOOD, UNMEASURED]) == UNMEASURED
-    assert best_for("Noise", [GOOD, UNMEASURED]) == GOOD
+@pytest.mark.parametrize(
+    ("category", "tools", "chosen"),
+    [
+        ("Noise", [GOOD, FAIR, WRONG], GOOD),
+        ("Noise", [WRONG, FAIR, GOOD], GOOD),
+        ("Contrast", [GOOD, FAIR, WRONG], FAIR),  # none is reliable, so the one that is best overall
+        ("Blurs", [GOOD, FAIR], FAIR),
+        ("Noise", [WRONG], None),  # misled, so not even alone
+        ("Noise", [], None),
+        ("Contrast", [GOOD, UNMEASURED], UNMEASURED),  # counts for what it is made for
+        ("Noise", [GOOD, UNMEASURED], GOOD),
+    ],
+)
+def test_the_tool_that_follows_a_distortion_best_is_chosen(category: str, tools: list[Tool], chosen: Tool) -> None:
+    assert best_for(category, tools) == chosen
 
 
 def test_the_line_for_a_model_quotes_the_figures_the_best_first() -> None:
     assert GOOD.line().endswith("Best for: Noise: SRCC 0.97 (n=120), Overall: SRCC 0.40 (n=300).")
     assert "Noise" not in WRONG.line()
     assert UNMEASURED.line().endswith("Best for: Contrast.")
-
-
-def test_every_embedded_tool_carries_its_row_of_the_table() -> None:
-    for name, tool in toolbox().items():
-        assert tool.measured == measured()[name]
 
 
 @pytest.mark.parametrize("kind", ["FR", "NR"])
@@ -68,6 +60,7 @@ def test_the_listing_has_the_figures() -> None:
     assert set(rows) == set(TOOLS)
     for name, row in rows.items():
         figures = measured()[name]
+        assert toolbox()[name].measured == figures
         assert row["measured"] == {category: asdict(figures[category]) for category in row["measured"]}, name
         assert all(figures[left_out].srcc < RELIABLE for left_out in figures.keys() - row["measured"].keys()), name
     assert rows["PSNR"]["measured"]["Noise"]["srcc"] > 0.9

@@ -31,18 +31,15 @@ def test_the_arrays_come_in_double_precision(file: Path) -> None:
     assert weights["offset"] == 0.5
 
 
-def test_one_changed_byte_is_told_by_name(file: Path) -> None:
+def test_a_changed_byte_and_a_missing_file_are_told_by_name(file: Path) -> None:
     digest = sha256(file)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     with pytest.raises(ToolError, match=r"some\.npz is damaged"):
         read_weights(file, digest)
-
-
-def test_a_missing_file_is_told_by_name(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"absent\.npz cannot be read"):
-        read_weights(tmp_path / "absent.npz", "0" * 64)
+        read_weights(file.with_name("absent.npz"), "0" * 64)
 
 
 SHIPPED = sorted(Path(weight_files.__file__).parents[2].rglob("*.npz"))

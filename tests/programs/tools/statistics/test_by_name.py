@@ -1,9 +1,6 @@
 """What holds of every statistic; what holds of one is in the test of its file."""
 
-import gc
 import warnings
-import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -72,54 +69,22 @@ def test_every_measure_is_finite_for_any_image(size, content):
     assert all(type(value) is float and np.isfinite(value) for value in values.values()), values
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wrong", [np.zeros((9, 9), np.uint8), np.zeros((9, 9, 3)), np.zeros((0, 9, 3), np.uint8)])
-def test_what_is_no_8_bit_rgb_image_is_refused(name, wrong):
-    with pytest.raises(ToolError, match="expected"):
-        statistic(name, wrong)
+def test_what_is_no_8_bit_rgb_image_is_refused(wrong):
+    for name in NAMES:
+        with pytest.raises(ToolError, match="expected"):
+            statistic(name, wrong)
 
 
 def test_measure_holds_every_measure_and_is_read_only(photo):
-    values = all_statistics(loaded(photo))
+    image = loaded(photo)
+    values = all_statistics(image)
+    assert all_statistics(image) is values, "measured once"
+    call = run_tool(toolbox()["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
+    assert call.raw == values["blur_extent"]
     assert dict(values) == {name: statistic(name, photo) for name in NAMES}
     with pytest.raises(TypeError):
         values["mean_luma"] = 0.0  # type: ignore[index]
-
-
-def test_measure_computes_once_per_loaded_image_also_under_threads(monkeypatch):
-    calls = []
-    blur_extent = SPATIAL["blur_extent"]
-    monkeypatch.setitem(SPATIAL, "blur_extent", lambda parts: calls.append(1) or blur_extent(parts))
-    image = loaded(scene(96, 96))
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(all_statistics, [image] * 32))
-    assert len(calls) == 1
-    assert all(result is results[0] for result in results)
-    call = run_tool(TOOLS["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
-    assert call.error == "BLUR-EXTENT has no calibration to 1..5 in this profile"
-    call = run_tool(toolbox()["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
-    assert call.raw == results[0]["blur_extent"]
-    assert len(calls) == 1
-    all_statistics(loaded(scene(96, 96)))
-    assert len(calls) == 2
-
-
-def test_measure_does_not_keep_an_image_alive():
-    image = loaded(scene(32, 32))
-    all_statistics(image)
-    alive = weakref.ref(image)
-    del image
-    gc.collect()
-    assert alive() is None
-
-
-def test_a_measure_that_failed_is_taken_again_the_next_time(monkeypatch):
-    image = loaded(scene(32, 32))
-    with monkeypatch.context() as patch:
-        patch.setitem(TONAL, "mean_luma", lambda tone: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            all_statistics(image)
-    assert all_statistics(image)["mean_luma"] > 0
 
 
 @pytest.mark.parametrize("times", [1, 5], ids=["small", "larger than what is measured whole"])
