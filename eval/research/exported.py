@@ -50,10 +50,10 @@ class Compact(nn.Module):
         self.names = list(stored)
         self.stored = nn.ModuleList(stored.values())
 
-    def forward(self, *given: Tensor) -> Any:
+    def forward(self, given: Tensor) -> Any:
         """What the network gives."""
         weights = {name: each() for name, each in zip(self.names, self.stored, strict=True)}
-        return functional_call(self.network, weights, given)
+        return functional_call(self.network, weights, (given,))
 
 
 def save_onnx(

@@ -10,10 +10,20 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.research import DATA
-from agenticiqa.eval.research.ladder_targets import PRISTINE_SCORE, kept_curves, kept_quality
-from agenticiqa.eval.research.ladders import JUDGED, PART, SEVERAL, VIEW, VIEWS, FeaturesOf, Rungs, kept_rungs
-from agenticiqa.eval.research.panels import NO_PANEL
-from agenticiqa.eval.research.quality_head import Wanted
+from agenticiqa.eval.research.ladders import (
+    JUDGED,
+    PART,
+    PRISTINE_SCORE,
+    SEVERAL,
+    VIEW,
+    VIEWS,
+    FeaturesOf,
+    Rungs,
+    kept_curves,
+    kept_quality,
+    kept_rungs,
+)
+from agenticiqa.eval.research.quality_head import NO_PANEL, Wanted
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.distort import KINDS
 

