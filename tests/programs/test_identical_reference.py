@@ -17,24 +17,21 @@ def offline() -> AgenticIQA:
     return AgenticIQA.offline()
 
 
-def test_the_same_file_scores_five(offline: AgenticIQA, examples: Path) -> None:
-    result = offline(examples / "coffee_jpeg.jpg", reference=examples / "coffee_jpeg.jpg")
+@pytest.mark.parametrize("container", ["PNG", "BMP", "TIFF", "WEBP", None])
+def test_the_same_pixels_in_any_container_and_of_any_size_score_five(
+    offline: AgenticIQA, examples: Path, container: str | None
+) -> None:
+    image, file = Image.open(examples / "coffee_jpeg.jpg").convert("RGB"), io.BytesIO()
+    if container:
+        image.save(file, container, **({"lossless": True} if container == "WEBP" else {}))
+    given = file.getvalue() if container else examples / "coffee_jpeg.jpg"
+    result = offline(given, reference=examples / "coffee_jpeg.jpg")
     assert result.quality_score == result.final_answer == 5
     assert "same pixels as its reference" in result.quality_reasoning
     assert result.to_dict()["quality_level"] == "Excellent"
-
-
-@pytest.mark.parametrize("container", ["PNG", "BMP", "TIFF", "WEBP"])
-def test_the_same_pixels_in_another_container_score_five(offline: AgenticIQA, examples: Path, container: str) -> None:
-    image, file = Image.open(examples / "coffee_jpeg.jpg").convert("RGB"), io.BytesIO()
-    image.save(file, container, **({"lossless": True} if container == "WEBP" else {}))
-    assert offline(file.getvalue(), reference=examples / "coffee_jpeg.jpg").quality_score == 5
-
-
-@pytest.mark.parametrize("side", [1, 8, 40])
-def test_small_ones_too(offline: AgenticIQA, side: int) -> None:
-    pixels = np.random.default_rng(1).integers(0, 256, (side, side, 3), dtype=np.uint8)
-    assert offline(pixels, reference=pixels.copy()).quality_score == 5
+    for side in (1, 8, 40):
+        small = np.random.default_rng(1).integers(0, 256, (side, side, 3), dtype=np.uint8)
+        assert offline(small, reference=small.copy()).quality_score == 5
 
 
 def test_one_gray_level_in_one_pixel_is_a_difference(offline: AgenticIQA, examples: Path) -> None:

@@ -69,40 +69,22 @@ def execute(made: Executor, image: LoadedImage, planned: PlannerOutput) -> Execu
 
 
 def test_what_each_sub_task_gives_is_in_the_evidence(image: LoadedImage) -> None:
-    made = execute(executor(), image, plan(*SUB_TASKS))
-    assert made.evidence.distortion_set == DETECTED.distortion_set
-    assert made.evidence.distortion_analysis == ANALYZED.distortion_analysis
-    assert made.evidence.selected_tools == {"Global": {"Blurs": "NIQE", "Overall": "LEARNED-IQA"}}
-    assert [call.tool for call in made.evidence.tool_log] == ["NIQE", "LEARNED-IQA"]
-    assert made.evidence.failures == {}
-
-
-def test_rejected_answers_of_every_sub_task_are_passed_on(image: LoadedImage) -> None:
-    made = execute(executor(), image, plan(*SUB_TASKS, regions=["dog"]))
-    assert made.rejected_answers == {
+    located = execute(executor(), image, plan(*SUB_TASKS, regions=["dog"]))
+    assert located.rejected_answers == {
         "localization": ["no box"],
         "distortion_detection": ["empty"],
         "distortion_analysis": ["no JSON", "cut off"],
         "tool_selection": ["unknown tool"],
     }
-
-
-@pytest.mark.parametrize(
-    ("on", "measured"),
-    [
-        (["distortion_detection"], {"Global": {"sharpness": 0.25}}),
-        (["distortion_analysis"], {"Global": {"noise": 1.5}}),
-        (["tool_selection"], None),
-    ],
-)
-def test_what_was_measured_for_a_sub_task_is_kept(image: LoadedImage, on: list[str], measured: Any) -> None:
-    assert execute(executor(), image, plan(*on)).evidence.measurements == measured
-
-
-def test_what_the_locator_remarks_is_in_the_notes(image: LoadedImage) -> None:
-    evidence = execute(executor(), image, plan("distortion_analysis", regions=["dog"])).evidence
-    assert "dog was taken for the subject." in evidence.notes
-    assert evidence.boxes == {"dog": (0, 0, 200, 200)}
+    assert "dog was taken for the subject." in located.evidence.notes
+    assert located.evidence.boxes == {"dog": (0, 0, 200, 200)}
+    made = execute(executor(), image, plan(*SUB_TASKS))
+    assert made.evidence.measurements == {"Global": {"noise": 1.5}}, "those of the last sub-task that has any"
+    assert made.evidence.distortion_set == DETECTED.distortion_set
+    assert made.evidence.distortion_analysis == ANALYZED.distortion_analysis
+    assert made.evidence.selected_tools == {"Global": {"Blurs": "NIQE", "Overall": "LEARNED-IQA"}}
+    assert [call.tool for call in made.evidence.tool_log] == ["NIQE", "LEARNED-IQA"]
+    assert made.evidence.failures == {}
 
 
 def test_only_what_the_plan_asks_for_is_done(image: LoadedImage) -> None:

@@ -159,29 +159,25 @@ def test_a_box_that_cannot_be_is_sent_back_with_the_reason(image: LoadedImage, w
     assert len(result.rejected_answers["localization"]) == 1
 
 
-def test_a_region_that_the_model_does_not_find_is_said_so(image: LoadedImage) -> None:
-    executor, engine = asking(found(vehicle=None, sky=BOX))
-    planned = plan(VEHICLE, "sky", required_tool="NIQE", flags={**ANALYSE, "tool_execution": True})
-    evidence = execute(executor, image, planned).evidence
-    assert stages(engine)[0] == "location"
-    assert len(engine.bodies) == 2
-    assert json.loads(field_of(engine.bodies[1], "boxes")) == {"sky": BOX}
-    assert evidence.boxes == {VEHICLE: None, "sky": pixels_of(BOX, image)}
-    assert "No box was found for vehicle: the whole image was measured." in evidence.notes
-    assert [call.box is None for call in evidence.tool_log] == [True, False]
-
-
-def test_a_model_that_never_gives_a_box_is_a_failure_and_the_whole_image_is_measured(image: LoadedImage) -> None:
-    executor, engine = asking(found(vehicle=[1, 1, 1, 1]))
-    planned = plan(VEHICLE, required_tool="NIQE", flags={**ANALYSE, "tool_execution": True})
+@pytest.mark.parametrize(
+    ("said", "calls", "others"),
+    [(found(vehicle=None, sky=BOX), 1, ["sky"]), (found(vehicle=[1, 1, 1, 1]), 3, [])],
+    ids=["it is not there", "its box is never one"],
+)
+def test_a_region_without_a_box_is_measured_as_the_whole_image_and_it_is_said(
+    image: LoadedImage, said: dict[str, Any], calls: int, others: list[str]
+) -> None:
+    executor, engine = asking(said)
+    planned = plan(VEHICLE, *others, required_tool="NIQE", flags={**ANALYSE, "tool_execution": True})
     result = execute(executor, image, planned)
-    assert stages(engine) == ["location"] * 3 + ["analysis"]
-    assert "left < right" in result.evidence.failures["localization"]
-    assert len(result.rejected_answers["localization"]) == 3
-    assert result.evidence.boxes == {VEHICLE: None}
-    assert field_of(engine.bodies[-1], "boxes") == "none"
+    assert stages(engine) == ["location"] * calls + ["analysis"]
+    boxes = dict.fromkeys(others, BOX)
+    assert field_of(engine.bodies[-1], "boxes") == (json.dumps(boxes) if boxes else "none")
+    assert result.evidence.boxes == {VEHICLE: None, **dict.fromkeys(others, pixels_of(BOX, image))}
     assert "No box was found for vehicle: the whole image was measured." in result.evidence.notes
-    assert [call.box for call in result.evidence.tool_log] == [None]
+    assert [call.box is None for call in result.evidence.tool_log] == [True, *[False] * len(others)]
+    assert len(result.rejected_answers.get("localization", ())) == (3 if calls == 3 else 0)
+    assert ("left < right" in result.evidence.failures.get("localization", "")) == (calls == 3)
 
 
 def test_a_region_is_looked_for_in_the_reference_if_there_is_one(image: LoadedImage) -> None:

@@ -157,15 +157,11 @@ def test_a_plan_without_violations_is_changed_in_the_spelling_of_its_tools_only(
     assert enforce(otherwise, reference_given=given_one, known_tools=KNOWN, replanning=again) == right
 
 
-def test_enforce_moves_distortions_to_the_region_that_differs_in_case_only() -> None:
-    made = explicit("-A--", query_scope=["Car"], distortions={"car": ["Blurs"], "moon": ["Noise"]})
-    right = enforce(made, reference_given=False, known_tools=KNOWN)
-    assert right.distortions == {"Car": ["Blurs"]}
-
-
-def test_explicit_without_any_distortion_becomes_inferred_and_is_detected() -> None:
+def test_enforce_keeps_the_distortions_of_the_scope_and_without_any_detects_them() -> None:
     right = enforce(plan("-A--", distortion_source="Explicit"), reference_given=False, known_tools=KNOWN)
     assert (right.distortion_source, right.plan) == ("Inferred", flags("DASE"))
+    made = explicit("-A--", query_scope=["Car"], distortions={"car": ["Blurs"], "moon": ["Noise"]})
+    assert enforce(made, reference_given=False, known_tools=KNOWN).distortions == {"Car": ["Blurs"]}
 
 
 def test_a_plan_made_again_may_go_beyond_the_rules_but_not_below_them() -> None:
