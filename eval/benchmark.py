@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agenticiqa.eval import report
 from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.runs import made_by, pin
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import Watch, judge_set, unwatched
@@ -74,13 +74,13 @@ def evaluate(
             pinned = {"data": data.pinned} if data.pinned else {}
             pin(Path(out), made_by(judged_by, data.digest, {"split": split, "query": query, **pinned}))
         rows = [*judge_set(judged_by, labels, results, query=query, workers=workers, watch=watch)]
-    summary = report.summarize(rows, scale=data.scale) | {
+    summary = summarize(rows, scale=data.scale) | {
         "data": data.name,
         "split": split,
         "backend": backend_of(judged_by),
     }
     if out is not None:
-        report.write(summary, Path(out))
+        rating_report(summary).write(Path(out))
     return Evaluation(rows, summary)
 
 

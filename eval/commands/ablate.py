@@ -1,29 +1,20 @@
 """``agenticiqa evaluate --ablate``: the same images judged by the program without a part, in folders of the run."""
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.ablations.left_out import Part, estimate_without, program_without
-from agenticiqa.eval.ablations.table import WHOLE, ablation_figures, markdown, table
-from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.report.ablations import WHOLE, ablation_report
 from agenticiqa.eval.runs import made_with, pin
+from agenticiqa.eval.scorers.left_out import Part, estimate_without, program_without
 from agenticiqa.eval.scorers.rows import Watch, judge_set
 from agenticiqa.programs.backends.limits import Limits, within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import tables
-from agenticiqa.programs.images.files import write_atomically
-
-SENTENCE = (
-    "Without a part all images were judged anew; calls are those that were sent, what was asked before came from the "
-    "cache. Paired: the SRCC without a part minus that of the whole program on the images that both scored, 95 % "
-    "intervals by a jackknife over contents. Several differences are shown and none is corrected for that."
-)
 
 OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  # what the figures need
 
@@ -63,11 +54,9 @@ def ablate(
             with within(limits):
                 rows = judge_set(program, labels, results, query=query, workers=workers, watch=watch)
                 runs[f"without {part}"] = _needed(rows)
-    figures = ablation_figures(runs)
-    write_atomically(out / "ablations.json", json.dumps(figures, indent=2) + "\n")
-    write_atomically(out / "ablations.md", f"{markdown(figures)}\n{SENTENCE}\n")
-    print_table(table(figures))
-    print(f"- {SENTENCE}")
+    report = ablation_report(runs)
+    report.write(out, "ablations")
+    report.show()
     print(f"Kept in {out}: ablations.json, ablations.md")
 
 

@@ -6,8 +6,8 @@ from argparse import Namespace
 from agenticiqa.eval.calibrate import fit_report, samples, selection
 from agenticiqa.eval.calibrate.given import Given
 from agenticiqa.eval.commands.arguments import CURVES_OUT
-from agenticiqa.eval.commands.console import print_table
 from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.report.model import print_table
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.status import OK, SOME_FAILED

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs import Config
-from agenticiqa.eval import report
-from agenticiqa.eval.ablations.left_out import parts_named
 from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
-from agenticiqa.eval.commands import combined, evaluate_mcq
+from agenticiqa.eval.commands import evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
-from agenticiqa.eval.commands.console import print_table
-from agenticiqa.eval.commands.interrupted import told_to_continue
 from agenticiqa.eval.commands.label_options import labels_named
-from agenticiqa.eval.commands.program import tuned_program
+from agenticiqa.eval.commands.shared import continuing, tuned_program
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
+from agenticiqa.eval.report import rating_report, summarize
+from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
 from agenticiqa.eval.runs import default_folder, made_by, made_with, pin, report_name
+from agenticiqa.eval.scorers.left_out import parts_named
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -96,11 +95,10 @@ def run(args: Namespace) -> int:
         for task, data in zip(args.tasks, sets, strict=True)
     ]
     if len(outcomes) > 1:
-        print_table(combined.table([measured for measured, _ in outcomes]))
-        print(f"- {combined.SENTENCE}")
+        together = over_tasks([measured for measured, _ in outcomes])
+        together.show()
         if args.out:
-            together = json.dumps(combined.summary([measured for measured, _ in outcomes]), indent=2)
-            write_atomically(args.out / "combined.json", together + "\n")
+            write_atomically(args.out / "combined.json", json.dumps(together.figures, indent=2) + "\n")
     return max((status for _, status in outcomes), key=(OK, UNSCORED, SOME_FAILED).index)
 
 
@@ -140,7 +138,7 @@ def _evaluated(
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile
-        with told_to_continue(out), within(limits):
+        with continuing(out), within(limits):
             rows = judge_set(program, labels, results, query=query, workers=workers, watch=_shown)
     beside = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
     scores = baseline_scores(
@@ -148,7 +146,7 @@ def _evaluated(
     )
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
-    measured = report.summarize(each_row, toolbox(config.calibration), scale=data.scale) | {
+    measured = summarize(each_row, toolbox(config.calibration), scale=data.scale) | {
         "data": str(task),
         "task": data.name,
         "split": args.split,
@@ -157,15 +155,12 @@ def _evaluated(
         "limit": args.limit if len(labels) < len(data.labels) else None,
     }
     name = report_name(out, measured["limit"])
-    report.write(measured, out, name)
-    print_table(report.terminal(report.headline(measured)))
-    print_table(report.terminal(report.further(measured)))
-    if args.by in measured["breakdowns"]:
-        print_table(report.terminal(report.breakdown(measured, args.by)))
-    elif args.by:
+    report = rating_report(measured)
+    report.write(out, name)
+    by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
+    if args.by and not by:
         print_error(f"--by {args.by}: {task} has no two different values of it")
-    for sentence in report.sentences(measured):
-        print(f"- {sentence}")
+    report.show([*report.tables[:2], *by])
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):
         ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown)

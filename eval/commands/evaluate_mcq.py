@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.commands.console import print_table
-from agenticiqa.eval.commands.interrupted import told_to_continue
-from agenticiqa.eval.commands.program import tuned_program
-from agenticiqa.eval.mcq import report
+from agenticiqa.eval.commands.shared import continuing, tuned_program
 from agenticiqa.eval.mcq.asking import NewRows, ask, marked_choice, unmarked
 from agenticiqa.eval.mcq.catalog import QUESTION_TASKS, refuse_pairs
-from agenticiqa.eval.mcq.figures import choice_figures, explanation_figures, plan_figures
 from agenticiqa.eval.mcq.item import Asked, asked_of
 from agenticiqa.eval.mcq.judging import judge_all, judge_question
 from agenticiqa.eval.mcq.planning import FirstPlan, marked_plan, plan_row
 from agenticiqa.eval.mcq.task import QuestionTask, items_sha256, read_items
+from agenticiqa.eval.report.questions import choice_figures, explanation_figures, plan_figures, question_report
 from agenticiqa.eval.runs import default_folder, made_with, pin, report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
@@ -76,7 +73,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
     figures: dict[str, Any] = {}
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, made_with(program, config, items_sha256(found.usable), options))
-        with told_to_continue(out), within(limits):
+        with continuing(out), within(limits):
             rows = _asked(task, program, questions, results, workers)
             if task.kind == "explanation":
                 figures = _judged(args, config, questions, rows, out, workers)
@@ -92,10 +89,9 @@ def run(args: Namespace, task: QuestionTask) -> int:
         "limit": args.limit if len(items) < len(found.usable) else None,
     }
     name = report_name(out, measured["limit"])
-    report.write(measured, out, name)
-    print_table(report.table(measured))
-    for sentence in report.sentences(measured):
-        print(f"- {sentence}")
+    report = question_report(measured)
+    report.write(out, name)
+    report.show()
     for why in found.left_out[:3]:
         print_error(f"left out: {why}")
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")

@@ -11,8 +11,8 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.eval.commands.interrupted import told_to_continue
 from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.comparison import FUSED, MODEL, compare
@@ -73,7 +73,7 @@ def run(args: Namespace) -> int:
     log_dir = args.log_dir or args.out.with_name(f"{args.out.name}.gepa")
     pin(log_dir, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    with told_to_continue(log_dir), within(limits):
+    with continuing(log_dir), within(limits):
         before = judge(program, held_out, args.workers, render.progress)
         skipped = unreached(program, predictors, before)
         print("\n".join(skipped_lines(skipped)), end="\n" if skipped else "", flush=True)

@@ -4,11 +4,10 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from agenticiqa.eval.page.page import write_page
-from agenticiqa.eval.page.questions import asks_questions, figures_table, read_question_run, write_question_page
-from agenticiqa.eval.page.run import read_run
-from agenticiqa.eval.report.numbers import numbers_csv
-from agenticiqa.eval.report.table import Cells, comma_separated, headline, latex, markdown
+from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown
+from agenticiqa.eval.report.page.kept_run import read_run
+from agenticiqa.eval.report.page.pages import report_of, write_page
+from agenticiqa.eval.report.rating_tables import numbers_table
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
@@ -19,35 +18,29 @@ def run(args: Namespace) -> int:
     for path in filter(None, (args.html, args.markdown, args.latex, args.csv)):
         if path.is_dir():
             raise UserError(f"{printable_path(path)}: expected a file to write, found a folder")
-    folders = [*dict.fromkeys(args.runs)]
-    asked = [folder for folder in folders if asks_questions(folder)]
-    if asked and len(asked) < len(folders):
-        rated = next(folder for folder in folders if folder not in asked)
-        raise UserError(f"{asked[0]} asked questions and {rated} rated images: report on them one after the other")
-    if asked:
-        question_runs = [read_question_run(folder) for folder in asked]
-        tables = [figures_table(each) for each in question_runs]
-        numbers = "\n".join(map(comma_separated, tables))
-    else:
-        runs = [read_run(folder) for folder in folders]
-        tables = [headline(each.figures) for each in runs]
-        numbers = numbers_csv([each.figures for each in runs])
-    written = [args.html] if args.html else []
-    if args.html and asked:
-        write_question_page(question_runs, args.html)
-    elif args.html:
+    runs = [read_run(folder) for folder in dict.fromkeys(args.runs)]
+    asked, rated = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
+    if asked and rated:
+        raise UserError(
+            f"{asked[0].folder} asked questions and {rated[0].folder} rated images: report on them one after the other"
+        )
+    tables = [report_of(run).tables[0] for run in runs]
+    texts = {
+        args.markdown: _markdown(tables),
+        args.latex: "\n".join(map(latex, tables)),
+        args.csv: "\n".join(map(comma_separated, tables if asked else [numbers_table([run.figures for run in runs])])),
+    }
+    if args.html:
         write_page(runs, args.html, args.mos_range)
-    formats = ((args.markdown, _markdown(tables)), (args.latex, "\n".join(map(latex, tables))), (args.csv, numbers))
-    for path, text in formats:
+    for path, text in texts.items():
         if path:
             write_atomically(path, text)
-            written.append(path)
-    if written:
+    if written := [path for path in (args.html, args.markdown, args.latex, args.csv) if path]:
         print(f"Written: {', '.join(map(printable_path, written))}", file=sys.stderr)
     else:
         print(_markdown(tables), end="")
     return OK
 
 
-def _markdown(tables: Sequence[Cells]) -> str:
+def _markdown(tables: Sequence[ReportTable]) -> str:
     return "\n".join(f"{table.title}\n\n{markdown(table)}" for table in tables)

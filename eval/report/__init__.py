@@ -1,8 +1,6 @@
-"""The figures of a run from its rows: as JSON, as tables and in sentences."""
+"""The figures of runs from their rows, and one report of them: tables and sentences, rendered in every format."""
 
-from agenticiqa.eval.report.sentences import sentences
-from agenticiqa.eval.report.summary import summarize
-from agenticiqa.eval.report.table import breakdown, further, headline, terminal
-from agenticiqa.eval.report.writing import write
+from agenticiqa.eval.report.rating_tables import rating_report
+from agenticiqa.eval.report.ratings import summarize
 
-__all__ = ["breakdown", "further", "headline", "sentences", "summarize", "terminal", "write"]
+__all__ = ["rating_report", "summarize"]

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from agenticiqa.eval.calibrate.raw_values import opinion_of
-from agenticiqa.eval.compare.run_scores import RESULTS, is_run
 from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.intervals import difference_interval, interval
 from agenticiqa.eval.metrics import Numbers, srcc
+from agenticiqa.eval.report.run_scores import RESULTS, is_run
 from agenticiqa.eval.research.planted_pairs import JUDGE, Pair, read_pairs, reduced
 from agenticiqa.eval.research.restoration import restore
 from agenticiqa.programs import images

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agenticiqa.eval import report
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.labels.direction import runs_the_other_way
+from agenticiqa.eval.report import rating_report, summarize
 from support.distortion_levels import jpeg, scene
 
 MakeLabels = Callable[..., Path]
@@ -95,5 +95,5 @@ def test_the_report_tells_of_an_srcc_below_zero(sign: int, told: bool) -> None:
         | {"executor_evidence": {"tool_log": []}}
         for n in range(40)
     ]
-    text = " ".join(report.sentences(report.summarize(rows) | {"data": "x", "backend": "offline"}))
+    text = " ".join(rating_report(summarize(rows) | {"data": "x", "backend": "offline"}).sentences)
     assert ("labels may be lower-is-better" in text) is told

@@ -1,0 +1,33 @@
+"""What commands that run the program share: the program itself, and what is said when a run ends early."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dspy
+
+from agenticiqa.configs import Config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.cli.probing import prepare
+
+
+def tuned_program(args: Namespace, config: Config, limits: Limits) -> AgenticIQA:
+    """The configured program, with the tuned prompts of --prompts; its models are probed first."""
+    prepare(config, limits)
+    program = AgenticIQA.from_config(config)
+    if args.prompts:
+        program.load(args.prompts)
+    return program
+
+
+@contextmanager
+def continuing(folder: Path) -> Iterator[None]:
+    """Ctrl-C and an outage of a model are raised on, after a line on stderr that says how to continue."""
+    try:
+        yield
+    except (KeyboardInterrupt, dspy.LMError):
+        print(f"agenticiqa: the same command continues from what is kept in {folder}", file=sys.stderr)
+        raise

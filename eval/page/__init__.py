@@ -1,1 +1,0 @@
-"""The HTML report of runs: read from their folders, drawn with Bokeh, filled into templates."""

@@ -1,0 +1,61 @@
+"""The whole program and those without a part: agreement with people, and the paired difference to the whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from agenticiqa.eval.intervals import difference_interval, interval
+from agenticiqa.eval.metrics import plcc, srcc
+from agenticiqa.eval.report.model import Report, ReportTable, figure, number
+
+Row = Mapping[str, Any]
+WHOLE = "whole program"
+HEADINGS = ("program", "n", "unscored", "SRCC", "PLCC raw", "SRCC minus whole", "changed", "calls", "s per image")
+SENTENCE = (
+    "Without a part all images were judged anew; calls are those that were sent, what was asked before came from the "
+    "cache. Paired: the SRCC without a part minus that of the whole program on the images that both scored, 95 % "
+    "intervals by a jackknife over contents. Several differences are shown and none is corrected for that."
+)
+
+
+def ablation_report(runs: Mapping[str, Sequence[Row]]) -> Report:
+    """A line for each of the runs, whose rows are of the same images in the same order; the first is the whole program.
+
+    In the figures ``difference`` is the SRCC minus that of the whole, on the images that both scored, with its paired
+    interval over contents; ``changed`` counts the images of these whose score differs, ``calls`` the requests that were
+    sent to models.
+    """
+    whole = next(iter(runs.values()))
+    figures = [_figures(name, rows, None if rows is whole else whole) for name, rows in runs.items()]
+    lines = [
+        [
+            *(each["name"], str(each["n"]), str(each["unscored"]), figure(each["srcc"]), figure(each["plcc"])),
+            *(figure(each["difference"], "+.3f"), number(each["changed"], "d"), str(each["calls"])),
+            number(each["seconds"], ".2f"),
+        ]
+        for each in figures
+    ]
+    return Report(figures, [ReportTable("without a part", HEADINGS, lines)], [SENTENCE])
+
+
+def _figures(name: str, rows: Sequence[Row], whole: Sequence[Row] | None) -> dict[str, Any]:
+    scored = [row for row in rows if row.get("quality_score") is not None]
+    values = [row["quality_score"] for row in scored], [row["mos"] for row in scored], [r["content"] for r in scored]
+    both = [
+        (ours["quality_score"], row["quality_score"], row["mos"], row["content"])
+        for ours, row in zip(whole or rows, rows, strict=True)
+        if ours.get("quality_score") is not None and row.get("quality_score") is not None
+    ]
+    ours, without, mos, scenes = ([each[place] for each in both] for place in range(4))
+    times = [sum(row["timings_ms"].values()) / 1000 for row in scored]
+    return {
+        "name": name,
+        "n": len(scored),
+        "unscored": len(rows) - len(scored),
+        "srcc": asdict(interval(srcc, *values)),
+        "plcc": asdict(interval(plcc, *values)),
+        "difference": None if whole is None else asdict(difference_interval(srcc, without, ours, mos, scenes)),
+        "changed": None if whole is None else sum(a != b for a, b in zip(ours, without, strict=True)),
+        "calls": sum(use["calls"] for row in rows for use in (row.get("usage_by_stage") or {}).values()),
+        "seconds": sum(times) / len(times) if times else None,
+    }

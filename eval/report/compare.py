@@ -1,0 +1,215 @@
+"""Runs compared: a leaderboard, and differences with intervals, p values, and how much data tells smaller ones.
+
+The difference of two runs is taken on the items that both have a value for, and its interval leaves out one content at
+a time, of both runs (``eval.intervals``). Its p value is of Student's t with as many contents less one; for answers
+that are right or wrong it is McNemar's exact one (McNemar 1947), of the items that one run alone got right, which takes
+items as independent. The p values of several differences are corrected by Holm (1979), so that the chance of one wrong
+claim among all stays at 5 %.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from scipy.stats import binomtest, norm
+from scipy.stats import t as student
+
+from agenticiqa.eval.intervals import (
+    CONFIDENCE,
+    Interval,
+    Measure,
+    accuracy,
+    blocks_of,
+    difference_interval,
+    fitted_plcc_interval,
+    interval,
+)
+from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
+from agenticiqa.eval.report.model import Report, ReportTable, counted
+from agenticiqa.eval.report.run_scores import RunScores, count_alike
+from agenticiqa.programs.errors import UserError
+
+SMALLEST_TOLD = 0.01  # the difference that the power is stated for
+POWER = 0.8
+SENTENCES = (
+    "Brackets: 95 % intervals, a jackknife over contents (accuracy: Wilson, widened for contents); a difference leaves "
+    "out the same contents of both runs.",
+    "p: Student's t over contents, of answers McNemar's exact test; Holm: corrected for the number of pairs.",
+    "Needed: about so many items like these tell a difference of 0.01 in 80 of 100 studies.",
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first run's figure minus the second's on the items of both.
+
+    ``p`` is of this difference alone, ``holm`` corrected for all that were made; both are ``None`` without an interval.
+    ``contents_needed`` and ``items_needed`` estimate how many would tell a difference of .01 in 80 of 100 studies.
+    """
+
+    first: str
+    second: str
+    figure: str
+    interval: Interval
+    p: float | None
+    contents: int
+    contents_needed: int | None
+    holm: float | None = None
+
+    @property
+    def items_needed(self) -> int | None:
+        """Items, at as many for each content as there are here."""
+        return self.contents_needed and math.ceil(self.contents_needed * self.interval.n / self.contents)
+
+
+def compare_report(runs: Sequence[RunScores]) -> Report:
+    """The leaderboard of runs and their differences. Raises UserError as ``differences`` does."""
+    found = differences(runs)
+    return Report(None, [leaderboard(runs), difference_table(found)], [*SENTENCES, *_about_questions(runs)])
+
+
+def differences(runs: Sequence[RunScores]) -> list[Difference]:
+    """Of every two runs the differences of their figures; Holm's correction is over the pairs, figure by figure.
+
+    Questions are counted by ``count_alike``, and so are its pairs: McNemar's test is of questions, not of rotations.
+    Raises UserError for runs of different kinds, without a common item, or with different labels of one.
+    """
+    count_alike(runs)
+    measures: dict[str, Measure] = {"SRCC": srcc, "PLCC": plcc} if runs[0].kind == "rating" else {runs[0].figure: _mean}
+    found: list[Difference] = []
+    for name, measure in measures.items():
+        pairs = [_difference(name, measure, first, second) for first, second in combinations(runs, 2)]
+        corrected = holm([each.p for each in pairs])
+        found += [replace(each, holm=p) for each, p in zip(pairs, corrected, strict=True)]
+    return found
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction (1979): the smallest p value times their number, the next times one less, never falling."""
+    order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    corrected: list[float | None] = [None] * len(p_values)
+    most = 0.0
+    for rank, (p, place) in enumerate(order):
+        most = max(most, min(1.0, p * (len(order) - rank)))
+        corrected[place] = most
+    return corrected
+
+
+def mcnemar(first: Numbers, second: Numbers) -> float:
+    """The exact two-sided p value of the items (N,), 0 or 1, that one of both alone got right."""
+    gained, lost = int((first > second).sum()), int((first < second).sum())
+    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+
+
+def _difference(figure: str, measure: Measure, first: RunScores, second: RunScores) -> Difference:
+    both = _in_both(first, second)
+    a, b = (np.array([run.values[item] for item in both]) for run in (first, second))
+    mos = np.array([first.mos.get(item, 0.0) for item in both])
+    contents = [first.contents[item] for item in both]
+    found = difference_interval(measure, a, b, mos, contents)
+    error = _standard_error(found, contents)
+    if first.kind != "rating":
+        p: float | None = mcnemar(a, b)
+    elif error is None or found.value is None:
+        p = None
+    else:
+        degrees = int(blocks_of(contents).max())
+        p = float(2 * student.sf(abs(found.value) / error, degrees)) if error > 0 else float(found.value == 0)
+    count = len(set(contents))
+    return Difference(first.name, second.name, figure, found, p, count, _needed(error, count))
+
+
+def _in_both(first: RunScores, second: RunScores) -> list[str]:
+    if first.kind != second.kind:
+        raise UserError(
+            f"{first.name} has {first.kind}s and {second.name} has {second.kind}s; compare runs of one kind"
+        )
+    both = [item for item in first.values if item in second.values]
+    if not both:
+        raise UserError(f"{first.name} and {second.name} have no item in common; compare runs on the same data")
+    for item in both:
+        if first.mos.get(item) != second.mos.get(item):
+            raise UserError(
+                f"{first.name} and {second.name} have different labels: {item} is {first.mos[item]:g} in one and "
+                f"{second.mos[item]:g} in the other; compare runs on the same labels"
+            )
+    return both
+
+
+def _standard_error(found: Interval, contents: Sequence[str]) -> float | None:
+    """The jackknife's standard error, from its interval; it is symmetric for a difference."""
+    if found.low is None or found.high is None:
+        return None
+    return (found.high - found.low) / 2 / float(student.ppf((1 + CONFIDENCE) / 2, int(blocks_of(contents).max())))
+
+
+def _needed(error: float | None, contents: int) -> int | None:
+    """How many contents tell a difference of ``SMALLEST_TOLD``: the variance falls as their number grows."""
+    if error is None:
+        return None
+    quantiles = float(norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER))
+    return max(1, math.ceil(contents * (error * quantiles / SMALLEST_TOLD) ** 2))
+
+
+def _mean(right: Numbers, _: Numbers) -> float | None:
+    return float(right.mean()) if len(right) else None
+
+
+def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
+    """Every run with its figures on the items that it has a value for, the best first."""
+    figures = {id(run): _ratings(run) if run.kind == "rating" else _accuracy(run) for run in runs}
+    ranked = sorted(runs, key=lambda run: -(next(iter(figures[id(run)].values())).value or -1.0))
+    lines = [
+        [
+            str(place),
+            run.name,
+            run.judged_by,
+            counted(len(run.values), run.unscored),
+            *(f"{figure:.3f}" for figure in figures[id(run)].values()),
+        ]
+        for place, run in enumerate(ranked, 1)
+    ]
+    return ReportTable("Runs", ["", "run", "judged by", "n", *figures[id(runs[0])]], lines)
+
+
+def difference_table(found: Sequence[Difference]) -> ReportTable:
+    """The differences with their intervals, p values, and what it would take to tell one of .01."""
+    headings = ["figure", "first minus second", "n", "difference", "p", "p (Holm)", f"needed for {SMALLEST_TOLD:g}"]
+    lines = [
+        [
+            each.figure,
+            f"{each.first} - {each.second}",
+            str(each.interval.n),
+            f"{each.interval:+.3f}",
+            _shown(each.p),
+            _shown(each.holm),
+            "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} contents)",
+        ]
+        for each in found
+    ]
+    return ReportTable("Differences on the items of both", headings, lines)
+
+
+def _ratings(run: RunScores) -> Mapping[str, Interval]:
+    items = [*run.values]
+    data = [run.values[item] for item in items], [run.mos[item] for item in items], [run.contents[i] for i in items]
+    correlations = {name: interval(each, *data) for name, each in (("SRCC", srcc), ("KRCC", krcc), ("PLCC raw", plcc))}
+    return {**correlations, "PLCC fitted": fitted_plcc_interval(*data)}
+
+
+def _accuracy(run: RunScores) -> Mapping[str, Interval]:
+    right = [bool(value) for value in run.values.values()]
+    return {run.figure: accuracy(right, [run.contents[item] for item in run.values])}
+
+
+def _shown(p: float | None) -> str:
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _about_questions(runs: Sequence[RunScores]) -> Iterator[str]:
+    if runs[0].circular and runs[0].kind == "choice" and runs[0].figure != "accuracy":
+        yield "Circular: a question is right if it is with its options in all rotations; p is of questions."
+    elif some := [run.name for run in runs if run.kind == "choice" and run.circular]:
+        yield f"Only {', '.join(some)} asked all rotations, so in every run only the order of the set counts."

@@ -1,0 +1,145 @@
+"""A finished run as its report needs it: the figures, what it was made with, and a few fields of each image."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.eval.mcq.judging import description_of
+from agenticiqa.eval.report.model import title_of
+from agenticiqa.programs.backends.ledger import Spent
+from agenticiqa.programs.batch.results_file import kept_rows
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.page.entry import Entry, entry_of
+from agenticiqa.signatures.types import LEVEL_KEYS
+
+UNFINISHED = "the same `agenticiqa evaluate` command finishes it"
+OF_A_QUESTION = ("name", "rotation", "image", "image_sha256", "query", "options", "truth", "answer", "correct")
+OF_A_QUESTION += ("unparsed", "fields", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One labeled image of a run.
+
+    ``probabilities`` are those of the levels 1..5, ``ms`` is the wall time of each stage in milliseconds, ``offset`` is
+    where its row begins.
+    """
+
+    name: str
+    mos: float
+    content: str
+    entry: Entry
+    probabilities: tuple[float, ...] | None
+    ms: Mapping[str, float]
+    offset: int
+
+
+@dataclass
+class KeptRun:
+    """A run's folder, read: ``figures`` is its ``report.json``, ``made_with`` its ``run.json``.
+
+    ``spent`` is the usage of models by stage. A run of images with opinion scores has ``points``, one of questions
+    ``questions``: what the page shows of each question in each rotation. Each counts once, by its last row.
+    """
+
+    folder: Path
+    figures: dict[str, Any]
+    made_with: dict[str, Any]
+    spent: dict[str, Spent] = field(default_factory=dict)
+    points: list[Point] = field(default_factory=list)
+    questions: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The data and the backend."""
+        return title_of(self.figures)
+
+    @property
+    def asks_questions(self) -> bool:
+        """Whether it is a run of questions."""
+        return "kind" in self.figures
+
+    @property
+    def scored(self) -> list[Point]:
+        """The images with a score."""
+        return [point for point in self.points if point.entry.score is not None]
+
+    @property
+    def timings(self) -> list[Mapping[str, float]]:
+        """The milliseconds of each stage, by image or question that was judged."""
+        return [ms for ms in (*(p.ms for p in self.points), *(q["ms"] for q in self.questions)) if ms]
+
+    def row(self, point: Point) -> dict[str, Any]:
+        """The whole row of an image, read again from the file."""
+        with open(self.folder / "results.jsonl", "rb") as file:
+            file.seek(point.offset)
+            row: dict[str, Any] = json.loads(file.readline())
+        return row
+
+
+def open_run(folder: Path) -> KeptRun:
+    """A run without its rows. Raises UserError for a folder without a finished run."""
+    shown = printable_path(folder)
+    if not (folder / "results.jsonl").is_file():
+        raise UserError(f"{shown}: expected the folder of a run of `agenticiqa evaluate`, found no results.jsonl in it")
+    if not (folder / "report.json").is_file():
+        raise UserError(f"{shown}: the run has no report.json yet; {UNFINISHED}")
+    return KeptRun(folder, _json(folder / "report.json"), _json(folder / "run.json"))
+
+
+def read_run(folder: Path) -> KeptRun:
+    """Read the run in a folder that ``agenticiqa evaluate`` wrote.
+
+    One row is in memory at a time. Raises UserError for a folder without a finished run, and for files in it that
+    cannot be read.
+    """
+    shown, run = printable_path(folder), open_run(folder)
+    if not run.asks_questions and not {"systems", "breakdowns", "scale"} <= run.figures.keys():
+        raise UserError(f"{shown}/report.json: the figures are of another version; {UNFINISHED}")
+    latest: dict[Any, Any] = {}
+    try:
+        for offset, row in kept_rows(folder / "results.jsonl"):
+            key = (row["name"], row["rotation"]) if run.asks_questions else row["name"]
+            if "error" not in row or key not in latest:
+                latest[key] = _question(row) if run.asks_questions else _point(row, offset)
+            # Every row was paid for, also one that was replaced later.
+            for stage, spent in (row.get("usage_by_stage") or {}).items():
+                run.spent.setdefault(stage, Spent()).add(Spent(**spent))
+    except (ValueError, KeyError, TypeError) as error:
+        kind = "a run of questions" if run.asks_questions else "a rating run"
+        raise UserError(f"{shown}/results.jsonl: a row is none of {kind} ({type(error).__name__})") from error
+    (run.questions if run.asks_questions else run.points).extend(latest.values())
+    return run
+
+
+def _question(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: row.get(name) for name in OF_A_QUESTION}
+    return {**kept, "said": description_of(row) or "", "ms": row.get("timings_ms") or {}}
+
+
+def _point(row: Mapping[str, Any], offset: int) -> Point:
+    probabilities = row.get("quality_probs")
+    mos = float(row["mos"])
+    if not math.isfinite(mos):
+        raise ValueError("mos is no number")
+    return Point(
+        name=row["name"],
+        mos=mos,
+        content=row["content"],
+        entry=entry_of(row),
+        probabilities=tuple(probabilities.get(key, 0.0) for key in LEVEL_KEYS) if probabilities else None,
+        ms=row.get("timings_ms") or {},
+        offset=offset,
+    )
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{printable_path(file)}: cannot be read ({error}); {UNFINISHED}") from error
+    return content

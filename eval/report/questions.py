@@ -1,0 +1,258 @@
+"""The report of a run of questions from its rows: accuracy of choices, of plans, and what a judge gave descriptions."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from math import prod
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from agenticiqa.eval.intervals import Interval, accuracy, error_interval
+from agenticiqa.eval.mcq.judging import RULES
+from agenticiqa.eval.mcq.planning import FIELDS
+from agenticiqa.eval.report.model import Report, ReportTable, figure, number, title_of
+from agenticiqa.signatures.types import PARSING_FAILED
+
+Row = Mapping[str, Any]
+Figures = Mapping[str, Any]
+Lines = Iterator[list[str]]
+
+NO_OPTION = "names no option"
+
+
+def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
+    """Vanilla and circular accuracy of rows with options, overall and by each group.
+
+    Vanilla are the rows in the order of the set. Circular counts a question as right if all rotations of its options
+    are, and is ``None`` unless each question was asked in all of them. An unparsed answer is wrong in ``accuracy`` and
+    left out of ``accuracy_of_answered``. ``chance`` is what guessing gets, ``p_of_chance`` the probability that it gets
+    as many right.
+    """
+    plain = [row for row in rows if row["rotation"] == 0]
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(row["name"], []).append(row)
+    sets = [*by_name.values()]
+    complete = any(len(each) > 1 for each in sets) and all(len(each) == len(each[0]["options"]) for each in sets)
+
+    def figures(key: str | None = None, name: str | None = None) -> dict[str, Any]:
+        def inside(row: Row) -> bool:
+            return key is None or row["groups"].get(key) == name
+
+        circular = _circular([each for each in sets if inside(each[0])]) if complete else None
+        return {"vanilla": _vanilla([row for row in plain if inside(row)]), "circular": circular}
+
+    by = {key: {name: figures(key, name) for name in groups} for key, groups in _groups(plain).items()}
+    return {**_counts(plain), **figures(), "by": by}
+
+
+def plan_figures(rows: Sequence[Row]) -> dict[str, Any]:
+    """Accuracy of each field and of the whole plan, over all and by each group; without a plan all is wrong.
+
+    ``always`` is the share of the most frequent true value of a field: what a planner gets that looks at nothing.
+    """
+    return {
+        **_counts(rows),
+        "whole": _share([row["correct"] for row in rows], rows),
+        "fields": {name: _field(name, rows) for name in FIELDS if any(name in row["fields"] for row in rows)},
+        "by": {
+            key: {name: _share([row["correct"] for row in inside], inside) for name, inside in groups.items()}
+            for key, groups in _groups(rows).items()
+        },
+    }
+
+
+def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[str, Any]:
+    """What the judge gave the descriptions of ``rows``: the mean of each dimension, 0..2, and of their sum, 0..6.
+
+    A description's score is the mean of its rounds, and has an interval over contents. ``shares`` are those of the
+    scores 0, 1 and 2 among all rounds. ``described`` counts the rows with a description; a description without any
+    score in a dimension is ``unscored`` there and in no figure.
+    """
+    content = {row["name"]: row["content"] for row in rows}
+    scores: dict[str, dict[str, list[int]]] = {dimension: {} for dimension in RULES}
+    for row in judgments:
+        if row["score"] is not None:
+            scores[row["dimension"]].setdefault(row["name"], []).append(row["score"])
+    complete = [name for name in content if all(name in found for found in scores.values())]
+    sums = {name: sum(fmean(found[name]) for found in scores.values()) for name in complete}
+
+    def dimension(found: Mapping[str, list[int]]) -> dict[str, Any]:
+        given = [score for values in found.values() for score in values]
+        shares = {score: given.count(score) / len(given) if given else None for score in (0, 1, 2)}
+        means = _mean({name: fmean(values) for name, values in found.items()}, content)
+        return {"mean": means, "shares": shares, "unscored": len(rows) - len(found)}
+
+    return {
+        "questions": len(rows),
+        "contents": len(set(content.values())),
+        "described": len({row["name"] for row in judgments}),
+        "rounds": len({row["round"] for row in judgments}),
+        "unusable_verdicts": sum(row["score"] is None for row in judgments),
+        "dimensions": {name: dimension(found) for name, found in scores.items()},
+        "sum": {"mean": _mean(sums, content), "unscored": len(rows) - len(sums)},
+    }
+
+
+def question_report(figures: Figures) -> Report:
+    """The report of the figures of a run, with its ``kind``, ``data``, ``backend`` and how many were ``left_out``."""
+    lines, bold = {"choice": (_choice, 0), "planning": (_planning, 0), "explanation": (_explanation, len(RULES))}[
+        figures["kind"]
+    ]
+    headings, *rows = lines(figures)
+    table = ReportTable(title_of(figures), headings, rows, bold)
+    return Report(figures, [table], [f"{line}." for line in _sentences(figures)])
+
+
+def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
+    """The probability that guessing gets at least so many right, where question i is guessed with ``chances[i]``.
+
+    Exact: the distribution of a sum of independent Bernoulli trials with different chances (Poisson binomial), by
+    convolution.
+    """
+    distribution = np.ones(1)
+    for chance in chances:
+        distribution = np.convolve(distribution, (1 - chance, chance))
+    return float(min(1.0, distribution[right:].sum()))
+
+
+def _choice(figures: Figures) -> Lines:
+    circular = figures["circular"] is not None
+    headings = ["questions", "n", "accuracy", "of the answered", "unparsed", "chance", "p"]
+    yield headings + (["circular", "chance"] if circular else [])
+    named = {f"{key}: {name}": each for key, groups in figures["by"].items() for name, each in sorted(groups.items())}
+    for name, each in {"all": figures, **named}.items():
+        vanilla, p = each["vanilla"], each["vanilla"]["p_of_chance"]
+        yield [
+            *(name, str(vanilla["n"]), _percent(vanilla["accuracy"]), _percent(vanilla["accuracy_of_answered"])),
+            *(str(vanilla["unparsed"]), f"{100 * vanilla['chance']:.1f}", "<.001" if p < 0.001 else f"{p:.3f}"),
+            *([_percent(each["circular"]["accuracy"]), f"{100 * each['circular']['chance']:.1f}"] if circular else []),
+        ]
+
+
+def _planning(figures: Figures) -> Lines:
+    yield ["field", "n", "accuracy", "always"]
+    yield ["whole plan", str(figures["questions"]), _percent(figures["whole"]), "-"]
+    for name, field in figures["fields"].items():
+        yield [name, str(field["accuracy"]["n"]), _percent(field["accuracy"]), f"{100 * field['always']:.1f}"]
+    for key, groups in figures["by"].items():
+        for name, share in sorted(groups.items()):
+            yield [f"whole plan, {key}: {name}", str(share["n"]), _percent(share), "-"]
+
+
+def _explanation(figures: Figures) -> Lines:
+    yield ["dimension (0 to 2)", "n", "mean", "% 0", "% 1", "% 2", "unscored"]
+    for name, each in {**figures["dimensions"], "sum (0 to 6)": figures["sum"]}.items():
+        shares = each.get("shares") or dict.fromkeys(range(3))
+        percents = [number(None if share is None else 100 * share, ".1f") for share in shares.values()]
+        yield [name, str(each["mean"]["n"]), figure(each["mean"], ".2f"), *percents, str(each["unscored"])]
+
+
+def _sentences(figures: Figures) -> Iterator[str]:
+    """What the table leaves out: what was not parsed or left out, and how the figures were computed."""
+    kind = figures["kind"]
+    if kind == "explanation":
+        given = f"{figures['described']} of {figures['questions']} questions"
+        yield f"{given} were answered in words and given to the judge"
+        yield (
+            f"Judge: {figures['judge']}, {figures['rounds']} rounds; {figures['unusable_verdicts']} verdicts were "
+            "unusable and are in no figure"
+        )
+        yield f"Brackets: 95 % intervals, a jackknife over {figures['contents']} contents"
+    else:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in figures["unparsed_reasons"].items())
+        unparsed = f"{figures['unparsed']} of {figures['questions']} answers are unparsed"
+        yield (
+            f"{unparsed}{f' ({reasons})' if reasons else ''}: "
+            f"wrong in every accuracy{' but that of the answered' if kind == 'choice' else ''}"
+        )
+        yield f"Brackets: 95 % intervals (Wilson), clustered by {figures['contents']} contents"
+    if kind == "choice":
+        yield "Chance: guessing among the options offered; p: the probability that guessing gets as many right (exact)"
+        if figures["circular"]:
+            yield "Circular: right only if the question is right in every rotation of its options"
+    if kind == "planning":
+        yield "Always: what a planner gets that always gives the most frequent value of the field"
+    if figures["left_out"]:
+        yield f"{figures['left_out']} questions of the set cannot be asked or marked and are left out"
+
+
+def _mean(values: Mapping[str, float], content: Mapping[str, str]) -> dict[str, Any]:
+    numbers = list(values.values())
+    if not numbers:
+        return asdict(Interval(None, None, None, 0, "nothing was scored"))
+    contents = [content[name] for name in values]
+    return asdict(error_interval(lambda x, _: float(np.mean(x)), numbers, numbers, contents))
+
+
+def _counts(rows: Sequence[Row]) -> dict[str, Any]:
+    unparsed = [row for row in rows if row["unparsed"]]
+    return {
+        "questions": len(rows),
+        "contents": len({row["content"] for row in rows}),
+        "unparsed": len(unparsed),
+        "unparsed_reasons": dict(Counter(map(_reason, unparsed))),
+    }
+
+
+def _vanilla(rows: Sequence[Row]) -> dict[str, Any]:
+    answered = [row for row in rows if not row["unparsed"]]
+    chances = [1 / len(row["options"]) for row in rows]
+    return _compared(rows, [row["correct"] for row in rows], chances) | {
+        "unparsed": len(rows) - len(answered),
+        "accuracy_of_answered": _share([row["correct"] for row in answered], answered),
+    }
+
+
+def _circular(sets: Sequence[Sequence[Row]]) -> dict[str, Any]:
+    """Of questions, each as the rows of its rotations; guesses of the rotations are independent."""
+    chances = [prod(1 / len(row["options"]) for row in each) for each in sets]
+    hits = [all(row["correct"] for row in each) for each in sets]
+    unparsed = sum(any(row["unparsed"] for row in each) for each in sets)
+    return _compared([each[0] for each in sets], hits, chances) | {"unparsed": unparsed}
+
+
+def _compared(rows: Sequence[Row], hits: Sequence[bool], chances: Sequence[float]) -> dict[str, Any]:
+    return {
+        "n": len(rows),
+        "right": sum(hits),
+        "accuracy": _share(hits, rows),
+        "chance": sum(chances) / len(chances) if chances else None,
+        "p_of_chance": chance_of_as_many(sum(hits), chances),
+    }
+
+
+def _field(name: str, rows: Sequence[Row]) -> dict[str, Any]:
+    stated = [row for row in rows if name in row["fields"]]
+    plans = [row["true_plan"] for row in stated]
+    true = Counter(repr(plan[name] if name in plan else plan["plan"][name]) for plan in plans)
+    return {
+        "accuracy": _share([row["fields"][name] for row in stated], stated),
+        "always": true.most_common(1)[0][1] / len(stated),
+    }
+
+
+def _share(hits: Sequence[bool], rows: Sequence[Row]) -> dict[str, Any]:
+    return asdict(accuracy(hits, [row["content"] for row in rows]))
+
+
+def _percent(share: Mapping[str, Any]) -> str:
+    ends = {end: None if share[end] is None else 100 * share[end] for end in ("value", "low", "high")}
+    return figure({**share, **ends}, ".1f")
+
+
+def _groups(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
+    """The rows of each group that a set is broken down by."""
+    found: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        for key, name in row["groups"].items():
+            found.setdefault(key, {}).setdefault(name, []).append(row)
+    return found
+
+
+def _reason(row: Row) -> str:
+    if "error" in row:
+        return str(row["error"]).partition(":")[0]
+    return PARSING_FAILED if row.get("quality_reasoning") == PARSING_FAILED else NO_OPTION

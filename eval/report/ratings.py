@@ -1,0 +1,205 @@
+"""Every figure of a run of ratings from its rows, as plain JSON types: what ``report.json`` holds."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.datasets import MosScale, mos_scale
+from agenticiqa.eval.intervals import (
+    Interval,
+    blocks_of,
+    difference_interval,
+    error_interval,
+    interval,
+    plcc_after,
+    rmse_after,
+    wilson,
+)
+from agenticiqa.eval.logistic import fit_logistic, fit_logistic_and_line
+from agenticiqa.eval.metrics import Numbers, plcc, rmse, srcc
+from agenticiqa.eval.report.columns import Columns, Row, columns_of
+from agenticiqa.eval.report.pairs import pair_intervals
+from agenticiqa.eval.report.predictors import Predictor, best_tool, predictors
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.tools import TOOLS, Tool, training_images
+
+FIGURES = {
+    "srcc": "SRCC",
+    "krcc": "KRCC",
+    "plcc": "PLCC raw",
+    "plcc_fitted": "PLCC fitted",
+    "plcc_fitted5": "PLCC fitted (5)",
+    "rmse": "RMSE raw",
+    "rmse_fitted": "RMSE fitted",
+    "rmse_fitted5": "RMSE fitted (5)",
+    "pairs": "pairs in order",
+}
+SHARES = ("80", "95")  # percent of the opinions that a score's interval is to hold
+
+
+def summarize(
+    rows: Iterable[Row], tools: Mapping[str, Tool] = TOOLS, *, scale: MosScale | None = None
+) -> dict[str, Any]:
+    """Every figure of a run, as plain JSON types; the rows are read once and not kept.
+
+    - ``images``, ``contents``, ``scored``, ``unscored``, ``unscored_reasons``; ``scale``, the ends of the labels' scale
+      (without ``scale`` the first usual one that holds them, else ``None``)
+    - ``systems``, one entry per predictor as ``_system`` says, each measured on the images that it has a value for: our
+      score first (or that of the scorer that the rows name), then what it is made of and the usual combinations of
+      that, last the tools alone
+    - ``best_tool``, the one with the highest SRCC on these very images among those that measured half of them
+    - ``srcc_differences``: our score minus each baseline on the images with both
+    - ``breakdowns`` and ``interval_coverage`` as the functions of these names say
+    - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
+      ``failed_tool_calls``, ``ms_per_image``
+
+    Images without a score are counted in ``unscored``, by reason, and are in no figure.
+    """
+    columns = columns_of(rows)
+    scale = scale or _usual_scale(columns)
+    listed = predictors(columns)
+    singles = {each.name: each.values for each in listed if each.kind == "tool"}
+    best = best_tool(singles, columns.numbers("mos"), np.ones(len(columns), dtype=bool)) if len(columns) else None
+    scored = int(columns.scored.sum())
+    return {
+        "images": len(columns),
+        "contents": len(set(columns.contents)),
+        "scored": scored,
+        "unscored": len(columns) - scored,
+        "unscored_reasons": dict(Counter(reason for reason in columns.reasons if reason is not None)),
+        "scale": scale and asdict(scale),
+        "systems": [_system(each, columns, tools, scale) for each in listed],
+        "best_tool": best,
+        "srcc_differences": {
+            each.name: _difference(columns, each.values)
+            for each in listed
+            if each.kind == "baseline" or each.name == best
+        },
+        "breakdowns": breakdowns(columns),
+        "interval_coverage": interval_coverage(columns, scale),
+        **columns.conduct.summary(),
+    }
+
+
+def breakdowns(columns: Columns) -> dict[str, list[dict[str, Any]]]:
+    """By group of which there are two or more in the labels: ``group``, ``images``, ``n``, ``unscored``, ``srcc``.
+
+    SRCC is that of the score of the rows, with its interval over the contents of the group.
+    """
+    score, mos = columns.numbers(columns.first), columns.numbers("mos")
+    contents = np.array(columns.contents, dtype=object)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, values in columns.groups.items():
+        named = sorted({value for value in values if value is not None})
+        for group in named if len(named) > 1 else ():
+            inside = np.array(values, dtype=object) == group
+            here = inside & np.isfinite(score)
+            images, n = int(inside.sum()), int(here.sum())
+            agreement = asdict(interval(srcc, score[here], mos[here], contents[here].tolist()))
+            row = {"group": group, "images": images, "n": n, "unscored": images - n, "srcc": agreement}
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dict[str, Any]]:
+    """Of the 80 % and 95 % ``score_interval`` of the rows: in how many the opinion, on 1..5, lies.
+
+    By share: ``n`` (images with an interval), ``inside``, ``value`` (their share, 0..1), ``low`` and ``high`` (its 95 %
+    Wilson interval, which takes images as independent). Empty where the ends of the labels' scale are unknown.
+    """
+    if scale is None:
+        return {}
+    opinion = np.array([scale.to_1_5(mos) for mos in columns.numbers("mos")])
+    found = {}
+    for share in SHARES:
+        low, high = columns.numbers(f"{share} low"), columns.numbers(f"{share} high")
+        known = np.isfinite(low) & np.isfinite(high)
+        if known.any():
+            inside, n = int(((low <= opinion) & (opinion <= high) & known).sum()), int(known.sum())
+            ends = wilson(inside, n)
+            found[share] = {"n": n, "inside": inside, "value": inside / n, "low": ends[0], "high": ends[1]}
+    return found
+
+
+def _system(
+    predictor: Predictor, columns: Columns, tools: Mapping[str, Tool], scale: MosScale | None
+) -> dict[str, Any]:
+    """A predictor and its figures, as plain JSON types.
+
+    ``n`` is the number of images that it has a value for, ``unscored`` that of the others; ``fitted_on`` counts the
+    images that a model or a calibration curve of the tools in it was fitted on (of ``tools``, by the rows'
+    ``training_parts``). The figures are ``Interval`` fields under the keys of ``FIGURES``.
+    """
+    here = np.flatnonzero(np.isfinite(predictor.values))
+    return {
+        "name": predictor.name,
+        "kind": predictor.kind,
+        "n": len(here),
+        "unscored": len(columns) - len(here),
+        "partial": bool(predictor.partial),
+        "about": predictor.about,
+        "sources": dict(predictor.sources),
+        "fitted_on": _fitted_on(predictor, here, columns, tools),
+        **{key: asdict(figure) for key, figure in _figures(predictor.values, here, columns, scale).items()},
+    }
+
+
+def _figures(values: Numbers, here: NDArray[np.intp], columns: Columns, scale: MosScale | None) -> dict[str, Interval]:
+    x, mos, std = values[here], columns.numbers("mos")[here], columns.numbers("mos_std")[here]
+    contents = [columns.contents[row] for row in here]
+    tau, order = pair_intervals(x, mos, blocks_of(contents), std)
+    four, five = fit_logistic(x, mos), fit_logistic_and_line(x, mos)
+    return {
+        "srcc": interval(srcc, x, mos, contents),
+        "krcc": tau,
+        "plcc": interval(plcc, x, mos, contents),
+        "plcc_fitted": plcc_after(four, x, mos, contents),
+        "plcc_fitted5": plcc_after(five, x, mos, contents),
+        "rmse": _raw_error(x, mos, contents, scale),
+        "rmse_fitted": rmse_after(four, x, mos, contents),
+        "rmse_fitted5": rmse_after(five, x, mos, contents),
+        "pairs": order,
+    }
+
+
+def _raw_error(x: Numbers, mos: Numbers, contents: list[str], scale: MosScale | None) -> Interval:
+    """The RMSE on the data's own scale, whose ends 1 and 5 are mapped to; nothing is fitted."""
+    if scale is None:
+        return Interval(None, None, None, len(x), "the ends of the labels' scale are unknown")
+    if len(x) and (x.min() < 1 or x.max() > 5):
+        return Interval(None, None, None, len(x), "the predictions are not on the scale 1..5")
+    return error_interval(rmse, scale.low + (x - 1) / 4 * (scale.high - scale.low), mos, contents)
+
+
+def _fitted_on(
+    predictor: Predictor, here: NDArray[np.intp], columns: Columns, tools: Mapping[str, Tool]
+) -> dict[training_images.Way, int]:
+    """How many images a model or a curve in a predictor was fitted on."""
+    known: dict[Any, frozenset[training_images.Way]] = {}
+    counts: Counter[training_images.Way] = Counter()
+    for row in here:
+        if parts := columns.parts[row]:
+            key = predictor.used(row), parts
+            if key not in known:
+                each = (training_images.fitted_on(tools[name], parts) for name in key[0] & tools.keys())
+                known[key] = frozenset().union(*each)
+            counts.update(known[key])
+    return {"model": counts["model"], "curve": 0 if predictor.raw else counts["curve"]}
+
+
+def _difference(columns: Columns, values: Numbers) -> dict[str, Any]:
+    ours, mos = columns.numbers(columns.first), columns.numbers("mos")
+    both = np.flatnonzero(np.isfinite(ours) & np.isfinite(values))
+    contents = [columns.contents[row] for row in both]
+    return asdict(difference_interval(srcc, ours[both], values[both], mos[both], contents))
+
+
+def _usual_scale(columns: Columns) -> MosScale | None:
+    try:
+        return mos_scale(columns.numbers("mos").tolist()) if len(columns) else None
+    except UserError:
+        return None

@@ -1,0 +1,105 @@
+"""What a run gave each image, or each question of a benchmark, read from its folder row by row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.eval.report.columns import OURS
+from agenticiqa.programs.batch.results_file import kept_rows
+from agenticiqa.programs.errors import UserError
+
+RESULTS = "results.jsonl"
+
+
+@dataclass
+class RunScores:
+    """A run: by item what it gave it. ``kind`` is "rating", "choice" (questions with options) or "plan".
+
+    The value of a rating is the score, that of a question 1 if it is right, else 0 (an answer that cannot be read is
+    wrong), as ``count_alike`` counts it. ``mos`` is empty for questions. ``unscored`` are the items without a value,
+    which are in no difference. ``rotated`` has by question, and by how far its options were rotated, whether it was
+    right, ``options`` how many options it has.
+    """
+
+    name: str
+    kind: str
+    judged_by: str = OURS
+    values: dict[str, float] = field(default_factory=dict)
+    mos: dict[str, float] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
+    rotated: dict[str, dict[int, bool]] = field(default_factory=dict)
+    options: dict[str, int] = field(default_factory=dict)
+    figure: str = "accuracy"  # what the share of questions that are right is called
+
+    @property
+    def circular(self) -> bool:
+        """Whether every question was asked with its options in all rotations."""
+        return bool(self.options) and all(len(self.rotated[item]) == count for item, count in self.options.items())
+
+    @property
+    def unscored(self) -> int:
+        """How many items have no value."""
+        return len(self.contents) - len(self.values)
+
+
+def count_alike(runs: Sequence[RunScores]) -> None:
+    """Give the questions of all runs their values by one rule: right with the options in all rotations.
+
+    Where a run was not asked so, the order of the set counts in all runs.
+    """
+    circular = all(run.circular for run in runs)
+    for run in runs:
+        if run.kind == "choice":
+            run.figure = "circular accuracy" if circular else "accuracy"
+        for item, right in run.rotated.items():
+            run.values[item] = float(all(right.values()) if circular else right.get(0, False))
+
+
+def is_run(path: Path) -> bool:
+    """Whether a path is a folder with kept results."""
+    return (path / RESULTS).is_file()
+
+
+def read_scores(folder: Path) -> RunScores:
+    """Read a run; of several rows of an item the last counts, and one with an error replaces no result.
+
+    Questions get their values by ``count_alike``. Raises UserError for a folder without results, and for results that
+    are neither ratings with opinion scores nor marked answers or plans.
+    """
+    if not is_run(folder):
+        raise UserError(f"{folder}: there is no {RESULTS}; name folders that `agenticiqa evaluate` wrote (--out)")
+    found: RunScores | None = None
+    file, number = folder / RESULTS, 0
+    try:
+        for number, (_, row) in enumerate(kept_rows(file), 1):  # noqa: B007 (the line that the message names)
+            kind = "choice" if "truth" in row else "plan" if "true_plan" in row else "rating"
+            found = found or RunScores(folder.resolve().name, kind)
+            _add(found, row)
+    except (KeyError, TypeError, AttributeError) as error:
+        why = f"there is no {error}" if isinstance(error, KeyError) else "it is no row of a run"
+        raise UserError(f"{file}: line {number} cannot be compared: {why}") from error
+    except ValueError as error:
+        raise UserError(f"{file}: line {number + 1} cannot be compared: it is no row of a run") from error
+    if found is None:
+        raise UserError(f"{file}: there are no results in it; let the run finish first")
+    count_alike([found])
+    return found
+
+
+def _add(run: RunScores, row: dict[str, Any]) -> None:
+    item = str(row["name"])
+    run.contents[item] = str(row["content"])
+    run.judged_by = str(row.get("scorer") or row.get("backend") or run.judged_by)
+    if run.kind != "rating":
+        rotation, right = int(row.get("rotation") or 0), run.rotated.setdefault(item, {})
+        if "error" not in row or rotation not in right:
+            right[rotation] = bool(row["correct"])
+        run.options[item] = len(row.get("options") or ()) or 1
+        return
+    run.mos[item] = float(row["mos"])
+    score = row.get("quality_score")
+    if score is not None:
+        run.values[item] = float(score)
+    elif "error" not in row:
+        run.values.pop(item, None)

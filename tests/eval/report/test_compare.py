@@ -1,0 +1,228 @@
+"""``agenticiqa compare``: paired differences, exact tests, corrections, and what cannot be compared."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from agenticiqa.eval.cli import main
+from agenticiqa.eval.intervals import difference_interval
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.report.compare import differences, holm, mcnemar
+from agenticiqa.eval.report.run_scores import RunScores, read_scores
+from agenticiqa.programs.errors import UserError
+
+
+def rating(name: str, noise: float, seed: int, n: int = 120) -> RunScores:
+    mos = np.random.default_rng(0).normal(50, 15, n)
+    scores = mos + np.random.default_rng(seed).normal(0, noise, n)
+    items = [f"{number}.png" for number in range(n)]
+    run = RunScores(name, "rating")
+    run.values, run.mos = dict(zip(items, scores, strict=True)), dict(zip(items, mos, strict=True))
+    run.contents = {item: f"scene {number // 3}" for number, item in enumerate(items)}
+    return run
+
+
+def choices(name: str, right: list[bool]) -> RunScores:
+    items = [str(number) for number in range(len(right))]
+    return RunScores(
+        name,
+        "choice",
+        values=dict(zip(items, map(float, right), strict=True)),
+        contents={item: item for item in items},
+    )
+
+
+def write_run(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    folder.mkdir()
+    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def rows(scores: list[float | None], **changes: Any) -> list[dict[str, Any]]:
+    return [
+        {"name": f"{n}.png", "content": f"{n}", "mos": float(n), "quality_score": score, "backend": "offline"} | changes
+        for n, score in enumerate(scores)
+    ]
+
+
+def test_the_difference_is_paired_over_the_contents_of_both_and_p_is_small_where_it_leaves_out_zero() -> None:
+    first, second = rating("a", 5, 1), rating("b", 12, 2)
+    found = differences([first, second])[0]
+    a, b, mos = ([*each.values()] for each in (first.values, second.values, first.mos))
+    assert found.interval == difference_interval(srcc, a, b, mos, [*first.contents.values()])
+    assert (found.contents, found.interval.n) == (40, 120)
+    for each in (found, *(differences([rating("a", 10, n), rating("b", 11, n + 50)])[0] for n in range(6))):
+        low, high = each.interval.low, each.interval.high
+        assert None not in (low, high, each.p)
+        assert (each.p < 0.05) == (low > 0 or high < 0)
+
+
+def test_items_that_one_run_has_no_value_for_are_left_out() -> None:
+    first, second = rating("a", 5, 1), rating("b", 5, 2)
+    for item in [*second.values][:30]:
+        del second.values[item]
+    assert second.unscored == 30
+    assert differences([first, second])[0].interval.n == 90
+
+
+def test_ten_times_the_contents_tell_a_third_of_the_difference() -> None:
+    few = differences([rating("a", 8, 1, 90), rating("b", 9, 2, 90)])[0]
+    many = differences([rating("a", 8, 1, 900), rating("b", 9, 2, 900)])[0]
+    assert few.contents_needed is not None
+    assert many.contents_needed == pytest.approx(few.contents_needed, rel=0.6), "it is a property of the data"
+    assert few.items_needed == pytest.approx(3 * few.contents_needed, abs=3)
+
+
+def test_holm_multiplies_the_smallest_most() -> None:
+    """The example of Holm's procedure: p of .01, .04, .03, .005 for four claims."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, None, 0.8]) == [pytest.approx(1.0), None, pytest.approx(1.0)]
+
+
+def test_mcnemar_counts_what_one_alone_got_right() -> None:
+    first = np.array([1.0] * 8 + [0.0] * 2 + [1.0] * 5)
+    second = np.array([0.0] * 8 + [1.0] * 2 + [1.0] * 5)
+    assert mcnemar(first, second) == pytest.approx(2 * binom.cdf(2, 10, 0.5))
+    assert mcnemar(first, first) == 1.0
+
+
+def test_answers_are_compared_by_accuracy() -> None:
+    found = differences([choices("a", [True] * 30 + [False] * 10), choices("b", [True] * 18 + [False] * 22)])[0]
+    assert found.figure == "accuracy"
+    assert found.interval.value == pytest.approx(0.3)
+    assert found.p == pytest.approx(mcnemar(np.repeat([1.0, 1.0, 0.0], [18, 12, 10]), np.repeat([1.0, 0.0], [18, 22])))
+
+
+def rotated(name: str, right: list[bool], **changes: Any) -> list[dict[str, Any]]:
+    """The rows of a question with two options, one for each rotation that it was asked in."""
+    options = {"A": "Blur", "B": "Noise"}
+    return [
+        {"name": name, "rotation": n, "content": name, "options": options, "truth": "A", "correct": each} | changes
+        for n, each in enumerate(right)
+    ]
+
+
+def asked(**questions: list[bool]) -> list[dict[str, Any]]:
+    return [row for name, right in questions.items() for row in rotated(name, right)]
+
+
+def test_a_question_counts_once_and_is_right_if_all_its_rotations_are(tmp_path: Path) -> None:
+    both, half, none = [True, True], [True, False], [False, False]
+    first = read_scores(write_run(tmp_path / "a", asked(q=both, r=half, s=both, t=both, u=none)))
+    assert (first.values, first.figure) == ({"q": 1, "r": 0, "s": 1, "t": 1, "u": 0}, "circular accuracy")
+    second = read_scores(write_run(tmp_path / "b", asked(q=half, r=half, s=half, t=half, u=none)))
+    (found,) = differences([first, second])
+    assert (found.figure, found.interval.n, found.interval.value) == ("circular accuracy", 5, pytest.approx(3 / 5))
+    assert found.p == pytest.approx(2 * binom.pmf(0, 3, 0.5))  # three questions, whatever the number of rotations
+
+
+def test_beside_a_run_without_rotations_only_the_order_of_the_set_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = {name: [True, number > 2] for number, name in enumerate("qrstu")}
+    circular = write_run(tmp_path / "circular", asked(**questions))
+    vanilla = write_run(tmp_path / "vanilla", asked(**{name: [name != "q"] for name in questions}))
+    assert main(["compare", str(circular), str(vanilla)]) == 0
+    out = capsys.readouterr().out
+    assert "Only circular asked all rotations, so in every run only the order of the set counts." in out
+    assert "│ circular - vanilla │ 5 │ +0.200" in out
+    assert main(["compare", str(circular), str(circular)]) == 0
+    assert "Circular: a question is right if it is with its options in all rotations" in capsys.readouterr().out
+
+
+def test_whole_plans_are_compared(tmp_path: Path) -> None:
+    plans = [{"name": str(n), "content": str(n), "true_plan": {}, "fields": {}, "correct": n > 2} for n in range(6)]
+    run = read_scores(write_run(tmp_path / "a", plans))
+    assert (run.kind, sum(run.values.values()), run.figure) == ("plan", 3, "accuracy")
+    assert differences([run, run])[0].p == 1.0
+
+
+@pytest.mark.parametrize(
+    ("named", "options", "message"),
+    [
+        (["a", "a"], ["--reference", "r.png"], "--reference is about images, and these are runs"),
+        (["a", "a"], ["--save-maps", "maps"], "--save-maps is about images, and these are runs"),
+        (["a.png"], ["--latex", "-"], "--latex is about a table of runs, and these are no folders of runs"),
+    ],
+)
+def test_options_of_the_other_comparison_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], named: list[str], options: list[str], message: str
+) -> None:
+    write_run(tmp_path / "a", rows([1.0, 2.0]))
+    assert main(["compare", *(str(tmp_path / name) for name in named), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_three_runs_are_corrected_for_three_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    for name, noise in (("good", 1), ("fair", 4), ("poor", 20)):
+        write_run(tmp_path / name, rows([float(n + rng.normal(0, noise)) for n in range(30)]))
+    assert main(["compare", *(str(tmp_path / name) for name in ("fair", "poor", "good"))]) == 0
+    out = capsys.readouterr().out
+    lines = [line for line in out.splitlines() if "offline" in line]
+    assert [line.split()[3] for line in lines] == ["good", "fair", "poor"], "sorted by SRCC"
+    assert out.count(" - ") >= 6
+
+
+def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write_run(tmp_path / "a_1", rows([float(n % 7) for n in range(20)]))
+    second = write_run(tmp_path / "b", rows([float(n) for n in range(19)] + [None]))
+    table = tmp_path / "table.csv"
+    assert main(["compare", str(first), str(second), "--csv", str(table), "--latex", "-"]) == 0
+    cells = [line for line in csv.reader(table.read_text().splitlines()) if line]
+    assert cells[1][:4] == ["1", "b", "offline", "19 of 20"]
+    out = capsys.readouterr().out
+    assert r"a\_1 & offline & 20" in out
+    assert "┃" not in out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mos": 3.5}, "different labels: 0.png is 0 in one and 3.5 in the other"),
+        ({"name": "other.png"}, "no item in common"),
+        ({"truth": "A", "correct": True}, "a has ratings and b has choices"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], message: str
+) -> None:
+    write_run(tmp_path / "a", rows([1.0, 2.0, 3.0]))
+    write_run(tmp_path / "b", rows([1.0, 2.0, 3.0], **change))
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_without_results_and_a_single_run_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "a", rows([1.0]))
+    assert main(["compare", str(run)]) == 2
+    assert "at least two runs" in capsys.readouterr().err
+    assert main(["compare", str(run), str(tmp_path)]) == 2
+    assert "there is no results.jsonl" in capsys.readouterr().err
+
+
+def test_the_last_row_of_an_item_counts_and_an_error_replaces_nothing(tmp_path: Path) -> None:
+    scored, failed = rows([2.0])[0], {"name": "0.png", "content": "0", "mos": 0.0, "error": "ImageError: gone"}
+    run = read_scores(write_run(tmp_path / "a", [scored | {"quality_score": 1.0}, scored, failed]))
+    assert run.values == {"0.png": 2.0}
+    only_failed = read_scores(write_run(tmp_path / "b", [failed]))
+    assert (only_failed.values, only_failed.unscored) == ({}, 1)
+
+
+def test_a_line_that_is_no_row_is_told_and_one_cut_short_is_not(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", rows([1.0, 2.0]))
+    with (run / "results.jsonl").open("a") as file:
+        file.write('{"name": "2.p')
+    assert len(read_scores(run).values) == 2
+    (run / "results.jsonl").write_text('{"image": "a.png"}\n')
+    with pytest.raises(UserError, match="line 1 cannot be compared: there is no 'name'"):
+        read_scores(run)

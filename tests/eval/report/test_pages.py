@@ -1,0 +1,359 @@
+"""``agenticiqa report``: what its pages and tables say, that nothing foreign comes in, how a browser shows them."""
+
+import csv
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from gepa.visualization import candidate_tree_html_from_data
+
+from agenticiqa.eval.cli import main
+from agenticiqa.eval.intervals import error_interval
+from agenticiqa.eval.optimize.candidate_tree import FILE, CandidateTree
+from agenticiqa.eval.report.page import sections
+from agenticiqa.eval.report.page.kept_run import read_run
+from agenticiqa.eval.report.page.sections import (
+    calibration_error,
+    command,
+    compared,
+    probabilities,
+    reliability,
+    residual_fit,
+)
+from agenticiqa.eval.report.questions import choice_figures, plan_figures, question_report
+from agenticiqa.programs.cli.status import OK, USAGE
+from agenticiqa.programs.images.files import sha256_of
+from support.chromium import needs_chromium, visit
+from support.html_tags import from_elsewhere, read
+from support.run_folder import made_row, pictures, write_run
+
+HOSTILE = "<img src=x onerror=alert(1)> & {{ 7*7 }}.png"
+CLOSING = '</script><script>document.title = "stolen"</script>'
+IMAGES = 30
+CANDIDATES = [{"score": "Rate it.", "plan": "Plan."}, {"score": "</pre><script>alert(1)</script>", "plan": "Plan."}]
+QUESTION = "Is it <script>document.title = 'stolen'</script> or {{ 7*7 }}?"
+OPTIONS = {"A": "Blur & noise", "B": "Nothing", "C": "Rain"}
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def turned(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"quality_score": 6 - (row["quality_score"] or 3)}
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 30 images on 1..5, one of them without a score, with hostile names and reasoning."""
+    folder = tmp_path_factory.mktemp("made")
+    images = pictures(folder / "images", [HOSTILE, *(f"{number}.png" for number in range(1, IMAGES))])
+    rows = []
+    for number, image in enumerate(images):
+        mos = 1 + 4 * number / IMAGES
+        rows.append(made_row(image, number, None if number == 5 else min(5.0, mos + 0.3 * (number % 3)), mos))
+    rows[0] |= {"name": HOSTILE, "quality_reasoning": CLOSING, "mos": 4.9}
+    rows[1]["name"] = CLOSING
+    return write_run(folder / "run", rows)
+
+
+@pytest.fixture(scope="module")
+def page(run_folder: Path) -> Path:
+    """Its page, of which few images are shown large, as each is measured for its map."""
+    path = run_folder.parent / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "WORST", 2)
+        patch.setattr(sections, "BEST", 1)
+        assert main(["report", str(run_folder), "--html", str(path)]) == OK
+    return path
+
+
+def test_the_page_has_every_section_and_loads_nothing(page: Path) -> None:
+    text = page.read_text()
+    assert from_elsewhere(text) == []
+    for words in ("PLCC fitted", "Expected calibration error", "by distortion", "Worst predicted", "Seconds per image"):
+        assert words in text
+    assert "Without a score: 1" in text
+    assert page.stat().st_size < 1_500_000
+    assert len([*page.with_name("report_files").glob("*.webp")]) >= IMAGES - 1
+
+
+def test_hostile_names_and_reasoning_stay_text(page: Path) -> None:
+    found = read(page.read_text())
+    assert found.handlers == []
+    assert found.tags.count("script") == 4, "the library, two charts, our own"
+    assert CLOSING not in page.read_text()
+    assert "{{ 7*7 }}" in page.read_text()
+
+
+def test_residuals_are_from_the_curve_and_the_largest_comes_first(run_folder: Path) -> None:
+    found = residual_fit(read_run(run_folder).scored)
+    assert found is not None
+    away, point = found.residuals[0]
+    assert (point.name, away > 2) == (HOSTILE, True), "its opinion was set far off"
+    sizes = [abs(away) for away, _ in found.residuals]
+    assert sizes == sorted(sizes, reverse=True)
+    assert [y for _, y in found.curve] == sorted(y for _, y in found.curve)
+
+
+def test_probabilities_need_a_scale_and_say_so(run_folder: Path) -> None:
+    run = read_run(run_folder)
+    assert probabilities(run)["n"] == IMAGES
+    assert probabilities(run)["scale"] == "1 to 5"
+    assert probabilities(run, (0, 100))["scale"] == "0 to 100"
+    run.figures["scale"] = None
+    assert "give them with --mos-range" in probabilities(run)["why"]
+
+
+def test_runs_are_compared_on_the_images_of_both(run_folder: Path, tmp_path: Path) -> None:
+    rows = rows_in(run_folder)
+    rows[3] |= {"mos": 1.0}  # another label
+    worse = write_run(tmp_path / "worse", [turned(row) for row in rows], "b.c")
+    table = compared([read_run(run_folder), read_run(worse)])
+    assert table is not None
+    assert table.lines[0][:2] == ["labels.csv, b.c", str(IMAGES - 2)]
+    assert table.lines[0][2].startswith("-1.")
+    assert compared([read_run(run_folder)]) is None
+
+
+def test_the_command_repeats_the_run(run_folder: Path) -> None:
+    run = read_run(run_folder)
+    assert command(run).startswith("agenticiqa evaluate labels.csv --split dev --out")
+    run.made_with["config"]["planner"]["backend"] = run.made_with["config"]["executor"]["backend"] = "openai.gpt-4o"
+    assert "--config" in command(run)
+    for stage in run.made_with["config"].values():
+        stage["backend"] = "openai.gpt-4o"
+    assert "--backend openai.gpt-4o --out" in command(run)
+
+
+def test_tables_in_three_formats(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / f"table.{suffix}" for suffix in ("md", "tex", "csv")]
+    options = [word for pair in zip(("--markdown", "--latex", "--csv"), map(str, files), strict=True) for word in pair]
+    assert main(["report", str(run_folder), *options]) == OK
+    assert "| AgenticIQA | 29 of 30 |" in files[0].read_text()
+    assert r"\toprule" in files[1].read_text()
+    with open(files[2], newline="") as file:
+        first = next(csv.DictReader(file))
+    srcc = json.loads((run_folder / "report.json").read_text())["systems"][0]["srcc"]
+    read_back = [float(first[key]) for key in ("srcc", "srcc_low", "srcc_high")]
+    assert read_back == [srcc[end] for end in ("value", "low", "high")]
+    capsys.readouterr()
+    assert main(["report", str(run_folder)]) == OK
+    assert capsys.readouterr().out == files[0].read_text()
+
+
+def test_a_later_row_replaces_and_a_line_cut_short_is_left_out(run_folder: Path, tmp_path: Path) -> None:
+    rows = rows_in(run_folder)
+    folder = write_run(tmp_path / "run", [*rows, rows[5] | {"quality_score": 2.0}])
+    with open(folder / "results.jsonl", "a") as file:
+        file.write('{"name": "cut')
+    run = read_run(folder)
+    assert (len(run.points), len(run.scored)) == (IMAGES, IMAGES)
+    assert run.row(run.points[5])["quality_score"] == 2.0
+
+
+def test_what_is_no_finished_run_is_said_in_one_line(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(tmp_path)]) == USAGE
+    assert "found no results.jsonl" in capsys.readouterr().err
+    (tmp_path / "results.jsonl").write_text("{}\n")
+    assert main(["report", str(tmp_path)]) == USAGE
+    assert "has no report.json yet; the same `agenticiqa evaluate` command finishes it" in capsys.readouterr().err
+    for file in ("report.json", "run.json"):
+        (tmp_path / file).write_bytes((run_folder / file).read_bytes())
+    assert main(["report", str(tmp_path)]) == USAGE
+    assert "a row is none of a rating run" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_page_of_two_runs_has_both_and_their_difference(run_folder: Path, tmp_path: Path) -> None:
+    """The second is of a scorer, which gives no evidence and no reason."""
+    numbers = ("name", "image", "image_sha256", "content", "mos", "quality_score", "timings_ms")
+    scored = [{key: turned(row)[key] for key in numbers} | {"scorer": "NIQE"} for row in rows_in(run_folder)]
+    other = write_run(tmp_path / "other", scored, "NIQE")
+    assert main(["report", str(run_folder), str(other), "--html", str(tmp_path / "both.html")]) == OK
+    text = (tmp_path / "both.html").read_text()
+    assert "Report of 2 runs" in text
+    assert 'href="#run1"' in text
+    assert "SRCC of each run minus that of labels.csv, offline" in text
+
+
+def test_the_calibration_error_is_the_weighted_distance_of_confidence_and_share() -> None:
+    confidence, right = [0.95, 0.95, 0.95, 0.95, 0.55], [1, 1, 1, 0, 0]
+    assert calibration_error(confidence, right) == pytest.approx(0.8 * abs(0.75 - 0.95) + 0.2 * abs(0 - 0.55))
+    assert calibration_error([], []) is None
+    assert calibration_error([1.0, 1.0], [1, 1]) == 0
+    low, high = reliability([0.95] * 8 + [0.31, 0.39], [1] * 8 + [0, 1])
+    assert (low.n, low.confidence, low.right) == (2, pytest.approx(0.35), 0.5)
+    assert (high.n, high.right, high.high) == (8, 1.0, 1.0)
+    assert 0.6 < high.low < 0.7, "8 of 8: 0.676 by Wilson's formula"
+
+
+def test_probabilities_that_are_true_have_a_small_error() -> None:
+    random = np.random.default_rng(1)
+    confidence = random.uniform(0.2, 1, 20_000)
+    right = (random.uniform(size=20_000) < confidence).astype(float)
+    contents = [f"c{number % 50}" for number in range(20_000)]
+    true = error_interval(calibration_error, confidence, right, contents)
+    bold = error_interval(calibration_error, np.minimum(1, confidence + 0.2), right, contents)
+    assert 0 < (true.value or 0) < 0.02
+    assert (bold.low or 0) > 0.1
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_page_in_a_browser(page: Path) -> None:
+    """From disk: no error, nothing from elsewhere, both charts drawn, no sideways scrolling, a chosen point as text."""
+    choose = (
+        "Bokeh.documents[0].roots()[0].renderers[0].data_source.selected.indices = [1];"
+        "[document.getElementById('chosen0').innerText, document.querySelectorAll('#chosen0 script').length,"
+        " document.title.includes('stolen'), document.querySelector('#chosen0 img').naturalWidth > 0]"
+    )
+    wait = "new Promise(done => setTimeout(() => done(0), 300))"
+    canvases = "document.querySelectorAll('[data-root-id], .chart > div').length"
+    overflow = "document.documentElement.scrollWidth - innerWidth"
+    seen = visit(page, canvases, overflow, choose, wait, choose, width=390, height=844)
+    assert seen.errors == []
+    assert all(address.startswith(("file:", "data:", "blob:")) for address in seen.requests)
+    assert seen.values[0] >= 2
+    assert seen.values[1] == 0
+    text, scripts, stolen, drawn = seen.values[4]
+    assert CLOSING in text
+    assert (scripts, stolen, drawn) == (0, False, True)
+    ink = (
+        "Bokeh.documents[0].roots()[0].below[0].axis_label_text_color.value"
+        " ?? Bokeh.documents[0].roots()[0].below[0].axis_label_text_color"
+    )
+    assert visit(page, ink, dark=True).values == ["#e4e7eb"]
+    assert visit(page, ink).values == ["#1d2126"]
+
+
+def question_rows(images: list[Path], **fields: Any) -> list[dict[str, Any]]:
+    """A question about each image: the first is answered rightly, the last not at all."""
+    answers = ["A", "B", "C", None]
+    return [
+        {
+            "name": f"q{number}",
+            "rotation": 0,
+            "groups": {"type": "what"},
+            "content": image.name,
+            "image": str(image),
+            "image_sha256": sha256_of(image),
+            "query": QUESTION,
+            "options": OPTIONS,
+            "truth": "A",
+            "answer": answers[number],
+            "correct": answers[number] == "A",
+            "unparsed": answers[number] is None,
+            "final_answer": answers[number],
+            "quality_reasoning": "Grain is seen.",
+            "timings_ms": {"planner": 10.0},
+            **fields,
+        }
+        for number, image in enumerate(images)
+    ]
+
+
+def kept(folder: Path, kind: str, rows: list[dict[str, Any]], figures: dict[str, Any]) -> Path:
+    folder.mkdir()
+    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "run.json").write_text(json.dumps({"version": "1", "split": "dev"}))
+    about = {"kind": kind, "data": "qbench", "backend": "offline", "left_out": 0}
+    question_report(about | figures).write(folder)
+    return folder
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> list[Path]:
+    return pictures(tmp_path / "images", [f"{number}.png" for number in range(4)])
+
+
+@pytest.fixture
+def choices(tmp_path: Path, images: list[Path]) -> Path:
+    rows = question_rows(images)
+    return kept(tmp_path / "choices", "choice", rows, choice_figures(rows))
+
+
+def test_the_page_of_questions_shows_what_was_wrong_and_loads_nothing(choices: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", str(choices), "--html", str(page)]) == OK
+    text = page.read_text()
+    assert from_elsewhere(text) == []
+    assert "<script" not in text
+    assert "3 of 4 questions." in text
+    assert text.index("Rain <b>(the answer)</b>") < text.index("no usable answer"), "unparsed answers come last"
+    assert text.count("Blur &amp; noise <b>(right)</b>") == 3
+    assert "agenticiqa evaluate qbench --root DIR --split dev" in text
+    assert len([*(tmp_path / "page_files").glob("*.webp")]) == 3
+
+
+def test_plans_name_the_fields_that_are_wrong(images: list[Path], tmp_path: Path) -> None:
+    fields = {"query_scope": False, "query_type": True}
+    changes = {"fields": fields, "true_plan": {}, "correct": False, "unparsed": False, "options": {}}
+    changes |= {"final_answer": None, "groups": {}}
+    rows = [
+        {**row, "true_plan": {"query_scope": "mast", "query_type": "IQA"}} for row in question_rows(images, **changes)
+    ]
+    run, page = kept(tmp_path / "plans", "planning", rows, plan_figures(rows)), tmp_path / "page.html"
+    assert main(["report", str(run), "--html", str(page)]) == OK
+    text = page.read_text()
+    assert "Not as the true plan: query_scope</p>" in text
+    assert "no usable answer" not in text
+
+
+def test_tables_of_questions(choices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    assert main(["report", str(choices), "--csv", str(table)]) == OK
+    assert table.read_text().splitlines()[0].startswith("questions,n,accuracy")
+    capsys.readouterr()
+    assert main(["report", str(choices)]) == OK
+    assert "qbench, offline\n\n| questions | n | accuracy |" in capsys.readouterr().out
+
+
+def test_runs_of_both_kinds_are_refused_together(
+    choices: Path, images: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rated = write_run(tmp_path / "rated", [made_row(images[0], 0, 3.0, 3.0)])
+    assert main(["report", str(choices), str(rated)]) == USAGE
+    error = capsys.readouterr().err
+    assert "choices asked questions and" in error
+    assert error.count("\n") == 1
+
+
+@needs_chromium
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [375, 1200])
+def test_a_browser_shows_the_page_of_questions_without_an_error(choices: Path, tmp_path: Path, width: int) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", str(choices), "--html", str(page)]) == OK
+    wide = "document.documentElement.scrollWidth <= window.innerWidth"
+    loaded = "[...document.images].every(each => each.loading == 'lazy' || each.naturalWidth > 0)"
+    seen = visit(page, wide, loaded, "document.title", width=width, picture=tmp_path / "seen.png")
+    assert seen.errors == []
+    assert all(address.startswith(("file:", "data:")) for address in seen.requests)
+    assert seen.values == [True, True, "Report: qbench, offline"]
+
+
+def test_the_page_of_gepa_that_loads_from_a_network_is_replaced(tmp_path: Path) -> None:
+    scores = [0.5, 0.75]
+    theirs = candidate_tree_html_from_data(CANDIDATES, [[None], [0]], scores, {"a": {1}})
+    assert "https://" in theirs, "else our own is needless"
+    CandidateTree(tmp_path).on_iteration_end({"state": None})
+    assert not (tmp_path / FILE).exists(), "without one of theirs none is written"
+    (tmp_path / FILE).write_text(theirs)
+    state = SimpleNamespace(
+        program_candidates=CANDIDATES,
+        parent_program_for_candidate=[[None], [0]],
+        program_full_scores_val_set=scores,
+    )
+    CandidateTree(tmp_path).on_iteration_end({"state": state})
+    page = (tmp_path / FILE).read_text()
+    assert "https:" not in page
+    assert from_elsewhere(page) == []
+    assert "script" not in read(page).tags
+    assert "1: 0.7500 (best)" in page
+    assert page.count("<details open>") == 1, "the text that changed"

@@ -1,0 +1,281 @@
+"""A run's figures from its rows: who is measured on what, what is counted instead, and what the report says of it."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from agenticiqa.eval.metrics import plcc, srcc
+from agenticiqa.eval.report import rating_report, summarize
+from agenticiqa.eval.report.columns import columns_of
+from agenticiqa.eval.report.model import terminal
+from agenticiqa.eval.report.predictors import chosen_on_other_images, predictors
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
+from agenticiqa.programs.fusion.interval import fused_score
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.calibration import load_profile
+from agenticiqa.signatures.types import ExecutorOutput
+
+SURE = {"1": 0.0, "2": 0.0, "3": 0.25, "4": 0.5, "5": 0.25}  # what a model thinks that is sure of level 4
+CALIBRATED = {name: replace(tool, calibration=load_profile("default").get(name)) for name, tool in TOOLS.items()}
+
+
+def call(tool: str, value: float, region: str = "Global") -> dict[str, Any]:
+    return {"tool": tool, "region": region, "distortion": "Overall", "calibrated": value, "error": None}
+
+
+def row(number: int, score: float | None, tools: dict[str, float], **changes: Any) -> dict[str, Any]:
+    """A judged image; its opinion score is its number."""
+    return {
+        "name": f"{number}.png",
+        "content": f"{number}.png",
+        "mos": number,
+        "quality_score": score,
+        "quality_reasoning": "seen" if score is not None else "VLM output parsing failed",
+        "probability_source": "measurements" if score is not None else None,
+        "executor_evidence": {
+            "quality_scores": {"Global": {tool: [tool, value] for tool, value in tools.items()}},
+            "tool_log": [call(tool, value) for tool, value in tools.items()],
+        },
+        "timings_ms": {"planner": 10.0, "executor": 30.0},
+        **changes,
+    }
+
+
+def thought(number: int, source: str | None = "logprobs", tool: float = 3.0, **changes: Any) -> dict[str, Any]:
+    """A row of a model that is sure of level 4."""
+    probabilities = {"quality_probs": SURE if source else None, "probability_source": source}
+    return row(number, 3.5, {"SSIM": tool}, **{**probabilities, **changes})
+
+
+def failed(number: int) -> dict[str, Any]:
+    name = f"{number}.png"
+    return {"name": name, "content": name, "mos": number, "error": "ImageError: broken: damaged or truncated"}
+
+
+def run_of_eight() -> list[dict[str, Any]]:
+    """Eight images: one failed, one unparsed; SSIM follows the labels, NIQE runs against them on three images only."""
+    rows = [row(n, 1 + n / 4, {"SSIM": 1 + n / 3, **({"NIQE": 4.5 - n} if n < 3 else {})}) for n in range(6)]
+    rows[3]["quality_score"] = 1.0  # our one mistake
+    rows[4]["rejected_answers"] = {"scoring": ["no JSON", "no JSON again"]}
+    rows[5] |= {"iteration_count": 1, "probability_source": "logprobs"}
+    return [*rows, row(6, None, {"SSIM": 3.0}), failed(7)]
+
+
+OURS_OF_EIGHT = [1, 1.25, 1.5, 1, 2, 2.25]
+
+
+def systems(rows: list[dict[str, Any]], tools: Any = TOOLS) -> dict[str, dict[str, Any]]:
+    return {system["name"]: system for system in summarize(rows, tools)["systems"]}
+
+
+def sentences(rows: list[dict[str, Any]], tools: Any = TOOLS) -> list[str]:
+    return [*rating_report(named(rows, tools)).sentences]
+
+
+def named(rows: list[dict[str, Any]], tools: Any = TOOLS) -> dict[str, Any]:
+    return {**summarize(rows, tools), "data": "labels.csv", "split": None, "backend": "offline"}
+
+
+def values(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {each.name: each.values for each in predictors(columns_of(rows))}
+
+
+def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> None:
+    found = systems(run_of_eight())
+    counts = {"AgenticIQA": 6, "tool mean": 7, "best single tool": 7, "SSIM": 7, "NIQE": 3}
+    assert {name: system["n"] for name, system in found.items()} == counts
+    assert found["NIQE"]["srcc"]["value"] == pytest.approx(-1)
+    assert found["AgenticIQA"]["srcc"]["value"] == pytest.approx(srcc(OURS_OF_EIGHT, range(6)))
+    assert {name: system["partial"] for name, system in found.items() if system["kind"] == "tool"} == {
+        "SSIM": False,
+        "NIQE": True,  # it ran only where it was chosen
+    }
+
+
+def test_what_has_no_score_is_counted_by_reason_and_how_the_run_went_is_told() -> None:
+    summary = summarize(run_of_eight())
+    assert (summary["images"], summary["scored"], summary["unscored"]) == (8, 6, 2)
+    assert summary["unscored_reasons"] == {"VLM output parsing failed": 1, "ImageError": 1}
+    assert summary["probability_sources"] == {"measurements": 5, "logprobs": 1}
+    assert (summary["images_with_rejected_answers"], summary["rejected_answers"]) == (1, {"scoring": 2})
+    assert (summary["replanned"], summary["ms_per_image"]) == (1, {"median": 40, "mean": 40})
+
+
+def test_the_tool_mean_is_of_the_calibrated_scores_and_a_tools_own_is_over_regions() -> None:
+    rows = [row(n, 3.0, {"SSIM": 1 + n / 2, "GMSD": 5 - n**2 / 4}) for n in range(4)]
+    mean = systems(rows)["tool mean"]
+    assert mean["srcc"]["value"] == pytest.approx(srcc([3 + n / 4 - n**2 / 8 for n in range(4)], range(4)))
+    for each, other in zip(rows, (5.0, 1.0, 1.0, 1.0), strict=True):
+        each["executor_evidence"]["tool_log"].append(call("SSIM", other, "sky"))
+    means = [(1 + n / 2 + other) / 2 for n, other in enumerate((5.0, 1.0, 1.0, 1.0))]
+    assert systems(rows)["SSIM"]["plcc"]["value"] == pytest.approx(plcc(means, range(4)))
+
+
+def test_the_best_single_tool_has_to_have_measured_half_of_the_images() -> None:
+    rows = run_of_eight()
+    for number in (0, 1, 2):
+        rows[number]["executor_evidence"]["tool_log"] = [call("SSIM", 3.0 - number / 10), call("NIQE", 1 + number)]
+    found = systems(rows)
+    assert found["NIQE"]["srcc"]["value"] == pytest.approx(1)  # on 3 of 8
+    assert found["SSIM"]["srcc"]["value"] < 1
+    assert summarize(rows)["best_tool"] == "SSIM"
+    assert any("SSIM" in line and "on these very images" in line for line in sentences(rows))
+
+
+def test_every_system_has_an_interval_or_a_note() -> None:
+    found = systems([row(n, 1 + n / 4, {"SSIM": 1 + (n ^ 1) / 3, "NIQE": 4 - n % 3}) for n in range(9)])
+    assert list(found) == ["AgenticIQA", "tool mean", "best single tool", "SSIM", "NIQE"]
+    assert all(system["srcc"]["low"] is not None for name, system in found.items() if name != "AgenticIQA")
+    assert found["AgenticIQA"]["srcc"]["note"] == "no interval: the agreement is complete"
+
+
+def test_differences_are_taken_on_shared_images_and_shown_with_their_sign() -> None:
+    difference = summarize(run_of_eight())["srcc_differences"]["tool mean"]
+    tools = [2.75, 29 / 12, 25 / 12, 2, 7 / 3, 8 / 3]
+    assert difference["value"] == pytest.approx(srcc(OURS_OF_EIGHT, range(6)) - srcc(tools, range(6)))
+    assert (difference["n"], difference["value"] > 0) == (6, True)
+    expected = f"SRCC of AgenticIQA minus tool mean on the 6 images with both: +{difference['value']:.3f} ["
+    assert any(sentence.startswith(expected) for sentence in sentences(run_of_eight()))
+
+
+def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> None:
+    found = values([thought(0, tool=2.0)])
+    paper = ScoreFusion().fuse_scores([2.0], {int(level): p for level, p in SURE.items()})
+    made = {"model alone": 4.0, "tool mean": 2.0, "average of both": 3.0, "the paper's fusion": paper}
+    assert {name: found[name].item() for name in made} == pytest.approx(made)
+
+
+def test_the_score_without_a_profile_stands_beside_one_that_was_made_with_it() -> None:
+    evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("SSIM", 2.0)}})
+    probabilities = {int(level): p for level, p in SURE.items()}
+    default = fused_score(default_fusion(), evidence, probabilities, "logprobs").score
+    kept = {"executor_evidence": evidence.model_dump(), "fusion": {"model": "m", "score_fitted": 2.5}}
+    with_one = values([thought(0, quality_score=2.5, **kept)])
+    assert with_one["AgenticIQA without a profile"] == pytest.approx([default])
+    assert "AgenticIQA with a profile" not in with_one, "it is the score itself"
+    without = values([thought(0, quality_score=default, **kept)])
+    assert without["AgenticIQA with a profile"] == pytest.approx([2.5])
+    assert "AgenticIQA without a profile" not in without
+
+
+def test_sources_of_opinions_stand_apart_and_what_stands_for_no_answer_is_none() -> None:
+    found = values([thought(0), thought(1, "uniform"), thought(2, None)])
+    assert np.isfinite(found["model alone"]).tolist() == [True, False, False]
+    assert np.isfinite(found["average of both"]).tolist() == [True, False, False]
+    mixed = values([thought(0), thought(1, "reasoning")])
+    assert np.isfinite(mixed["model alone"]).tolist() == [True, True]
+    assert np.isfinite(mixed["model alone, reasoning"]).tolist() == [False, True]
+    offline = values([thought(0, "learned")])
+    assert "model alone" not in offline
+    assert offline["offline opinion alone"] == pytest.approx([4.0])
+
+
+def test_the_best_tool_is_chosen_on_other_contents() -> None:
+    """Of twenty tools of pure noise the best on these images looks useful; the one chosen on others does not."""
+    rng = np.random.default_rng(0)
+    contents = [f"{number}" for number in range(60)]
+    best_here, chosen = [], []
+    for _ in range(20):
+        mos = rng.normal(size=60)
+        tools = {f"T{number}": rng.normal(size=60) for number in range(20)}
+        best_here.append(max(np.corrcoef(values, mos)[0, 1] for values in tools.values()))
+        found = chosen_on_other_images(tools, mos, contents)
+        assert found is not None
+        chosen.append(np.corrcoef(found.values, mos)[0, 1])
+    assert np.mean(best_here) > 0.2
+    assert np.mean(chosen) < 0.05
+    tools["good"] = mos + 0.1 * rng.normal(size=60)
+    good = chosen_on_other_images(tools, mos, contents)
+    assert good is not None
+    assert good.values == pytest.approx(tools["good"])
+    assert good.used(3) == {"good"}
+    assert chosen_on_other_images({"T": np.arange(5.0)}, np.arange(5.0), ["scene"] * 5) is None
+
+
+def test_breakdowns_and_the_scores_own_interval() -> None:
+    """Opinions of 0 to 7 on the scale 1..5 they are not: 0..100, so all lie near level 1."""
+    rows = [
+        thought(
+            number,
+            distortion="blur" if number % 2 else "noise",
+            level=1,
+            quality_score=None if number == 0 else 1 + number / 4,
+            score_interval={"80": [1.0, 1.2], "95": [1.0, 1.3]} if number else None,
+        )
+        for number in range(8)
+    ]
+    summary = summarize(rows)
+    keys = ("group", "images", "n", "unscored")
+    blur, noise = summary["breakdowns"]["distortion"]
+    assert [[each[key] for key in keys] for each in (blur, noise)] == [["blur", 4, 4, 0], ["noise", 4, 3, 1]]
+    assert blur["srcc"]["value"] == pytest.approx(1)
+    assert "level" not in summary["breakdowns"]
+    assert summary["scale"] == {"low": 0.0, "high": 100.0}
+    counts = {share: (each["inside"], each["n"]) for share, each in summary["interval_coverage"].items()}
+    assert counts == {"80": (5, 7), "95": (7, 7)}
+
+
+def test_the_raw_error_is_on_the_labels_scale() -> None:
+    rows = [row(number, 1.4 + number % 4, {}, mos=25.0 * (number % 4)) for number in range(8)]
+    ours = systems(rows)["AgenticIQA"]
+    assert ours["rmse"]["value"] == pytest.approx(10)
+    assert ours["rmse_fitted"]["value"] < 2
+
+
+def test_equal_scores_have_no_correlation_and_a_run_that_failed_reports_all_the_same(tmp_path: Path) -> None:
+    expected = "AgenticIQA: the predictions are all the same (SRCC, KRCC, PLCC raw, PLCC fitted, "
+    expected += "PLCC fitted (5), RMSE fitted, RMSE fitted (5))."
+    assert expected in sentences([row(n, 3.0, {}) for n in range(5)])
+    report = rating_report(named([failed(1), failed(2)]))
+    report.write(tmp_path)
+    assert "0 of 2 images scored, 2 unscored (ImageError 2)." in report.sentences
+    assert "| AgenticIQA | 0 of 2 | - | - | - | - | - |" in (tmp_path / "report.md").read_text()
+
+
+def test_the_report_is_kept_as_json_and_as_markdown_and_the_terminal_shows_its_cells(tmp_path: Path) -> None:
+    report = rating_report(named(run_of_eight()))
+    report.write(tmp_path)
+    assert json.loads((tmp_path / "report.json").read_text()) == report.figures
+    text = (tmp_path / "report.md").read_text()
+    assert "| AgenticIQA | 6 of 8 |" in text
+    assert "| SSIM (best here) | 7 of 8 |" in text
+    console = Console(width=180, record=True, file=io.StringIO())
+    for table in report.tables:
+        console.print(terminal(table))
+    shown = console.export_text()
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    cells = [cell.strip() for line in lines for cell in line.strip("|").split("|") if "---" not in cell]
+    assert len(cells) == 6 * (7 + 7)
+    assert all(cell in shown for cell in cells)
+
+
+def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_path: Path) -> None:
+    """Of six images four were trained on, of which two were in the split that NIQE's curve was fitted on."""
+    parts = [[("clive", "train")], [("clive", "train")], [("clive", "dev")], [("clive", "dev")], [], []]
+    rows = [
+        row(n, 1 + n / 4, {"LEARNED-IQA": 1 + n / 3, "NIQE": 4 - n / 3, "PSNR": 2 + n / 5}, training_parts=parts[n])
+        for n in range(6)
+    ]
+    counts = {name: system["fitted_on"] for name, system in systems(rows, CALIBRATED).items()}
+    assert counts["LEARNED-IQA"]["model"] == counts["AgenticIQA"]["model"] == counts["tool mean"]["model"] == 4
+    assert (counts["NIQE"], counts["PSNR"]) == ({"model": 0, "curve": 2}, {"model": 0, "curve": 0})
+    rating_report(named(rows, CALIBRATED)).write(tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "| NIQE | 6 | curve 2 |" in text
+    assert "| PSNR | 6 | - |" in text
+    assert "- Not held out: AgenticIQA, tool mean, best single tool, LEARNED-IQA, NIQE." in text
+    assert all("(not held out)" in line for line in text.splitlines() if line.startswith("- SRCC of AgenticIQA minus"))
+    assert not any("held out" in sentence for sentence in sentences(run_of_eight())), "on new images"
+
+
+@pytest.mark.parametrize(("scorer", "model"), [("NIQE", 0), ("LEARNED-IQA", 6)])
+def test_a_curve_that_was_not_applied_is_no_mark(scorer: str, model: int) -> None:
+    """A scorer's raw value has no curve; a model that was trained on the images is marked all the same."""
+    rows = [row(n, 1 + n / 4, {}, scorer=scorer, training_parts=[("clive", "train")]) for n in range(6)]
+    assert systems(rows, CALIBRATED)[scorer]["fitted_on"] == {"model": model, "curve": 0}
