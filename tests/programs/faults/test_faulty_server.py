@@ -34,14 +34,10 @@ SEEN_OTHERWISE = {
     "answer-to-the-last",
     "takes-20-of-64",
     "takes-2-of-4",
-    "busy-above-2",
     "busy-above-20-of-64",
     "slower-with-each",
     "price-honest",
-    "second-request-reset",
-    "second-request-closed",
     "restart-mid-run",
-    "restart-long",
 }
 
 
@@ -130,70 +126,22 @@ def test_log_probabilities_say_the_same_as_the_text() -> None:
     assert read == answer["quality_probs"]
 
 
-ENDS = {
-    "close-at-once": (rb"^$", "closed"),
-    "close-in-head": (rb"^HTTP/1.1 200 OK\r\nContent-Typ", "closed"),
-    "close-after-head": (rb"\r\n\r\n$", "closed"),
-    "close-in-body": (rb'\r\n\r\n\{"id"', "closed"),
-    "reset-at-once": (rb"^$", "reset"),
-    "reset-after-head": (rb"\r\n\r\n$", "reset"),
-    "reset-in-body": (rb'\r\n\r\n\{"id"', "reset"),
-    "hang-at-once": (rb"^$", "open"),
-    "hang-after-head": (rb"\r\n\r\n$", "open"),
-    "hang-in-body": (rb'\r\n\r\n\{"id"', "open"),
-    "stale-connection": (rb"chatcmpl-test.*\}$", "closed"),
-    "connection-close-kept": (rb"Connection: close", "open"),
-    "interim-100": (rb"^HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK", "open"),
-    "interim-three": (rb"^HTTP/1.1 100.*HTTP/1.1 102.*HTTP/1.1 103.*HTTP/1.1 200 OK", "open"),
-    "interim-103-with-body": (rb"Content-Length: 2\r\n\r\n\{\}HTTP/1.1 200 OK", "open"),
-    "interim-then-hang": (rb"^HTTP/1.1 100 Continue\r\n\r\n$", "open"),
-    "answer-twice": (rb"HTTP/1.1 200 OK.*chatcmpl.*HTTP/1.1 200 OK.*chatcmpl", "open"),
-    "answer-then-408": (rb"HTTP/1.1 200 OK.*\}HTTP/1.1 408 ", "open"),
-    "no-length-close": (rb"^HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n\{", "closed"),
-    "no-length-kept": (rb"^HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n\{", "open"),
-    "length-double-different": (rb"Content-Length: \d+\r\nContent-Length: \d+\r\n", "open"),
-    "chunked": (rb"chunked\r\n\r\nc8\r\n.*\r\n0\r\n\r\n$", "open"),
-    "chunked-no-end-kept": (rb"chunked\r\n\r\nc8\r\n.*(?<!\r\n0\r\n\r\n)$", "open"),
-    "chunked-size-word": (rb"\r\n\r\nzz\r\n", "open"),
-    "bare-lf": (rb"^HTTP/1.1 200 OK\n[^\r]*\n\n\{", "open"),
-    "redirect-307": (rb"^HTTP/1.1 307 .*Location: http://127.0.0.1:9/", "open"),
-    "limit-seconds": (rb"^HTTP/1.1 429 .*Retry-After: 1\r\n", "open"),
-    "login-page": (rb"^HTTP/1.1 200 OK.*text/html.*Please log in", "open"),
-    "ticket-202": (rb"^HTTP/1.1 202 .*job-17", "open"),
-    "error-key-401": (rb"Incorrect API key: sk-test-0123456789abcdef", "open"),
-    "json-bom": (rb"\r\n\r\n\xef\xbb\xbf\{", "open"),
-    "json-4301-digits": (rb'"x": 9{4301}, ', "open"),
-    "gzip": (rb"Content-Encoding: gzip.*\r\n\r\n\x1f\x8b", "open"),
-}
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_the_bytes_and_the_end_of_a_fault(name: str) -> None:
-    pattern, end = ENDS[name]
+@pytest.mark.parametrize(
+    ("name", "pattern", "end"),
+    [
+        ("close-at-once", rb"^$", "closed"),
+        ("reset-after-head", rb"\r\n\r\n$", "reset"),
+        ("hang-at-once", rb"^$", "open"),
+        ("close-in-body-once", rb'\r\n\r\n\{"id"', "closed"),
+        ("answer-twice", rb"HTTP/1.1 200 OK.*chatcmpl.*HTTP/1.1 200 OK.*chatcmpl", "open"),
+        ("chunked", rb"chunked\r\n\r\nc8\r\n.*\r\n0\r\n\r\n$", "open"),
+        ("json-4301-digits", rb'"x": 9{4301}, ', "open"),
+    ],
+)
+def test_the_bytes_and_the_end_of_a_fault(name: str, pattern: bytes, end: str) -> None:
     received = affected(PROFILES[name])
     assert re.search(pattern, received.data, re.DOTALL)
     assert received.end == end
-
-
-SAID: dict[str, Callable[[dict[str, object]], bool]] = {
-    "choices-empty": lambda body: body["choices"] == [],
-    "choices-null": lambda body: body["choices"] is None,
-    "choices-missing": lambda body: "choices" not in body,
-    "usage-missing": lambda body: "usage" not in body,
-    "usage-tokens-nan": lambda body: math.isnan(body["usage"]["prompt_tokens"]),  # type: ignore[index]
-    "finish-error": lambda body: body["choices"][0]["finish_reason"] == "error",  # type: ignore[index]
-    "content-parts": lambda body: len(body["choices"][0]["message"]["content"]) == 2,  # type: ignore[index]
-    "content-10-mb": lambda body: len(body["choices"][0]["message"]["content"]) > 10_000_000,  # type: ignore[index]
-    "logprobs-null": lambda body: body["choices"][0]["logprobs"] is None,  # type: ignore[index]
-    "logprobs-zero": lambda body: {e["logprob"] for e in body["choices"][0]["logprobs"]["content"]} == {0.0},  # type: ignore[index]
-    "logprobs-top-empty": lambda body: not any(e["top_logprobs"] for e in body["choices"][0]["logprobs"]["content"]),  # type: ignore[index]
-}
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_the_json_of_a_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("support.faulty.raw_client.MOST", 20_000_000)
-    assert SAID[name](affected(PROFILES[name]).body)
 
 
 def test_log_probabilities_of_another_level_spell_another_text() -> None:
@@ -208,15 +156,6 @@ def test_the_answer_to_the_last_request_is_about_another_image() -> None:
         own = one.ask(asked(image=1)).said
         stale = other.ask(asked(image=2)).said
     assert stale == own
-
-
-@pytest.mark.parametrize(("name", "end"), [("second-request-reset", "reset"), ("second-request-closed", "closed")])
-def test_the_second_request_of_a_connection_is_not_answered(name: str, end: str) -> None:
-    with faulty_server(name) as server, Client(server.port) as client:
-        assert client.ask(asked(), idle=0.05).end == "open"
-        second = client.ask(asked(image=1))
-        assert second.data == b""
-        assert second.end == end
 
 
 def test_only_so_many_connections_are_taken() -> None:

@@ -26,7 +26,7 @@ def test_a_seed_draws_the_same_faults_and_none_that_is_endless() -> None:
     assert drawn(DRAWN, "2026-01-01", among) != drawn(DRAWN, "2026-01-02", among)
     days = [drawn(DRAWN, f"2026-01-{day:02}", among) for day in range(1, 29)]
     assert not any(profile.slow for day in days for profile in day)
-    assert len({profile.name for day in days for profile in day}) > 300  # all come up in time
+    assert len({profile.name for day in days for profile in day}) > 200  # all come up in time
 
 
 @pytest.mark.slow

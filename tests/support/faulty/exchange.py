@@ -136,11 +136,6 @@ def probe(ex: Exchange) -> bool:
     return ex.is_probe
 
 
-def always(ex: Exchange) -> bool:
-    """Every request."""
-    return True
-
-
 def scoring(ex: Exchange) -> bool:
     """The question for the score, so that what comes before it went well."""
     return ex.stage == "assessment"
@@ -159,11 +154,6 @@ def with_image(ex: Exchange) -> bool:
 def with_logprobs(ex: Exchange) -> bool:
     """Questions for log-probabilities."""
     return not ex.is_probe and bool(ex.body.get("logprobs"))
-
-
-def with_format(ex: Exchange) -> bool:
-    """Questions that ask for a form of JSON."""
-    return not ex.is_probe and "response_format" in ex.body
 
 
 def of_stage(*names: str) -> When:

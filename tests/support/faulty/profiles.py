@@ -1,43 +1,27 @@
-"""All faults by name, family by family."""
+"""All faults by name, family by family: one for each row of docs/faults.md, and for each that was mended."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from support.faulty import (
-    bodies,
-    chunked,
-    connections,
-    contents,
-    endless,
-    fields,
-    heads,
-    interim,
-    lengths,
-    levels,
-    load,
-    logprobs,
-    no_answer,
-    rate_limits,
-    statuses,
-)
+from support.faulty import answers, load, refusals, transport
 from support.faulty.exchange import Profile
 
 FAMILIES: dict[str, Sequence[Profile]] = {
-    "connection": connections.ROWS,
-    "interim": interim.ROWS,
-    "length": lengths.ROWS,
-    "head": heads.ROWS,
-    "chunked": chunked.ROWS,
-    "endless": endless.ROWS,
-    "status": statuses.ROWS,
-    "limit": rate_limits.ROWS,
-    "no-answer": no_answer.ROWS,
-    "body": bodies.ROWS,
-    "field": fields.ROWS,
-    "content": contents.ROWS,
-    "level": levels.ROWS,
-    "logprob": logprobs.ROWS,
-    "load": load.ROWS,
+    "connection": transport.CONNECTION,
+    "interim": transport.INTERIM,
+    "length": transport.LENGTH,
+    "head": transport.HEAD,
+    "chunked": transport.CHUNKS,
+    "endless": transport.ENDLESS,
+    "status": refusals.STATUS,
+    "limit": refusals.LIMIT,
+    "no-answer": refusals.NO_ANSWER,
+    "body": answers.BODY,
+    "field": answers.FIELD,
+    "content": answers.CONTENT,
+    "level": answers.LEVEL,
+    "logprob": answers.LOGPROB,
+    "load": load.LOAD,
 }
 HEALTHY = Profile("healthy", "no fault", lambda ex: None, when=lambda ex: False, expect="judged", family="healthy")
 PROFILES = {row.name: replace(row, family=family) for family, rows in FAMILIES.items() for row in rows}
