@@ -119,6 +119,9 @@ def test_other_formats_are_sent_as_a_png_of_the_same_pixels(kind: str) -> None:
     assert mime == "image/png"
     assert reopened(loaded).format == "PNG"
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(content))), PHOTO)
+    if kind == "TIFF":
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        assert reopened(load(encoded(PHOTO, kind, icc_profile=profile))).info["icc_profile"] == profile
     assert np.array_equal(loaded.pixels, PHOTO)
     assert loaded.sha256 == hashlib.sha256(data).hexdigest(), "the id is that of the file, not of the PNG"
 
@@ -134,20 +137,16 @@ def test_no_lossless_format_changes_a_pixel(pixels: np.ndarray, kind: str) -> No
     assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), pixels)
 
 
-def test_the_pixels_are_read_only_rgb_bytes_and_the_size_is_told() -> None:
-    loaded = load(encoded(PHOTO, "PNG"))
-    assert loaded.pixels.dtype == np.uint8
-    assert loaded.pixels.shape == (6, 9, 3)
-    assert (loaded.height, loaded.width, loaded.size) == (6, 9, (9, 6))
-    with pytest.raises(ValueError, match="read-only"):
-        loaded.pixels[0, 0, 0] = 1
-
-
 def test_a_loaded_image_is_its_own_key_and_is_handed_back() -> None:
     data = encoded(PHOTO, "PNG")
     first, second = load(data), load(data)
     assert first != second
     assert load(first) is first
+    assert load_pair(first, second) == (first, second)
+    assert load_pair(first, None) == (first, None)
+    assert (first.pixels.dtype, first.pixels.shape, first.size) == (np.uint8, (6, 9, 3), (9, 6))
+    with pytest.raises(ValueError, match="read-only"):
+        first.pixels[0, 0, 0] = 1
     kept = weakref.WeakKeyDictionary({first: "measured"})
     assert kept[first] == "measured"
     assert second not in kept
@@ -165,11 +164,6 @@ def test_the_content_decides_whatever_the_name(tmp_path: Path, name: str) -> Non
         assert loaded.mime == "image/jpeg"
         assert loaded.data == data
         assert loaded.source == str(path)
-
-
-def test_what_was_given_is_named() -> None:
-    assert load(encoded(PHOTO, "PNG")).source == "<bytes>"
-    assert load(Image.fromarray(PHOTO)).source == "<PIL image>"
 
 
 # --- kinds of pixels --------------------------------------------------------------------------------------------
@@ -229,12 +223,9 @@ def test_transparency_is_measured_over_white_and_sent_as_it_is(kind: str) -> Non
     assert loaded.pixels[0, 3].tolist() == [200, 100, 0]
     assert loaded.data == data
     assert "over white" in loaded.notes[0]
-
-
-def test_an_alpha_channel_that_hides_nothing_is_not_worth_a_note() -> None:
-    loaded = load(encoded(np.dstack([PHOTO, np.full((6, 9), 255, np.uint8)]), "PNG"))
-    assert np.array_equal(loaded.pixels, PHOTO)
-    assert loaded.notes == ()
+    opaque = load(encoded(np.dstack([PHOTO, np.full((6, 9), 255, np.uint8)]), "PNG"))
+    assert np.array_equal(opaque.pixels, PHOTO)
+    assert opaque.notes == (), "it hides nothing"
 
 
 def test_every_other_way_to_be_transparent_is_measured_over_white() -> None:
@@ -255,6 +246,8 @@ def test_every_other_way_to_be_transparent_is_measured_over_white() -> None:
         loaded = load(data)
         assert loaded.pixels[0, :, 0].tolist() == [0, 255, 200]
         assert np.asarray(reopened(loaded).convert("RGBA"))[0, 1, 3] == 0, "what is sent keeps its transparency"
+    deep = raw_png(3, 1, 16, 0, struct.pack(">3H", 0, 1000, 65535), (b"tRNS", struct.pack(">H", 1000)))
+    assert load(deep).pixels[0, :, 0].tolist() == [0, 255, 255]
 
 
 def test_sixteen_bit_grey_is_scaled_for_measuring_and_kept_for_the_model() -> None:
@@ -270,12 +263,6 @@ def test_sixteen_bit_grey_is_scaled_for_measuring_and_kept_for_the_model() -> No
         assert reopened(loaded).mode == "I;16"
         assert np.array_equal(np.asarray(reopened(loaded)), values)
     assert load(png).data == png
-
-
-def test_a_transparent_grey_of_a_sixteen_bit_png_is_white() -> None:
-    rows = struct.pack(">3H", 0, 1000, 65535)
-    loaded = load(raw_png(3, 1, 16, 0, rows, (b"tRNS", struct.pack(">H", 1000))))
-    assert loaded.pixels[0, :, 0].tolist() == [0, 255, 255]
 
 
 def test_sixteen_bit_color_is_measured_at_eight_bits_and_kept_for_the_model() -> None:
@@ -322,14 +309,16 @@ def test_ycck_is_measured_as_rgb() -> None:
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "LA"])
-@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "GIF"])
 def test_bilevel_gray_and_palette_become_rgb_without_a_note(mode: str, kind: str) -> None:
+    if (mode, kind) == ("LA", "GIF"):
+        pytest.skip("GIF has no such transparency")
     image = Image.fromarray(PHOTO).convert("L").convert(mode)
     loaded = load(encoded(image, kind))
     assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
     assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), loaded.pixels)
     assert loaded.notes == ()
-    assert kind == "PNG" or reopened(loaded).mode == {"1": "L", "L": "L", "P": "RGB", "LA": "RGBA"}[mode]
+    assert kind != "TIFF" or reopened(loaded).mode == {"1": "L", "L": "L", "P": "RGB", "LA": "RGBA"}[mode]
 
 
 @pytest.mark.parametrize(
@@ -339,13 +328,6 @@ def test_bilevel_gray_and_palette_become_rgb_without_a_note(mode: str, kind: str
 )
 def test_one_pixel_is_an_image(kind: str, mode: str) -> None:
     assert load(encoded(Image.new(mode, (1, 1)), kind)).pixels.shape == (1, 1, 3)
-
-
-def test_a_color_profile_travels_with_the_png() -> None:
-    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    loaded = load(encoded(PHOTO, "TIFF", icc_profile=profile))
-    assert reopened(loaded).info["icc_profile"] == profile
-    assert np.array_equal(loaded.pixels, PHOTO)
 
 
 # --- several frames ---------------------------------------------------------------------------------------------
@@ -362,14 +344,6 @@ def test_of_several_frames_the_first_is_both_measured_and_sent(kind: str) -> Non
     assert getattr(reopened(loaded), "n_frames", 1) == 1
     assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), loaded.pixels)
     assert "3 frames" in loaded.notes[0]
-
-
-def test_a_single_frame_gif_is_a_png_without_a_note() -> None:
-    image = Image.fromarray(PHOTO).quantize(8)
-    loaded = load(encoded(image, "GIF"))
-    assert loaded.mime == "image/png"
-    assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
-    assert loaded.notes == ()
 
 
 def test_a_jpeg_that_carries_a_second_picture_is_sent_as_it_is() -> None:
@@ -427,12 +401,6 @@ def test_a_file_cut_short_is_refused(kind: str, share: float) -> None:
     assert "damaged" in message or "cannot" in message or "Pillow does not read" in message
 
 
-def test_a_damaged_png_is_refused() -> None:
-    data = bytearray(encoded(RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8), "PNG"))
-    data[len(data) // 2] ^= 0xFF
-    assert "damaged" in refusal(bytes(data))
-
-
 @given(
     kind=st.sampled_from(["JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM"]),
     length=st.floats(0, 1),
@@ -468,10 +436,10 @@ def test_damaged_bytes_are_either_loaded_or_refused(kind: str, length: float, da
     ],
 )
 def test_what_is_no_image_is_named(tmp_path: Path, data: bytes, found: str) -> None:
-    path = tmp_path / "photo.png"
+    path = tmp_path / "two\nlines\x1b[31m.png"
     path.write_bytes(data)
     assert found in refusal(path)
-    assert str(path) in refusal(path)
+    assert "two lines" in refusal(path), "on one line"
     assert found in refusal(data)
 
 
@@ -510,11 +478,6 @@ def test_as_many_pixels_as_allowed_are_no_reason_to_refuse() -> None:
     assert "0x5" in refusal(Image.new("RGB", (0, 5)))
 
 
-@pytest.mark.parametrize("address", ["http://x.org/a.png", "HTTPS://x.org/a.png", "ftp://x/a"])
-def test_an_address_is_refused_and_never_fetched(address: str) -> None:
-    assert "give a local file, bytes or a PIL image: download it first" in refusal(address)
-
-
 def test_a_missing_file_is_told_by_its_path(tmp_path: Path) -> None:
     missing = tmp_path / "nowhere.png"
     with pytest.raises(ImageNotFound, match=r"nowhere\.png: .*no such file"):
@@ -547,21 +510,7 @@ def test_a_file_that_the_system_will_not_read_is_refused() -> None:
     assert "cannot be read" in refusal(unreadable)
 
 
-def test_a_name_with_control_characters_stays_on_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "two\nlines\x1b[31m.png"
-    path.write_bytes(b"")
-    assert "two lines" in refusal(path)
-
-
 # --- pairs ------------------------------------------------------------------------------------------------------
-
-
-def test_a_pair_of_one_size_is_loaded_and_none_stays_none() -> None:
-    image, reference = load_pair(encoded(PHOTO, "JPEG"), Image.fromarray(PHOTO))
-    assert reference is not None
-    assert image.size == reference.size
-    assert load_pair(image, reference) == (image, reference)
-    assert load_pair(image, None) == (image, None)
 
 
 def test_a_reference_of_another_size_is_refused_with_both_sizes_and_the_flag() -> None:
@@ -581,10 +530,5 @@ def test_on_request_the_reference_takes_the_size_of_the_image() -> None:
     assert reference.sha256 == hashlib.sha256(large).hexdigest()
     assert "18x12" in reference.notes[-1]
     assert not reference.pixels.flags.writeable
-
-
-def test_orientation_counts_when_sizes_are_compared() -> None:
     turned = encoded(np.rot90(PHOTO), "PNG", exif=exif(6))
-    image, reference = load_pair(Image.fromarray(PHOTO), turned)
-    assert reference is not None
-    assert np.array_equal(image.pixels, reference.pixels)
+    assert load_pair(Image.fromarray(PHOTO), turned)[1].size == (9, 6), "sizes are compared upright"

@@ -1,11 +1,8 @@
 """What the detector reads: finite numbers, the same each time, from any image that is large enough."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
-from agenticiqa.programs.offline import features as module
 from agenticiqa.programs.offline.features import MIN_SIDE, TEXTURE_FEATURES, features
 from agenticiqa.programs.tools.distort import distort
 from support.distortion_levels import scene
@@ -25,17 +22,6 @@ def test_features_are_taken_once_per_image_and_are_the_same_for_a_copy():
     image, copy = loaded(scene()), loaded(scene())
     assert features(image) is features(image)
     assert features(image).all.tobytes() == features(copy).all.tobytes()
-
-
-def test_features_are_computed_once_also_under_threads(monkeypatch):
-    calls = []
-    tone = module._tone
-    monkeypatch.setattr(module, "_tone", lambda of: calls.append(1) or tone(of))
-    image = loaded(scene())
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(features, [image] * 16))
-    assert len(calls) == 1
-    assert all(each is found[0] for each in found)
 
 
 def test_a_change_of_texture_leaves_the_features_of_tone_nearly_alone():

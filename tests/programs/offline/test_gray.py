@@ -45,11 +45,6 @@ def test_all_color_lost_is_named_first_beside_the_reference(photo):
     assert (found[COLOR].word, found[COLOR].subtype) == ("extreme", "desaturation")
 
 
-def test_with_a_reference_in_color_it_is_one():
-    found = findings_of(loaded(np.asarray(GRAY.convert("RGB"))), loaded(COFFEE))
-    assert found[COLOR].severity > 2
-
-
 @pytest.mark.parametrize(
     ("picture", "question", "answer"),
     [

@@ -63,7 +63,4 @@ def test_with_a_reference_the_comparison_says_enough(program):
 def test_an_answer_about_a_screenshot_says_so_and_one_about_a_gray_photo_does_not(program):
     assert "screenshot" in program(WINDOW, "Is it noisy?").quality_reasoning
     assert "hardly any gray" not in program(GRAY, "Is it noisy?").quality_reasoning
-
-
-def test_what_is_not_answered_needs_no_such_word(program):
     assert "screenshot" not in program(WINDOW, "Is the cat happy?").quality_reasoning

@@ -13,14 +13,10 @@ from agenticiqa.programs.tools import outside_training as module
 from agenticiqa.programs.tools.metrics import learned_iqa
 from agenticiqa.programs.tools.metrics.learned_iqa import last_stage, outside_training
 from agenticiqa.programs.tools.numerics.opinion import Opinion
-from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.programs.tools.outside_training import (
     LEAST_SPREAD,
-    LOOKS,
     SENTENCES,
     in_words,
-    look_features,
-    looks,
     widened,
 )
 from support.images import loaded
@@ -75,25 +71,20 @@ def test_most_drawn_pictures_are_told_by_their_kind(kind, reason):
     assert sum(each == (reason,) for each in told) >= 4, told
 
 
-def test_pictures_that_scikit_image_has_are_told():
-    page = np.stack([skimage.data.page()] * 3, axis=-1)
-    assert reasons_for(page) == ("page",)
-    assert reasons_for(skimage.data.hubble_deep_field()) == ("instrument",)
-    assert reasons_for(skimage.data.logo()[..., :3].copy()) == ("graphic",)
-    assert reasons_for(skimage.data.retina()) in (("medical",), ("instrument",))
-
-
-@pytest.mark.parametrize("name", ["camera", "coins", "clock", "brick"])
-def test_gray_photos_are_photos(name):
-    assert reasons_for(np.stack([getattr(skimage.data, name)()] * 3, axis=-1)) == ("gray",)
-
-
-def test_the_looks_are_probabilities():
-    features = look_features(skimage.data.coffee(), last_stage)
-    shares = looks(read_weights(module.WEIGHTS, module.SHA256), features)
-    assert shares.shape == (len(LOOKS),)
-    assert shares.sum() == pytest.approx(1)
-    assert 0 <= shares.min() < shares.max() == shares[0]
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("page", {"page"}),
+        ("hubble_deep_field", {"instrument"}),
+        ("logo", {"graphic"}),
+        ("retina", {"medical", "instrument"}),
+        *((name, {"gray"}) for name in ("camera", "coins", "clock", "brick")),
+    ],
+)
+def test_pictures_that_scikit_image_has_are_told(name, reasons):
+    picture = getattr(skimage.data, name)()
+    (told,) = reasons_for(np.stack([picture] * 3, axis=-1) if picture.ndim == 2 else picture[..., :3].copy())
+    assert told in reasons
 
 
 def test_the_reasons_are_found_once_per_loaded_image(monkeypatch):
