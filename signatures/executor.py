@@ -1,10 +1,14 @@
-"""The Executor's questions to a model: where a region is, which distortions, how bad, which tool (paper, Sec. 3.2)."""
+"""The Executor's questions to a model: where a region is, which distortions, how bad, which tool (paper, Sec. 3.2).
+
+The documents' mapping by region is read as the list of rows that was asked for. Content of a wrong form is passed on as
+it is, so that the validation says what is wrong with it.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import dspy
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from agenticiqa.signatures.answers import ModelAnswer, names_in
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
@@ -16,14 +20,6 @@ BOXES = (
     "where the regions are, as JSON: region to [left, top, right, bottom] in thousandths of the image's width and "
     "height; none, or a region left out, where the place is not known"
 )
-
-
-def _rows(value: Any) -> list[tuple[Any, Any]] | None:
-    """The (region, content) pairs of the documents' nested form; ``None`` when ``value`` is not of that form.
-
-    Content of a wrong form is passed on as it is, so that the validation says what is wrong with it.
-    """
-    return list(value.items()) if isinstance(value, Mapping) else None
 
 
 class LocatedRegion(ModelAnswer):
@@ -50,8 +46,8 @@ class Location(ModelAnswer):
     @field_validator("regions", mode="before")
     @classmethod
     def _as_records(cls, value: Any) -> Any:
-        rows = _rows(value)
-        return value if rows is None else [{"region": region, "box": box} for region, box in rows]
+        by_region = isinstance(value, Mapping)
+        return [{"region": region, "box": box} for region, box in value.items()] if by_region else value
 
 
 class LocateRegions(dspy.Signature):
@@ -74,12 +70,7 @@ class DetectedRegion(ModelAnswer):
     """The distortions of one region."""
 
     region: Text
-    distortions: list[DetectableName] = Field(max_length=7)
-
-    @field_validator("distortions", mode="before")
-    @classmethod
-    def _as_list(cls, value: Any) -> Any:
-        return names_in(value)
+    distortions: Annotated[list[DetectableName], BeforeValidator(names_in)] = Field(max_length=7)
 
 
 class Detection(ModelAnswer):
@@ -90,8 +81,8 @@ class Detection(ModelAnswer):
     @field_validator("distortion_set", mode="before")
     @classmethod
     def _as_records(cls, value: Any) -> Any:
-        rows = _rows(value)
-        return value if rows is None else [{"region": region, "distortions": names} for region, names in rows]
+        by_region = isinstance(value, Mapping)
+        return [{"region": region, "distortions": names} for region, names in value.items()] if by_region else value
 
     def by_region(self) -> dict[str, list[Distortion]]:
         """``{region: [category, ...]}``, each category once."""
@@ -137,12 +128,11 @@ class Analysis(ModelAnswer):
     @field_validator("distortion_analysis", mode="before")
     @classmethod
     def _as_records(cls, value: Any) -> Any:
-        rows = _rows(value)
-        if rows is None:
+        if not isinstance(value, Mapping):
             return value
         return [
             {"region": region, **item} if isinstance(item, Mapping) else item
-            for region, items in rows
+            for region, items in value.items()
             for item in (items if isinstance(items, list) else [items])
         ]
 
@@ -192,12 +182,11 @@ class Selection(ModelAnswer):
     @field_validator("selected_tools", mode="before")
     @classmethod
     def _as_records(cls, value: Any) -> Any:
-        rows = _rows(value)
-        if rows is None:
+        if not isinstance(value, Mapping):
             return value
         return [
             {"region": region, "distortion": distortion, "tool": tool}
-            for region, chosen in rows
+            for region, chosen in value.items()
             for distortion, tool in (chosen.items() if isinstance(chosen, Mapping) else [(None, chosen)])
         ]
 

@@ -1,20 +1,21 @@
 """The planner: from a question to a plan (paper, Sec. 3.1 and Appendix A.2)."""
 
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import dspy
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from agenticiqa.signatures.answers import ModelAnswer, names_in
 from agenticiqa.signatures.types import (
     GLOBAL,
-    PLAN_WORDS,
     DistortionName,
+    DistortionSource,
     PlanFlags,
     PlannerOutput,
+    PlanQueryType,
+    ReferenceMode,
     Text,
     fold_scope,
-    fold_word,
 )
 
 
@@ -26,22 +27,17 @@ class RegionDistortions(ModelAnswer):
     """The distortions that the question names for one region."""
 
     region: Text
-    distortions: list[DistortionName] = Field(max_length=8)
-
-    @field_validator("distortions", mode="before")
-    @classmethod
-    def _as_list(cls, value: Any) -> Any:
-        return names_in(value)
+    distortions: Annotated[list[DistortionName], BeforeValidator(names_in)] = Field(max_length=8)
 
 
 class PlanAnswer(ModelAnswer):
     """A plan as a model writes it: lists of records, so that a strict JSON schema can describe it."""
 
-    query_type: Literal["IQA", "Other"]
+    query_type: PlanQueryType
     query_scope: list[Text] = Field(max_length=16)
-    distortion_source: Literal["Explicit", "Inferred"]
+    distortion_source: DistortionSource
     distortions: list[RegionDistortions] = Field(max_length=16)
-    reference_mode: Literal["Full-Reference", "No-Reference"]
+    reference_mode: ReferenceMode
     required_tool: list[Text] = Field(max_length=16)
     plan: Flags
 
@@ -67,11 +63,6 @@ class PlanAnswer(ModelAnswer):
     @classmethod
     def _tools_as_list(cls, value: Any) -> Any:
         return [] if value is None else names_in(value)
-
-    @field_validator("query_type", "distortion_source", "reference_mode", mode="before")
-    @classmethod
-    def _fold_words(cls, value: Any) -> Any:
-        return fold_word(value, PLAN_WORDS)
 
     def to_plan(self) -> PlannerOutput:
         """The plan in the documents' form: distortions as a mapping, absent things as ``None``."""

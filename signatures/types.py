@@ -41,6 +41,11 @@ def _stripped(text: str) -> str:
     return text
 
 
+def _plan_word(value: Any) -> Any:
+    """The plan's word that ``value`` is, in any case and with a small misspelling; unchanged where there is none."""
+    return (closest(value, PLAN_WORDS) or value) if isinstance(value, str) else value
+
+
 Distortions = dict[str, list[Distortion]]  # by region
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are just outside
 Boxes = dict[str, Box | None]  # by region; None where none was found
@@ -62,6 +67,9 @@ Text = Annotated[str, AfterValidator(_stripped)]
 DistortionName = Annotated[Distortion, BeforeValidator(folded_distortion)]
 DetectableName = Annotated[DetectableDistortion, BeforeValidator(folded_distortion)]
 SeverityName = Annotated[Severity, BeforeValidator(folded_severity)]
+PlanQueryType = Annotated[Literal["IQA", "Other"], BeforeValidator(_plan_word)]
+DistortionSource = Annotated[Literal["Explicit", "Inferred"], BeforeValidator(_plan_word)]
+ReferenceMode = Annotated[Literal["Full-Reference", "No-Reference"], BeforeValidator(_plan_word)]
 
 
 class Strict(BaseModel):
@@ -120,11 +128,11 @@ class PlannerOutput(Strict):
         }
     )
 
-    query_type: Literal["IQA", "Other"]
+    query_type: PlanQueryType
     query_scope: list[Text] | Literal["Global"]
-    distortion_source: Literal["Explicit", "Inferred"]
+    distortion_source: DistortionSource
     distortions: dict[str, list[DistortionName]] | None
-    reference_mode: Literal["Full-Reference", "No-Reference"]
+    reference_mode: ReferenceMode
     required_tool: str | list[str] | None
     plan: PlanFlags
 
@@ -132,11 +140,6 @@ class PlannerOutput(Strict):
     @classmethod
     def _fold_scope(cls, value: Any) -> Any:
         return fold_scope(value)
-
-    @field_validator("query_type", "distortion_source", "reference_mode", mode="before")
-    @classmethod
-    def _fold_words(cls, value: Any) -> Any:
-        return fold_word(value, PLAN_WORDS)
 
     @field_validator("distortions")
     @classmethod
@@ -175,11 +178,6 @@ def fold_scope(value: Any) -> Any:
         regions = unique(item.strip() for item in value if item.strip().lower() != "global")
         return regions or GLOBAL
     return value
-
-
-def fold_word(value: Any, allowed: tuple[str, ...]) -> Any:
-    """The allowed word that ``value`` is, in any case and with a small misspelling; unchanged where there is none."""
-    return (closest(value, allowed) or value) if isinstance(value, str) else value
 
 
 class DistortionAnalysis(Strict):

@@ -17,7 +17,7 @@ from agenticiqa.signatures.types import OVERALL
 
 
 @dataclass(frozen=True)
-class Selection:
+class SamplesToMeasure:
     """The images to measure, each with its tools; ``origin`` names the data in a profile, ``summary`` describes it."""
 
     tools_of: dict[samples.Sample, list[Tool]]
@@ -37,7 +37,7 @@ def is_single(tool: Tool) -> bool:
 
 def from_labels(
     data: LabeledSet, *, split: str | None = None, tool_names: Sequence[str] = (), name: str | None = None
-) -> Selection:
+) -> SamplesToMeasure:
     """Labeled images for the named tools, or for all tools that apply to them.
 
     These are the full-reference tools where references are given, else the no-reference ones, without those for single
@@ -55,10 +55,10 @@ def from_labels(
         for sample in (*rated, *samples.anchor_samples(tool, items)):
             tools_of.setdefault(sample, []).append(tool)
     summary = f"{len(items)} labeled images; scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
-    return Selection(tools_of, name or (f"{data.name}, split {split}" if split else data.name), summary)
+    return SamplesToMeasure(tools_of, name or (f"{data.name}, split {split}" if split else data.name), summary)
 
 
-def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: str | None = None) -> Selection:
+def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: str | None = None) -> SamplesToMeasure:
     """Pristine photos (files or folders) at every level of distortion, for the named tools or all for single ones.
 
     Raises UserError for paths without images, for an unknown tool and for one that rates overall quality.
@@ -72,7 +72,7 @@ def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: 
         for sample in samples.level_samples(tool, photos):
             tools_of.setdefault(sample, []).append(tool)
     shown = name or paths[0].resolve().name
-    return Selection(
+    return SamplesToMeasure(
         tools_of, f"synthetic distortion levels, quality 5 - 0.8 level, of {len(photos)} pristine photos, {shown}"
     )
 

@@ -62,7 +62,7 @@ def run(args: Namespace, given: Given) -> int:
     return OK if len(fitted) == len(outcomes) else SOME_FAILED
 
 
-def _selection(args: Namespace, given: Given) -> selection.Selection:
+def _selection(args: Namespace, given: Given) -> selection.SamplesToMeasure:
     names = args.tool or ()
     if given.labels is None:
         return selection.from_photos(given.photos, tool_names=names, name=args.name)
@@ -72,7 +72,7 @@ def _selection(args: Namespace, given: Given) -> selection.Selection:
 
 
 def _measure(
-    chosen: selection.Selection, results: ResultsFile
+    chosen: selection.SamplesToMeasure, results: ResultsFile
 ) -> tuple[dict[str, dict[samples.Sample, float]], dict[str, str]]:
     """The raw values by tool, and by tool that failed on some images why."""
     raw: dict[str, dict[samples.Sample, float]] = {name: {} for name in chosen.tools()}

@@ -20,7 +20,7 @@ from agenticiqa.eval.optimize.judged import Judged, Question
 from agenticiqa.eval.optimize.judging import judge, model_rates
 from agenticiqa.eval.optimize.reflection import Reflection, Stopped
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.signatures.levels import NameLevel
+from agenticiqa.signatures.summarizer import NameLevel
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.level_logprobs import LEAST_MASS, level_words
 from agenticiqa.programs.stages.protocols import Planned, Scored
 from agenticiqa.programs.stages.side_by_side import StageModule
-from agenticiqa.signatures.levels import NameLevel
+from agenticiqa.signatures.summarizer import NameLevel
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput, QueryType
 
 STEM = "The quality of the image is"

@@ -16,10 +16,9 @@ import pytest
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.levels import PROMPTS, LevelsAdapter
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
-from agenticiqa.signatures.levels import NameLevel
 from agenticiqa.signatures.planner import Plan, plan_signature
 from agenticiqa.signatures.replan import DecideReplan
-from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
+from agenticiqa.signatures.summarizer import AnswerQuestion, NameLevel, ScoreQuality
 from support.engine import scripted_backend
 from support.fake_server import images_of, text_of
 from support.golden_requests import all_signatures
