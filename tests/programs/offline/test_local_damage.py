@@ -73,6 +73,13 @@ def test_the_place_is_named(photo, kind, level, where, name, place):
 def test_a_photo_without_damage_has_none_in_a_part(photo):
     assert not damaged_parts(loaded(photo), None)
     assert not damaged_parts(loaded(np.full((200, 300, 3), 120, np.uint8)), None)
+    out_of_focus = np.ascontiguousarray(skimage.data.chelsea()[:288, 80:400])
+    assert "Blurs" not in damaged_parts(loaded(out_of_focus), None)
+    small = loaded(scene(63, 200))
+    assert patch_severities(small) is None
+    assert damaged_parts(small, None) == {}
+    assert local_change(photo, photo) is None
+    assert local_change(plant(photo, "white_noise", 2, (0, 0, 320, 240), 5).pixels, photo) is None
 
 
 @pytest.mark.parametrize("kind", ["white_noise", "gaussian_blur", "jpeg"])
@@ -81,11 +88,6 @@ def test_what_is_all_over_is_not_in_a_part(photo, kind):
     whole, found = findings_of_whole(image), findings_of(image)
     assert all(finding.local is None or finding.local.share < 0.75 for finding in found.values())
     assert max(found, key=lambda name: found[name].severity) == max(whole, key=lambda name: whole[name].severity)
-
-
-def test_a_background_out_of_focus_is_no_local_blur():
-    cat = np.ascontiguousarray(skimage.data.chelsea()[:288, 80:400])
-    assert "Blurs" not in damaged_parts(loaded(cat), None)
 
 
 def test_detail_that_ends_at_a_straight_line_is_told_from_detail_that_ends_at_an_outline():
@@ -119,11 +121,6 @@ def test_blur_of_a_third_beside_the_reference_is_blur_and_nothing_else(photo_fil
     assert {name for name, each in found.items() if each.severity >= VISIBLE} <= {"Blurs", "Sharpness"}
 
 
-def test_images_that_are_equal_or_differ_all_over_have_no_change_in_a_part(photo):
-    assert local_change(photo, photo) is None
-    assert local_change(plant(photo, "white_noise", 2, (0, 0, 320, 240), 5).pixels, photo) is None
-
-
 def test_a_larger_part_and_worse_damage_make_the_whole_worse():
     assert severity_of_whole(4, 1) == 4
     assert severity_of_whole(0, 0.5) == 0
@@ -153,11 +150,6 @@ def test_damage_in_a_large_image_is_placed_in_its_own_pixels(photo):
     found = damaged_parts(loaded(plant(large, "white_noise", 5, box, 6).pixels), None)["Noise"]
     assert found.place == "bottom left quarter"
     assert np.abs(np.subtract(found.box, box)).max() <= 2 * patch_grid(large).side
-
-
-def test_an_image_too_small_for_patches_has_no_part():
-    assert patch_severities(loaded(scene(63, 200))) is None
-    assert damaged_parts(loaded(scene(63, 200)), None) == {}
 
 
 def test_damaged_weights_are_refused_by_name(monkeypatch, tmp_path):

@@ -22,13 +22,7 @@ LINE = Calibration((0, 0, 0, 1, 1), (0, 4), "a line")
 def test_a_tool_is_found_whatever_its_case_and_separators(name: str) -> None:
     assert find_tool(name, KNOWN) == "MS_SSIM"
     assert get_tool(name, TOOLS) is TOOLS["MS-SSIM"]
-
-
-def test_a_tool_is_not_found_by_a_part_of_its_name() -> None:
     assert find_tool("topiq", KNOWN) is find_tool("", KNOWN) is find_tool("SIM", KNOWN) is None
-
-
-def test_an_unknown_tool_is_named_with_the_known_ones() -> None:
     with pytest.raises(ToolError, match=r"unknown tool 'LPIPS': known tools are .*SSIM"):
         get_tool("LPIPS", TOOLS)
 
