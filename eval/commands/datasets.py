@@ -8,7 +8,7 @@ from rich.table import Table
 from agenticiqa.eval.commands import question_sets
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS, refuse_pairs
+from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.report.model import print_table
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task

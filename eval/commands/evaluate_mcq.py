@@ -9,12 +9,11 @@ from typing import Any, cast
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.commands.shared import continuing, tuned_program
-from agenticiqa.eval.mcq.asking import NewRows, ask, marked_choice, unmarked
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS, refuse_pairs
-from agenticiqa.eval.mcq.item import Asked, asked_of
-from agenticiqa.eval.mcq.judging import judge_all, judge_question
-from agenticiqa.eval.mcq.planning import FirstPlan, marked_plan, plan_row
-from agenticiqa.eval.mcq.task import QuestionTask, items_sha256, read_items
+from agenticiqa.eval.questions.asking import NewRows, ask, marked_choice, unmarked
+from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
+from agenticiqa.eval.questions.judging import judge_all, judge_question
+from agenticiqa.eval.questions.planning import FirstPlan, marked_plan, plan_row
+from agenticiqa.eval.questions.task import AskedItem, QuestionTask, asked_of, items_sha256, read_items
 from agenticiqa.eval.report.questions import choice_figures, explanation_figures, plan_figures, question_report
 from agenticiqa.eval.runs import default_folder, made_with, pin, report_name
 from agenticiqa.programs.assess import AgenticIQA
@@ -116,7 +115,7 @@ def _check(args: Namespace, task: QuestionTask) -> None:
 
 
 def _asked(
-    task: QuestionTask, program: AgenticIQA, questions: Sequence[Asked], results: ResultsFile, workers: int
+    task: QuestionTask, program: AgenticIQA, questions: Sequence[AskedItem], results: ResultsFile, workers: int
 ) -> list[Row]:
     asking = partial(ask, questions=questions, results=results, workers=workers, watch=_shown)
     if task.kind == "planning":
@@ -126,7 +125,7 @@ def _asked(
 
 
 def _judged(
-    args: Namespace, config: Config, questions: Sequence[Asked], rows: Sequence[Row], out: Path, workers: int
+    args: Namespace, config: Config, questions: Sequence[AskedItem], rows: Sequence[Row], out: Path, workers: int
 ) -> dict[str, Any]:
     """The figures of explanations; what is not judged yet is judged first. The scores are kept in ``judge/``."""
     stage = Config().with_backend(args.judge, args.judge_api_base).replan

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
-from agenticiqa.eval.mcq.task import QuestionTask, items_sha256, read_items
+from agenticiqa.eval.questions.catalog import QUESTION_TASKS
+from agenticiqa.eval.questions.task import QuestionTask, items_sha256, read_items
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 
 

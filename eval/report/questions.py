@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from agenticiqa.eval.intervals import Interval, accuracy, error_interval
-from agenticiqa.eval.mcq.judging import RULES
-from agenticiqa.eval.mcq.planning import FIELDS
+from agenticiqa.eval.questions.judging import RULES
+from agenticiqa.eval.questions.planning import FIELDS
 from agenticiqa.eval.report.model import Report, ReportTable, figure, number, title_of
 from agenticiqa.signatures.types import PARSING_FAILED
 

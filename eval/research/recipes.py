@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from agenticiqa.eval.questions.images import damaged
 from agenticiqa.eval.research import DATA
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.signatures.types import Box
 
 LONGEST = 480  # pixels of an image's longer side
 CONTENTS = DATA / "contents.csv"
@@ -109,22 +110,15 @@ def read_contents(manifest: Path = CONTENTS) -> dict[str, Content]:
 
 def pixels_of(recipe: Recipe, photo: RGB) -> RGB:
     """The pixels that a recipe makes of its photo, uint8 of the same shape (H, W, 3)."""
-    if not recipe.kind:
-        return photo
-    distorted = distort(photo, recipe.kind, recipe.level, seed=zlib.crc32(recipe.content.encode()))
-    if not recipe.place:
-        return distorted
-    rows, columns = box_of(recipe.place, photo)
-    made = photo.copy()
-    made[rows, columns] = distorted[rows, columns]
-    return made
+    box = box_of(recipe.place, photo) if recipe.place else None
+    return damaged(photo, recipe.kind, recipe.level, box, zlib.crc32(recipe.content.encode()))
 
 
-def box_of(place: str, photo: RGB) -> tuple[slice, slice]:
-    """The rows and the columns of a photo that a place covers."""
+def box_of(place: str, photo: RGB) -> Box:
+    """The box of a photo that a place covers."""
     left, top, right, bottom = PLACES[place]
     height, width = photo.shape[:2]
-    return slice(round(top * height), round(bottom * height)), slice(round(left * width), round(right * width))
+    return round(left * width), round(top * height), round(right * width), round(bottom * height)
 
 
 def image_file(recipe: Recipe, content: Content, packages: Path, cache: Path) -> Path:

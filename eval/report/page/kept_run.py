@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.eval.mcq.judging import description_of
+from agenticiqa.eval.questions.judging import description_of
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.programs.backends.ledger import Spent
 from agenticiqa.programs.batch.results_file import kept_rows

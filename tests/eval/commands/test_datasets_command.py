@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
+from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.tasks.catalog import TASKS
 from support import archives, question_archives
 

@@ -51,7 +51,8 @@ def test_a_distortion_in_one_place_leaves_the_rest_untouched() -> None:
     for place in PLACES:
         damaged = pixels_of(Recipe("photo", "darken", 5, place), photo)
         inside = np.zeros(photo.shape[:2], bool)
-        inside[box_of(place, photo)] = True
+        left, top, right, bottom = box_of(place, photo)
+        inside[top:bottom, left:right] = True
         assert (damaged[~inside] == photo[~inside]).all()
         assert (damaged[inside] == distort(photo, "darken", 5)[inside]).all()
 

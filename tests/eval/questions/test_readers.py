@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
-from agenticiqa.eval.mcq.item import Item, asked_of
-from agenticiqa.eval.mcq.qbench import type_names
-from agenticiqa.eval.mcq.task import index_of, items_sha256, read_items
+from agenticiqa.eval.questions.catalog import QUESTION_TASKS
+from agenticiqa.eval.questions.qbench import type_names
+from agenticiqa.eval.questions.task import Item, asked_of, index_of, items_sha256, read_items
 from agenticiqa.programs.errors import UserError
 from support import question_archives as archives
 

@@ -1,4 +1,4 @@
-"""The images of a self-made set: small copies of pristine photos, with one distortion all over or in a part."""
+"""The images of questions that are true by construction: photos with one distortion, all over or in a part."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -7,17 +7,25 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from agenticiqa.eval.mcq.own_wordings import FIRST, Wordings
+from agenticiqa.eval.questions.wordings import FIRST, Wordings
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.planted import named_box, plant
+from agenticiqa.signatures.types import Box
 
 LONGEST = 384  # pixels of the longer side: scaled down, a photo loses most of its own noise, blur and coding
 SHORTEST = 96  # of the shorter side
 
 
-class Workshop:
+def damaged(photo: RGB, kind: str, level: int, box: Box | None, seed: int) -> RGB:
+    """A photo with one distortion, all over or in a box with a sharp border; the photo itself at level 0."""
+    if not level:
+        return photo
+    return plant(photo, kind, level, box, seed).pixels if box else distort(photo, kind, level, seed=seed)
+
+
+class ImageMaker:
     """Makes the images of one photo below ``folder``, each once; they are named by number, so no name tells.
 
     ``content`` names the photo, ``wordings`` are those of its questions. ``rng`` draws all that is random about its
@@ -40,23 +48,19 @@ class Workshop:
         return self.made[key]
 
     def _pixels(self, kind: str, level: int, place: str) -> RGB:
-        seed = zlib.crc32(f"{self.content} {kind}".encode())
-        if not level:
-            return self.pixels
-        if not place:
-            return distort(self.pixels, kind, level, seed=seed)
         height, width = self.pixels.shape[:2]
-        return plant(self.pixels, kind, level, named_box(place, (width, height)), seed).pixels
+        box = named_box(place, (width, height)) if place else None
+        return damaged(self.pixels, kind, level, box, zlib.crc32(f"{self.content} {kind}".encode()))
 
     def draw(self, values: Sequence[str], count: int = 1) -> list[str]:
         """So many different ones of them, in random order."""
         return [values[index] for index in self.rng.permutation(len(values))[:count]]
 
 
-def workshops(photos: Sequence[Path], folder: Path, seed: int, wordings: Wordings = FIRST) -> Iterator[Workshop]:
+def image_makers(photos: Sequence[Path], folder: Path, seed: int, wordings: Wordings = FIRST) -> Iterator[ImageMaker]:
     """One for each photo, in order. Raises ImageError for a file that is no image, or too small."""
     for number, path in enumerate(photos):
-        yield Workshop(f"{number:04d}", _small(path), folder, seed, wordings)
+        yield ImageMaker(f"{number:04d}", _small(path), folder, seed, wordings)
 
 
 def _small(path: Path) -> RGB:

@@ -5,7 +5,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.eval.mcq.item import Asked
+from agenticiqa.eval.questions.task import AskedItem
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.batch.results_file import Row
@@ -61,7 +61,7 @@ def plan_row(result: dspy.Prediction) -> Row:
     return {**dict(result.items()), "plan": result.plan.model_dump(mode="json")}
 
 
-def marked_plan(asked: Asked, row: Mapping[str, Any]) -> Row:
+def marked_plan(asked: AskedItem, row: Mapping[str, Any]) -> Row:
     """``true_plan``, by field whether the plan agrees with it (``fields``), and whether all agree (``correct``).
 
     Only fields that the true plan states are marked. Without a plan every one is wrong, and it is ``unparsed``. Regions

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.mcq.catalog import QUESTION_TASKS
-from agenticiqa.eval.mcq.make import main, make_set
-from agenticiqa.eval.mcq.own_choices import MAKERS, QUARTERS
-from agenticiqa.eval.mcq.own_wordings import WORDINGS
-from agenticiqa.eval.mcq.task import items_sha256, read_items
+from agenticiqa.eval.questions.catalog import QUESTION_TASKS
+from agenticiqa.eval.questions.make import MAKERS, QUARTERS, main, make_set
+from agenticiqa.eval.questions.task import items_sha256, read_items
+from agenticiqa.eval.questions.wordings import WORDINGS
 from agenticiqa.eval.research.wordings import wordings_file
 from agenticiqa.signatures.types import PlannerOutput
 from support.distortion_levels import scene

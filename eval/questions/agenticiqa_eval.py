@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.eval.mcq.item import Item
-from agenticiqa.eval.mcq.task import QuestionTask, index_of
+from agenticiqa.eval.questions.task import Item, QuestionTask, index_of
 
 TRACKS = {
     "planner": "planner",

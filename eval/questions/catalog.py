@@ -1,10 +1,9 @@
 """All benchmarks of questions by name."""
 
-from agenticiqa.eval.mcq.agenticiqa_eval import AGENTICIQA_EVAL
-from agenticiqa.eval.mcq.hub import ABENCH, QBENCH_HF
-from agenticiqa.eval.mcq.own import OWN_DESCRIPTIONS, OWN_MCQ, OWN_PLANS
-from agenticiqa.eval.mcq.qbench import QBENCH
-from agenticiqa.eval.mcq.task import QuestionTask
+from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
+from agenticiqa.eval.questions.qbench import ABENCH, QBENCH, QBENCH_HF
+from agenticiqa.eval.questions.self_made import OWN_DESCRIPTIONS, OWN_MCQ, OWN_PLANS
+from agenticiqa.eval.questions.task import QuestionTask
 from agenticiqa.programs.errors import UserError
 
 QUESTION_TASKS: dict[str, QuestionTask] = {

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.eval.mcq.item import Asked, Item
-from agenticiqa.eval.mcq.planning import FLAGS, comparable, marked_plan
+from agenticiqa.eval.questions.planning import FLAGS, comparable, marked_plan
+from agenticiqa.eval.questions.task import AskedItem, Item
 
 PLAN: dict[str, Any] = {
     "query_type": "IQA",
@@ -17,8 +17,8 @@ PLAN: dict[str, Any] = {
 }
 
 
-def asked(plan: dict[str, Any]) -> Asked:
-    return Asked(Item("1", Path("a.png"), "?", "a", plan=plan), 0, {}, "")
+def asked(plan: dict[str, Any]) -> AskedItem:
+    return AskedItem(Item("1", Path("a.png"), "?", "a", plan=plan), 0, {}, "")
 
 
 def test_order_case_and_articles_do_not_count() -> None:

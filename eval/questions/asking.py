@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agenticiqa.eval.mcq.item import Asked, digest_of
+from agenticiqa.eval.questions.task import AskedItem, digest_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.job import Job, failure_text
@@ -25,13 +25,13 @@ def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
 
 def ask(
     program: AgenticIQA,
-    questions: Sequence[Asked],
+    questions: Sequence[AskedItem],
     results: ResultsFile,
     *,
     workers: int = 1,
     watch: Watch = unwatched,
     to_row: Callable[[Assessment], Row] = Assessment.to_dict,
-    marked: Callable[[Asked, Row], Row],
+    marked: Callable[[AskedItem, Row], Row],
 ) -> list[Row]:
     """Ask what ``results`` does not hold yet, and return the row of every question, in their order.
 
@@ -48,7 +48,7 @@ def ask(
     return [rows[asked.key] for asked in questions]
 
 
-def marked_choice(asked: Asked, row: Mapping[str, Any]) -> Row:
+def marked_choice(asked: AskedItem, row: Mapping[str, Any]) -> Row:
     """The marks of an answer to a question with options.
 
     ``truth`` and ``answer`` are letters. An answer that is none of the options (also "Unable to determine", and a
@@ -64,18 +64,18 @@ def marked_choice(asked: Asked, row: Mapping[str, Any]) -> Row:
     }
 
 
-def unmarked(asked: Asked, row: Mapping[str, Any]) -> Row:
+def unmarked(asked: AskedItem, row: Mapping[str, Any]) -> Row:
     """No marks: those of an answer in words are a judge's (see ``judging``)."""
     return {}
 
 
 def _new_rows(
     program: AgenticIQA,
-    questions: Sequence[Asked],
+    questions: Sequence[AskedItem],
     results: ResultsFile,
     workers: int,
     to_row: Callable[[Assessment], Row],
-    marked: Callable[[Asked, Row], Row],
+    marked: Callable[[AskedItem, Row], Row],
 ) -> NewRows:
     stop = StopRule(workers)
     for asked, job, outcome in _outcomes(program, questions, workers, to_row, stop):
@@ -98,12 +98,12 @@ def _new_rows(
 
 def _outcomes(
     program: AgenticIQA,
-    questions: Sequence[Asked],
+    questions: Sequence[AskedItem],
     workers: int,
     to_row: Callable[[Assessment], Row],
     stop: StopRule,
-) -> Iterator[tuple[Asked, Job, Row | Failure]]:
-    waiting: dict[int, Asked] = {}  # by the job's id, as two questions of a set may be the same
+) -> Iterator[tuple[AskedItem, Job, Row | Failure]]:
+    waiting: dict[int, AskedItem] = {}  # by the job's id, as two questions of a set may be the same
 
     def jobs() -> Iterable[Job]:
         for asked in questions:
@@ -129,7 +129,7 @@ def _failed(job: Job, error: Exception) -> Row:
     }
 
 
-def _identity(asked: Asked) -> Identity:
+def _identity(asked: AskedItem) -> Identity:
     item, question = asked.item, _as_text(asked.item.query, asked.options)
     return Identity(
         asked.key, digest_of(item.image), item.content, digest_of(item.reference), question, run_fingerprint=None

@@ -1,0 +1,310 @@
+"""Make sets of questions that are true by construction from photos of your own.
+
+    python -m agenticiqa.eval.questions.make PHOTOS... OUT [--seed 0] [--limit 40] [--wordings first]
+
+PHOTOS are pristine photos, or folders of them. OUT gets small copies with planted distortions and three files, which
+`agenticiqa evaluate own-mcq --root OUT` (and own-plans, own-descriptions) asks. The same photos in the same order and
+the same seed give the same set. It is self-made: no public benchmark, and its figures are not comparable with one.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.eval.questions.images import ImageMaker, image_makers
+from agenticiqa.eval.questions.self_made import CHOICES, DESCRIPTIONS, PLANS
+from agenticiqa.eval.questions.wordings import FIRST, WORDINGS, Wordings, in_turn
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.images import find_images
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.stages.plan_rules import expected_flags
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.signatures.types import GLOBAL
+from agenticiqa.signatures.vocabulary import Distortion
+
+Row = dict[str, Any]
+KEYS = tuple(FIRST.words)
+LETTERS = "ABCDE"
+GRADED = {"None": 0, "Mild": 1, "Moderate": 2, "Severe": 4}  # the words of the paper, by level of ``distort``
+LOCAL = ("gaussian_blur", "white_noise", "jpeg", "impulse_noise")
+HALVES = {"Left half": "half left", "Right half": "half right", "Upper half": "half top", "Lower half": "half bottom"}
+QUARTERS = {
+    "Upper left quarter": "quarter 0",
+    "Upper right quarter": "quarter 1",
+    "Lower left quarter": "quarter 2",
+    "Lower right quarter": "quarter 3",
+}
+OBJECTS = ("Mast", "Awning", "Handrail", "Gravel", "Signpost", "Hedge", "Doorstep", "Chimney")
+VERDICTS = {"Bad": 1, "Poor": 2, "Fair": 3, "Good": 4, "Excellent": 5}
+YES_NO = ("Yes", "No")
+# By kind: the query, and whether it names a region, a distortion, a tool; the last one is not about quality.
+QUERIES: dict[str, tuple[str, bool, bool, bool]] = {
+    "rating": ("Put a figure on the technical quality of this picture.", False, False, False),
+    "distortion": ("How far has {noun} gone in this picture?", False, True, False),
+    "region": ("Is the quality of the {thing} any good?", True, False, False),
+    "region and distortion": ("Has {noun} marred the {thing}?", True, True, False),
+    "tool": ("Take {tool} to put a figure on the quality of this picture.", False, False, True),
+    "tool and distortion": ("Measure the {noun} of this picture with {tool}.", False, True, True),
+    "other": ("Which mood does this scene put you in?", False, False, False),
+}
+OTHER = "other"
+DEGREES = {2: "A moderate amount of", 3: "Clearly visible", 4: "Severe", 5: "Extreme"}
+
+
+def make_set(photos: Sequence[Path], out: Path, seed: int = 0, wordings: Wordings = FIRST) -> dict[str, int]:
+    """Write the images and the files of questions of these photos to ``out``; returns how many rows each file has.
+
+    Raises ImageError for a photo that cannot be read, and UserError for a folder that has such a set already.
+    """
+    if present := [name for name in FILES if (out / name).exists()]:
+        raise UserError(f"{out} has {present[0]} already: name another folder, or move it away")
+    rows: dict[str, list[Row]] = {name: [] for name in FILES}
+    for number, images in enumerate(render.progress(image_makers(photos, out, seed, wordings), len(photos))):
+        for name, maker in FILES.items():
+            rows[name] += maker(images, number)
+    for name, made in rows.items():
+        write_atomically(out / name, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+    return {name: len(made) for name, made in rows.items()}
+
+
+def kind_alone(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Which of four distortions, of different categories, a strong one is, without the original."""
+    kind = KEYS[number % len(KEYS)]
+    image = images.image(kind, 4 + number % 2)
+    yield _row(
+        "type", images, "executor_distortion", in_turn(images.wordings.which_step, number), image, *_kinds(images, kind)
+    )
+
+
+def kind_beside_original(images: ImageMaker, number: int) -> Iterator[Row]:
+    """The same of a weaker one, with the original."""
+    kind = KEYS[(number + 5) % len(KEYS)]
+    image = images.image(kind, 3 + number % 3)
+    options, true = _kinds(images, kind)
+    asked = in_turn(images.wordings.which_change, number)
+    yield _row("type, with original", images, "executor_distortion", asked, image, options, true, images.image())
+
+
+def severity(images: ImageMaker, number: int) -> Iterator[Row]:
+    """How much of a distortion there is, in the paper's four words."""
+    kind, grades = LOCAL[number % len(LOCAL)], list(GRADED)
+    true = grades[(number // len(LOCAL)) % len(grades)]
+    image = images.image(kind, GRADED[true])
+    asked = in_turn(images.wordings.severity, number, noun=images.wordings.words[kind][1])
+    yield _row("severity", images, "executor_distortion", asked, image, grades if number % 2 else grades[::-1], true)
+
+
+def region(images: ImageMaker, number: int) -> Iterator[Row]:
+    """In which half or quarter a distortion is."""
+    kind, places = LOCAL[number % len(LOCAL)], (HALVES, QUARTERS)[(number // 2) % 2]
+    true = images.draw(tuple(places))[0]
+    asked = in_turn(images.wordings.whereabouts, number, noun=images.wordings.words[kind][1])
+    yield _row("region", images, "executor_distortion", asked, images.image(kind, 4, places[true]), list(places), true)
+
+
+def pair(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Which of two versions has more of a distortion."""
+    kind, true = LOCAL[number % len(LOCAL)], ("The image", "The reference", "Neither of the two")[number % 3]
+    damaged, clean = images.image(kind, 4), images.image()
+    image = damaged if true == "The image" else clean
+    reference = damaged if true == "The reference" else clean
+    asked = in_turn(images.wordings.pair, number, noun=images.wordings.words[kind][1])
+    options = ["The image", "The reference", "Neither of the two"]
+    yield _row("pair", images, "executor_distortion", asked, image, options, true, reference)
+
+
+def metric_without_original(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Which of four metrics needs no original."""
+    alone = [tool.name for tool in TOOLS.values() if tool.kind == "NR"]
+    compared = [tool.name for tool in TOOLS.values() if tool.kind == "FR"]
+    (true,), others = images.draw(alone), images.draw(compared, 3)
+    asked = in_turn(images.wordings.metric, number)
+    yield _row("metric", images, "executor_tool", asked, images.image(), images.draw([true, *others], 4), true)
+
+
+def metric_fits(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Whether a metric, with its description, can be used without an original: the paper's form."""
+    tool = TOOLS[images.draw(tuple(TOOLS))[0]]
+    asked = in_turn(images.wordings.metric_fits, number, tool=f"{tool.name}: {tool.description}")
+    yield _row("metric, yes or no", images, "executor_tool", asked, images.image(), YES_NO, YES_NO[tool.kind == "FR"])
+
+
+def named_object(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Which object a query names: the paper's form."""
+    first, *others = images.draw(OBJECTS, 3)
+    kind = KEYS[number % len(KEYS)]
+    named = number % 4 != 0
+    noun, texts = images.wordings.words[kind][1], images.wordings
+    query = in_turn(texts.query_with_thing, 0, noun=noun, thing=first.lower())
+    asked = in_turn(texts.thing, number, query=query if named else in_turn(texts.query, 0, noun=noun))
+    options = [*images.draw([first, *others], 3), "None"]
+    yield _row("object of a query", images, "planner", asked, images.image(), options, first if named else "None")
+
+
+def named_distortion(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Which distortion a query names."""
+    kind = KEYS[(number + 3) % len(KEYS)]
+    options, true = _kinds(images, kind)
+    query = in_turn(images.wordings.query, 1, noun=images.wordings.words[kind][1])
+    yield _row(
+        "distortion of a query",
+        images,
+        "planner",
+        in_turn(images.wordings.fault_of_query, number, query=query),
+        images.image(),
+        options,
+        true,
+    )
+
+
+def verdict(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Which verdict follows from a metric's score, beside an image that looks like it: the paper's form."""
+    kind = KEYS[(number + 7) % len(KEYS)]
+    level, true, score = ((0, "Excellent", 4.8), (3, "Fair", 3.1), (5, "Bad", 1.2))[number % 3]
+    found = f"{images.wordings.words[kind][0]}, all over" if level else "no distortion"
+    asked = in_turn(images.wordings.verdict, number, found=found, score=f"{score:.2f}")
+    options = images.draw([true, *images.draw([name for name in VERDICTS if name != true], 3)], 4)
+    yield _row("verdict", images, "summarizer", asked, images.image(kind, level), options, true)
+
+
+MAKERS: tuple[Callable[[ImageMaker, int], Iterator[Row]], ...] = (
+    kind_alone,
+    kind_beside_original,
+    severity,
+    region,
+    pair,
+    metric_without_original,
+    metric_fits,
+    named_object,
+    named_distortion,
+    verdict,
+)
+
+
+def choices(images: ImageMaker, number: int) -> Iterator[Row]:
+    """All questions with options about one photo."""
+    for maker in MAKERS:
+        yield from maker(images, number)
+
+
+def _kinds(images: ImageMaker, true: str) -> tuple[list[str], str]:
+    """Four kinds of different categories, as options, and the true one."""
+    others: dict[str, str] = {}
+    for kind in images.draw([kind for kind in KEYS if KINDS[kind].category != KINDS[true].category], len(KEYS)):
+        others.setdefault(KINDS[kind].category, kind)
+    offered = images.draw([true, *list(others.values())[:3]], 4)
+    words = images.wordings.words
+    return [words[kind][0] for kind in offered], words[true][0]
+
+
+def _row(
+    kind: str,
+    images: ImageMaker,
+    track: str,
+    question: str,
+    image: str,
+    options: Sequence[str],
+    true: str,
+    reference: str | None = None,
+) -> Row:
+    letters = dict(zip(LETTERS, options, strict=False))
+    return {
+        "id": f"{images.content} {kind}",
+        "question": question,
+        "options": letters,
+        "answer": next(letter for letter, text in letters.items() if text == true),
+        "task_type": track,
+        "reference_mode": "FR" if reference else "NR",
+        "image_path": image,
+        "reference_path": reference,
+        "kind": kind,
+        "content": images.content,
+    }
+
+
+def plans(images: ImageMaker, number: int) -> Iterator[Row]:
+    """Two queries about one photo, one of them with the original beside it."""
+    for turn in (0, 1):
+        name = tuple(QUERIES)[(2 * number + turn) % len(QUERIES)]
+        text, has_region, explicit, has_tool = QUERIES[name]
+        kind, thing = KEYS[(number + 4 * turn) % len(KEYS)], images.draw(OBJECTS)[0].lower()
+        tool = images.draw([tool.name for tool in TOOLS.values() if turn or tool.kind == "NR"])[0]
+        category: Distortion = KINDS[kind].category
+        flags = expected_flags("Other" if name == OTHER else "IQA", has_region, explicit, has_tool)
+        plan: dict[str, Any] = {
+            "query_type": "Other" if name == OTHER else "IQA",
+            "query_scope": [thing] if has_region else GLOBAL,
+            "distortion_source": "Explicit" if explicit else "Inferred",
+            "distortions": {thing if has_region else GLOBAL: [category]} if explicit else None,
+            "reference_mode": "Full-Reference" if turn else "No-Reference",
+            "required_tool": tool if has_tool else None,
+            "plan": flags.model_dump(),
+        }
+        yield {
+            "id": f"{images.content} {turn}",
+            "query": text.format(noun=images.wordings.words[kind][1], thing=thing, tool=tool),
+            "image_path": images.image(kind, 3),
+            "reference_path": images.image() if turn else None,
+            "kind": name,
+            "content": images.content,
+            "plan": plan,
+        }
+
+
+def descriptions(images: ImageMaker, number: int) -> Iterator[Row]:
+    """One image of a photo with a text that says what was done to it."""
+    kind, level = KEYS[(number + 2) % len(KEYS)], 2 + number % 4
+    noun = images.wordings.words[kind][1]
+    yield {
+        "id": images.content,
+        "query": "Describe in a few sentences which technical flaws this picture has, where, and how strong they are.",
+        "image_path": images.image(kind, level),
+        "kind": KINDS[kind].category,
+        "content": images.content,
+        "reference_text": f"{DEGREES[level]} {noun} lies over the whole picture, in all of its parts alike. Nothing "
+        "else was done to the photo, so there is no other strong flaw.",
+    }
+
+
+FILES = {CHOICES: choices, PLANS: plans, DESCRIPTIONS: descriptions}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m agenticiqa.eval.questions.make",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("photos", metavar="PHOTOS", nargs="+", help="pristine photos, or folders of them")
+    parser.add_argument("out", metavar="OUT", type=Path, help="a folder for the set")
+    parser.add_argument("--seed", type=int, default=0, help="what is drawn at random (default: %(default)s)")
+    parser.add_argument("--limit", metavar="N", type=int, help="only N of the photos, evenly spread")
+    parser.add_argument(
+        "--wordings",
+        choices=WORDINGS,
+        default="first",
+        help="of the questions with options: the offline reader knows the first, the second are for measuring it",
+    )
+    args = parser.parse_args(argv)
+    try:
+        if args.seed < 0 or (args.limit is not None and args.limit < 1):
+            raise UserError("--seed is at least 0, and --limit at least 1")
+        photos = find_images(args.photos)
+        if args.limit and args.limit < len(photos):
+            photos = [photos[index * len(photos) // args.limit] for index in range(args.limit)]
+        counts = make_set(photos, args.out, args.seed, WORDINGS[args.wordings])
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{len(photos)} photos; " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
