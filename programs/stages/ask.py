@@ -28,11 +28,10 @@ from agenticiqa.programs.backends.history import history_settings, images_left_o
 from agenticiqa.programs.backends.ledger import AskedFor, Spent, answered_by, asking, note_reading, spending_of
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields, too_much
-from agenticiqa.programs.errors import Unanswered, excerpt
+from agenticiqa.programs.errors import ImageError, Unanswered, excerpt
 from agenticiqa.programs.events import event
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.stages.examples import shown_examples
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers import ModelAnswer
@@ -46,6 +45,10 @@ A = TypeVar("A")
 MARKER = "CUSTOM-TYPE-"
 LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
+
+IMAGE_OR_NONE = dspy.Image | None
+# How DSPy writes an image into a saved state.
+SAVED_START, SAVED_END = "<<CUSTOM-TYPE-START-IDENTIFIER>>", "<<CUSTOM-TYPE-END-IDENTIFIER>>"
 
 # What DSPy reports as the text of an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
@@ -280,6 +283,39 @@ class CheckedPredict(StageModule, Generic[A]):
             "signature": self.predictor.signature.append(CORRECTION, input_field, str),
             CORRECTION: harmless(correction),
         }
+
+
+def shown_examples(predictor: dspy.Predict) -> list[Any]:
+    """A predictor's examples with each image as a ``dspy.Image``, whatever kind it was given as.
+
+    DSPy would write a path or an array into the prompt as text. An example whose image cannot be read is left out, with
+    a warning in the log. One without an output is not changed: DSPy does not show it.
+    """
+    signature = predictor.signature
+    images = [name for name, field in signature.input_fields.items() if field.annotation in (dspy.Image, IMAGE_OR_NONE)]
+    shown = []
+    for example in predictor.demos:
+        if any(name in example for name in signature.output_fields):
+            try:
+                shown.append(_with_images(example, images))
+            except ImageError as error:
+                logger.warning("an example of the prompt is left out, its image cannot be read: %s", error)
+        else:
+            shown.append(example)
+    return shown
+
+
+def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -> Any:
+    given = {name: example[name] for name in images if name in example and not _is_shown(example[name])}
+    if not given:
+        return example
+    return {**dict(example.items()), **{name: load(image).to_dspy() for name, image in given.items()}}
+
+
+def _is_shown(value: Any) -> bool:
+    """Whether DSPy shows it as it is: an image, one of a saved state, or none."""
+    saved = isinstance(value, str) and value.startswith(SAVED_START) and value.endswith(SAVED_END)
+    return value is None or saved or isinstance(value, dspy.Image)
 
 
 def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
