@@ -17,7 +17,7 @@ from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, planner
 from support.engine import scripted_lm
 from support.fake_server import by_stage, images_of
 from support.judging import RATE
-from support.nodes import evidence, plan, scripted, state
+from support.nodes import evidence, plan, state
 
 OFFLINE: Any = {"configurable": {"program": AgenticIQA.offline()}}
 WITHOUT_LANGGRAPH = """
@@ -52,17 +52,6 @@ def test_without_langgraph_the_nodes_work_and_build_graph_says_how_to_install_it
     assert goes_to == "__end__"
     assert told.startswith("build_graph needs LangGraph")
     assert told.endswith('pip install "agenticiqa[langgraph]"')
-
-
-def test_nothing_to_make_a_score_of_is_an_error_in_the_state(photo: Path) -> None:
-    """No level from the model and no tool's score: the node gives the reason, not a result, and the graph ends."""
-    config, engine = scripted({"assessment": {"quality_reasoning": "I cannot tell."}})
-    given = state(photo, RATE, plan())
-    update = summarizer_node(given, config)
-    assert engine.requests
-    assert list(update) == ["error"]
-    assert update["error"].startswith("summarizer: no score")
-    assert decide_next_node({**given, **update}) == "__end__"  # type: ignore[typeddict-item]
 
 
 def test_an_error_ends_the_graph_though_an_earlier_answer_asked_for_a_new_plan(photo: Path) -> None:

@@ -79,18 +79,6 @@ def test_a_batch_that_fails_logs_no_bytes(
     assert "\\x89PNG" not in printed
 
 
-def test_evaluate_saves_names_not_bytes(tmp_path: Path) -> None:
-    examples = [ImageExample(image=image, mos=3.0).with_inputs("image") for image in images().values()][:-1]
-    files = {"save_as_json": str(tmp_path / "rows.json"), "save_as_csv": str(tmp_path / "rows.csv")}
-    evaluate = dspy.Evaluate(devset=examples, metric=lambda e, p: p.quality_score / 5, num_threads=1, **files)
-    evaluate(AgenticIQA.offline())
-    rows = json.loads((tmp_path / "rows.json").read_text())
-    assert [row["example_image"] for row in rows] == [*images()][:-1]
-    for path in tmp_path.iterdir():
-        assert DATA not in path.read_text()
-        assert "PNG" not in path.read_text()
-
-
 def test_loaded_images_have_a_name_too() -> None:
     loaded = load(png())
     assert ImageExample(image=loaded).toDict() == {"image": "<bytes>"}

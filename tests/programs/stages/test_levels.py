@@ -125,22 +125,25 @@ def test_another_question_is_refused_and_not_answered(photo: Path) -> None:
     assert server.requests == []
 
 
-def test_below_half_of_the_probability_the_image_is_unscored_with_the_mass(photo: Path) -> None:
-    with fake_server(words({" a": 0.55, " good": 0.3, " poor": 0.1})) as server:
+LITTLE = "only 0.40 of the next token's probability falls on excellent, good, fair, poor and bad"
+NONE = "the server gave no log-probabilities"
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (words({" a": 0.55, " good": 0.3, " poor": 0.1}), LITTLE),
+        *((Reply(" good", logprobs=logprobs), NONE) for logprobs in (None, [], tokens({" good": 1.0}))),
+    ],
+)
+def test_where_the_words_have_less_than_half_or_nothing_the_image_is_unscored(
+    photo: Path, reply: Reply, why: str
+) -> None:
+    with fake_server(reply) as server:
         result = AgenticIQA.from_config(asking(server))(photo)
-    assert result.final_answer == UNABLE
-    assert result.quality_score is None
+    assert (result.final_answer, result.quality_score, result.is_unscored) == (UNABLE, None, True)
     (reason,) = result.rejected_answers["scoring"]
-    assert reason.startswith("only 0.40 of the next token's probability falls on excellent, good, fair, poor and bad")
-    assert result.is_unscored
-
-
-@pytest.mark.parametrize("logprobs", [None, [], tokens({" good": 1.0})])
-def test_without_alternatives_nothing_is_made_up(photo: Path, logprobs: Any) -> None:
-    with fake_server(Reply(" good", logprobs=logprobs)) as server:
-        result = AgenticIQA.from_config(asking(server))(photo)
-    assert result.quality_score is None
-    assert result.rejected_answers["scoring"][0].startswith("the server gave no log-probabilities")
+    assert reason.startswith(why)
 
 
 @pytest.mark.parametrize(
