@@ -97,29 +97,27 @@ def test_what_a_parser_raises_does_not_leave(text: str) -> None:
     begun_answer(text, "assessment", Assessment)
 
 
-UNITS = {
-    "braces": "{",
-    "brackets": "[",
-    "full-width braces": "｛",
-    "closing braces": "}",
-    "quotes": '"',
-    "single quotes": "'",
-    "escaped quotes": '\\"',
-    "quotes and backslashes": '"\\',
-    "backslashes": "\\",
-    "digits": "7",
-    "groups of digits": "7" * MOST_DIGITS + " ",
-    "blanks": " ",
-    "lines": "\n",
-    "thoughts": "<think>",
-    "comments": "/*",
-    "clauses": "a,",
-    "levels": "the image is good, ",
-    "records of YAML": "- a: b\n",
-    "objects": '{"a": 1} ',
-    "braces in prose": "{x} ",
-    "letters": "A\n",
-}
+UNITS = [
+    *(
+        "{",
+        "[",
+        "｛",
+        "}",
+        '"',
+        "'",
+        '\\"',
+        '"\\',
+        "\\",
+        "7",
+        "7" * MOST_DIGITS + " ",
+        " ",
+        "\n",
+        "<think>",
+        "/*",
+        "a,",
+    ),
+    *("the image is good, ", "- a: b\n", '{"a": 1} ', "{x} ", "A\n"),
+]
 AROUND = [
     ("", ""),
     ('{"quality_level": 4, "quality_reasoning": "', '"}'),
@@ -154,10 +152,10 @@ def limit() -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [10_000, LONGEST])
-@pytest.mark.parametrize("name", UNITS)
-def test_nothing_within_the_bounds_takes_long(name: str, length: int, limit: float) -> None:
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_nothing_within_the_bounds_takes_long(unit: str, length: int, limit: float) -> None:
     for around in AROUND:
-        text = filled(UNITS[name], around, length)
+        text = filled(unit, around, length)
         for work in (
             lambda text=text: with_suppressed(read_answer, text, "assessment", Assessment),
             lambda text=text: with_suppressed(read_answer, text, "detection", Detection),
@@ -175,8 +173,8 @@ def with_suppressed(read: Callable[..., object], *args: object) -> None:
         read(*args)
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_ten_megabytes_are_refused_at_once(name: str, limit: float) -> None:
-    text = UNITS[name] * (10_000_000 // len(UNITS[name]))
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_ten_megabytes_are_refused_at_once(unit: str, limit: float) -> None:
+    text = unit * (10_000_000 // len(unit))
     assert too_much(text)
     assert any(seconds(lambda: too_much(text)) < limit / 80 for _ in range(3))

@@ -18,10 +18,6 @@ texts = st.lists(st.from_regex(r"[b-z]{3,9}( [b-z]{3,9}){0,2}", fullmatch=True),
 FORMS = ["{0}", "({0})", "**{0}**", "{0}. {1}", "{0}) {1}", "{1}", "{1}.", "The answer is ({0}).", "\\boxed{{{0}}}"]
 
 
-def test_the_table_has_as_many_answers_as_promised() -> None:
-    assert len(TABLE["first"]) >= 40 <= len(TABLE["second"])
-
-
 @pytest.mark.parametrize(("case", "numbered"), CASES, ids=[repr(case["answer"]) for case, _ in CASES])
 def test_an_answer_means_one_letter_or_is_not_read(case: dict[str, str | None], numbered: bool) -> None:
     answer = case["answer"]

@@ -110,8 +110,7 @@ def test_a_question_with_its_options_is_read_as_that(query: str, texts: list[str
 
 def test_a_list_in_the_question_does_not_count_beside_given_options() -> None:
     query = "Which is better?\nA) Sky\nB) Sea"
-    assert parse_options(with_options(query, BLUR)) == BLUR
-    assert question_part(with_options(query, BLUR)) == query
+    assert (parse_options(with_options(query, BLUR)), question_part(with_options(query, BLUR))) == (BLUR, query)
     assert with_options("Which?\n(a) blur\n(b) noise.", BLUR) == "Which?\n(a) blur\n(b) noise."
 
 
@@ -147,38 +146,32 @@ def test_without_options_there_are_none(offline: AgenticIQA) -> None:
     assert isinstance(result.final_answer, float)
 
 
-def asked_of_model(photo: Path, query: str, **arguments: Any) -> tuple[Any, dict[str, Any]]:
-    """The result, and the request of each stage, with a model that answers "2. Noise" or "B"."""
+ASKED = "Which is it?\nA. Blur\nB. Noise"
+OPEN = "What is wrong?\nAnswer the question using a single word or phrase."
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "planned", "answered"),
+    [
+        (f"{ASKED}\n{SUFFIX}", BLUR, ASKED, "Which is it?"),
+        (f"{ASKED}\n{SUFFIX}", None, ASKED, ASKED),
+        ("Which side? (A) left (B) right", BLUR, "Which side? (A) left (B) right\n\nOptions:\nA. Blur\nB. Noise",
+         "Which side? (A) left (B) right"),
+        (OPEN, None, OPEN, OPEN),
+    ],
+)  # fmt: skip
+def test_a_model_is_shown_the_options_once_and_not_told_to_answer_in_another_form(
+    photo: Path, query: str, options: Any, planned: str, answered: str
+) -> None:
+    """ "With the option's letter" contradicts JSON; "a single word" is a wish about an open answer, and is kept."""
     config, engine = scripted({**SCRIPT, "answer": {**ANSWER, "final_answer": "**B. Noise**"}})
-    result = config["configurable"]["program"](photo, query, **arguments)
-    return result, {stage_of(body): body for body in engine.bodies}
-
-
-def test_a_model_is_shown_given_options_once(photo: Path) -> None:
-    result, asked = asked_of_model(photo, f"Which is it?\nA. Blur\nB. Noise\n{SUFFIX}", options=["Blur", "Noise"])
-    assert field_of(asked["answer"], "query") == "Which is it?"
-    assert field_of(asked["answer"], "options") == "A. Blur\nB. Noise"
-    assert field_of(asked["plan"], "query") == "Which is it?\nA. Blur\nB. Noise"
-    assert (result.final_answer, result.options) == ("B", BLUR)
-    assert result.query == f"Which is it?\nA. Blur\nB. Noise\n{SUFFIX}", "as it was asked"
-
-
-def test_the_planner_is_shown_options_that_the_question_does_not_list(photo: Path) -> None:
-    result, asked = asked_of_model(photo, "Which side? (A) left (B) right", options=BLUR)
-    assert field_of(asked["plan"], "query") == "Which side? (A) left (B) right\n\nOptions:\nA. Blur\nB. Noise"
-    assert field_of(asked["answer"], "query") == "Which side? (A) left (B) right"
-    assert result.final_answer == "B"
-
-
-def test_a_model_is_not_told_to_answer_in_another_form(photo: Path) -> None:
-    """Where a letter is asked for; "a single word" is a wish about an open answer, and is kept."""
-    _, asked = asked_of_model(photo, f"Which is it?\nA. Blur\nB. Noise\n{SUFFIX}")
-    assert {field_of(body, "query") for stage, body in asked.items() if stage in ("plan", "answer", "detection")} == {
-        "Which is it?\nA. Blur\nB. Noise"
-    }
-    open_question = "What is wrong?\nAnswer the question using a single word or phrase."
-    _, asked = asked_of_model(photo, open_question)
-    assert field_of(asked["answer"], "query") == open_question
+    result = config["configurable"]["program"](photo, query, options=options)
+    asked = {stage_of(body): body for body in engine.bodies}
+    assert {field_of(body, "query") for stage, body in asked.items() if stage in ("plan", "detection")} == {planned}
+    assert field_of(asked["answer"], "query") == answered
+    assert field_of(asked["answer"], "options") == ("none" if query == OPEN else "A. Blur\nB. Noise")
+    assert result.query == query, "as it was asked"
+    assert result.final_answer == ("**B. Noise**" if query == OPEN else "B")
 
 
 def test_a_number_is_an_answer_where_options_are_numbered(photo: Path) -> None:
@@ -190,19 +183,12 @@ def test_a_number_is_an_answer_where_options_are_numbered(photo: Path) -> None:
 # --- in runs ---------------------------------------------------------------------------------------------------------
 
 
-def test_jobs_carry_their_options(offline: AgenticIQA) -> None:
-    jobs = [
-        Job(NOISY, "Which is it?", options=["Blur", "Noise"]),
-        Job(NOISY, "Which is it?", options=["Noise", "Blur"]),
-    ]
+def test_jobs_and_batches_carry_their_options(offline: AgenticIQA) -> None:
+    jobs = [Job(NOISY, "Which is it?", options=options) for options in (["Blur", "Noise"], ["Noise", "Blur"])]
     assert len(set(jobs)) == 2
     assert jobs[0] == Job(NOISY, "Which is it?", options=BLUR) == jobs[0].picklable()
     assert repr(jobs[0]) == f"Job({NOISY!r}, 'Which is it?', options={BLUR!r})"
-    answers = {repr(job): outcome.final_answer for job, outcome in judge_many(offline, jobs, workers=1)}
-    assert list(answers.values()) == ["B", "A"]
-
-
-def test_batch_takes_options(offline: AgenticIQA) -> None:
+    assert [outcome.final_answer for _, outcome in sorted(judge_many(offline, jobs, workers=1), key=str)] == ["B", "A"]
     (result,) = offline.batch([{"image": NOISY, "query": "Which is it?", "options": ["Blur", "Noise"]}])
     assert result.final_answer == "B"
 
