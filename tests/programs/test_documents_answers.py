@@ -119,19 +119,3 @@ def located(program: AgenticIQA) -> AgenticIQA:
 
     program.executor.locate = SaliencyLocator()
     return program
-
-
-def test_the_server_is_sent_closed_schemas_all_the_same(photo: Path) -> None:
-    with fake_server(by_stage(RATING)) as server:
-        program_for(server)(photo, RATE)
-    assert all(_closed(request["response_format"]) for request in server.requests)
-
-
-def _closed(schema: Any) -> bool:
-    if isinstance(schema, list):
-        return all(map(_closed, schema))
-    if not isinstance(schema, dict):
-        return True
-    if schema.get("type") == "object" and "properties" in schema and schema.get("additionalProperties") is not False:
-        return False
-    return all(map(_closed, schema.values()))

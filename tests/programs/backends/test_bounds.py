@@ -98,25 +98,8 @@ def test_what_a_parser_raises_does_not_leave(text: str) -> None:
 
 
 UNITS = [
-    *(
-        "{",
-        "[",
-        "｛",
-        "}",
-        '"',
-        "'",
-        '\\"',
-        '"\\',
-        "\\",
-        "7",
-        "7" * MOST_DIGITS + " ",
-        " ",
-        "\n",
-        "<think>",
-        "/*",
-        "a,",
-    ),
-    *("the image is good, ", "- a: b\n", '{"a": 1} ', "{x} ", "A\n"),
+    *["{", "[", "｛", "}", '"', "'", '\\"', '"\\', "\\", "7", "<think>", "/*", "a,"],
+    *("7" * MOST_DIGITS + " ", " ", "\n", "the image is good, ", "- a: b\n", '{"a": 1} ', "{x} ", "A\n"),
 ]
 AROUND = [
     ("", ""),
