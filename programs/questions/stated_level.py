@@ -7,6 +7,7 @@ nothing is read.
 """
 
 import re
+from functools import cache
 
 from agenticiqa.signatures.vocabulary import LEVELS
 
@@ -22,19 +23,25 @@ _NAME = (
     rf"(?:\s+of\s+(?:the|this)\s+{_IMAGE})?"
 )
 _LEVEL = rf"(?:{_WORD}(?:\s+{_NOUN})?|{_NUMBER}|[1-5])"
-_CLAIM = re.compile(
-    rf"""(?:(?:and|so|thus|hence|therefore|because|since|though|although|overall|in\s+conclusion),?\s+)*(?:
-        (?:{_NAME}|this|(?P<it>it))\s+(?:is|appears|looks|seems)
-        (?:\s+(?:therefore|thus|hence|clearly|overall|rated|judged|assessed|considered|best\s+described))*
-        \s+(?:as\s+|at\s+|of\s+|to\s+be\s+|an?\s+)*{_LEVEL}
-      | (?:{_NAME}|overall)\s*:\s*{_LEVEL}
-      | (?:I|we)(?:\s+would|'d)?\s+(?:rate|say|judge|assess|call|consider|grade)
-        \s+(?:(?:it|{_NAME})\s+)?(?:as\s+|at\s+|is\s+)?{_LEVEL}
-      | (?:{_NAME}\s+(?:has|shows)\s+|(?P<alone>))(?:an?\s+|the\s+)?(?:overall\s+)?(?:{_WORD}\s+{_NOUN}|{_NUMBER})
-    )(?![\d/]|\.\d)(?:\s*\([1-5](?:/5)?\))?(?:\s+overall)?
-    \s*(?:$|[:,\u2013\u2014]|\((?!\d)|-\s|\b(?:with|due|because|since|as|given|despite|owing|and|though|although)\b)""",
-    re.IGNORECASE | re.VERBOSE,
-)
+
+
+@cache  # compiled when a text is first read: it takes as long as a tenth of a start
+def _claim() -> re.Pattern[str]:
+    return re.compile(
+        rf"""(?:(?:and|so|thus|hence|therefore|because|since|though|although|overall|in\s+conclusion),?\s+)*(?:
+            (?:{_NAME}|this|(?P<it>it))\s+(?:is|appears|looks|seems)
+            (?:\s+(?:therefore|thus|hence|clearly|overall|rated|judged|assessed|considered|best\s+described))*
+            \s+(?:as\s+|at\s+|of\s+|to\s+be\s+|an?\s+)*{_LEVEL}
+          | (?:{_NAME}|overall)\s*:\s*{_LEVEL}
+          | (?:I|we)(?:\s+would|'d)?\s+(?:rate|say|judge|assess|call|consider|grade)
+            \s+(?:(?:it|{_NAME})\s+)?(?:as\s+|at\s+|is\s+)?{_LEVEL}
+          | (?:{_NAME}\s+(?:has|shows)\s+|(?P<alone>))(?:an?\s+|the\s+)?(?:overall\s+)?(?:{_WORD}\s+{_NOUN}|{_NUMBER})
+        )(?![\d/]|\.\d)(?:\s*\([1-5](?:/5)?\))?(?:\s+overall)?
+        \s*(?:$|[:,\u2013\u2014]|\((?!\d)|-\s|\b(?:with|due|because|since|as|given|despite|owing|and|though|although)\b)""",
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
 _ALONE = re.compile(rf"(?:{_WORD}|{_NUMBER})\s*(?:\([1-5](?:/5)?\))?[.! ]*", re.IGNORECASE)
 _MARKUP = re.compile(r"[*_`\"\u201c\u201d#]+")
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+|;|\n")
@@ -90,7 +97,7 @@ def level_named(text: str) -> int | None:
             return None
         certain = not (_UNCERTAIN.search(sentence) or _PLACE.search(sentence.strip()))
         for number, clause in enumerate(_CLAUSE_ENDS.split(sentence) if certain else ()):
-            claim = None if _DENIED.search(clause.partition(": ")[0]) else _CLAIM.match(clause.strip(" .!"))
+            claim = None if _DENIED.search(clause.partition(": ")[0]) else _claim().match(clause.strip(" .!"))
             if claim and (is_it or not claim["it"]) and (number == 0 or claim["alone"] is None):
                 levels.add(_level_in(claim[0]))
     return levels.pop() if len(levels) == 1 else None
