@@ -57,7 +57,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Fit:
+class CurveFit:
     """A curve with its figures.
 
     ``srcc`` has its interval over contents and is positive where the tool moves in its own direction; ``residual`` is
@@ -71,7 +71,7 @@ class Fit:
     held_out: float | None
 
 
-def fit_calibration(points: Points, tool: Tool) -> Fit:
+def fit_calibration(points: Points, tool: Tool) -> CurveFit:
     """The calibration of a tool, monotone over ``tool.raw_range`` and in the tool's direction.
 
     Raises ToolError, in one line, where none should be made: under 20 points, constant values or qualities, a relation
@@ -87,7 +87,7 @@ def fit_calibration(points: Points, tool: Tool) -> Fit:
     curve = replace(curve, fitted_on=provenance)
     if not curve.is_monotone():
         raise ToolError(f"its curve is not monotone over {tool.raw_range}: look at the picture of the points")
-    return Fit(curve, found, residual, _held_out_error(points, tool))
+    return CurveFit(curve, found, residual, _held_out_error(points, tool))
 
 
 def root_mean_square_error(curve: Calibration, points: Points) -> float:

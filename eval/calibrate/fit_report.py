@@ -11,7 +11,7 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
-from agenticiqa.eval.calibrate.calibration_fit import Fit, Points, root_mean_square_error
+from agenticiqa.eval.calibrate.calibration_fit import CurveFit, Points, root_mean_square_error
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.calibration import Calibration
 
@@ -33,7 +33,7 @@ class Outcome:
     tool: Tool
     old: Calibration | None
     points: Points | None = None
-    fit: Fit | None = None
+    fit: CurveFit | None = None
     refusal: str = ""
     trained_on: int = 0  # labeled images that the tool's model was trained on
 

@@ -6,7 +6,7 @@ fusion (``calibrate_fusion``).
 
 from argparse import Namespace
 
-from agenticiqa.eval.calibrate.given import sorted_by_kind
+from agenticiqa.eval.calibrate.selection import sorted_by_kind
 from agenticiqa.eval.commands import calibrate_fusion, calibrate_tools
 from agenticiqa.eval.commands.label_options import OF_LABELS
 from agenticiqa.programs.errors import UserError

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from agenticiqa.configs import Config, FusionConfig
-from agenticiqa.eval.calibrate.given import Given
+from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale

@@ -4,7 +4,7 @@ import sys
 from argparse import Namespace
 
 from agenticiqa.eval.calibrate import fit_report, samples, selection
-from agenticiqa.eval.calibrate.given import Given
+from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import CURVES_OUT
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.report.model import print_table

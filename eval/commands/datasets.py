@@ -1,14 +1,15 @@
-"""``agenticiqa datasets``: the public data sets that ``evaluate`` reads by name, and a check of a copy on disk."""
+"""``agenticiqa datasets``: the public sets that ``evaluate`` reads by name, and a check of a copy on disk."""
 
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 
 from rich.table import Table
 
-from agenticiqa.eval.commands import question_sets
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
+from agenticiqa.eval.questions.task import QuestionTask, items_sha256, read_items
 from agenticiqa.eval.report.model import print_table
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task
@@ -24,10 +25,10 @@ def run(args: Namespace) -> int:
             raise UserError("name the data set that --root holds; `agenticiqa datasets` lists them")
         print_table(_listed())
         print()
-        print_table(question_sets.listed())
+        print_table(_questions_listed())
         return OK
     if args.name in QUESTION_TASKS:
-        return question_sets.told(QUESTION_TASKS[args.name], args.root)
+        return _questions_told(QUESTION_TASKS[args.name], args.root)
     refuse_pairs(args.name)
     task = find_task(args.name)
     print(f"{task.name}: {task.title} ({task.kind})")
@@ -57,3 +58,32 @@ def _listed() -> Table:
         count = str(task.count)
         table.add_row(task.name, task.title, task.kind, count, task.column, task.scale_text, task.direction)
     return table
+
+
+def _questions_listed() -> Table:
+    """All of them, one a line."""
+    table = Table("name", "questions about images", "kind", "questions", "splits", box=None)
+    for task in QUESTION_TASKS.values():
+        table.add_row(
+            task.name, task.title, task.kind, str(task.count or "-"), ", ".join(filter(None, task.splits)) or "-"
+        )
+    return table
+
+
+def _questions_told(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
+    """Tell about one, and with ``root`` check the copy there; status 1 if questions of it are left out or missing."""
+    print(f"{task.name}: {task.title} ({task.kind})")
+    print(f"- get {task.source}; put it to DIR/{task.folder}")
+    if root is None:
+        return OK
+    found = read_items(task, root, split)
+    items = found.usable
+    expected = f" of {task.count}" if task.count else ""
+    print(f"- {len(items)}{expected} questions in {root}, about {len({item.content for item in items})} contents")
+    for key in dict.fromkeys(key for item in items for key in item.groups):
+        counts = Counter(item.groups.get(key, "-") for item in items)
+        print(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")
+    print(f"- SHA-256 of the questions: {items_sha256(items)}")
+    for why in found.left_out:
+        print(f"- left out: {why}")
+    return OK if not found.left_out and task.count in (None, len(items)) else SOME_FAILED

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from agenticiqa.eval.labels.columns import Declared
+from agenticiqa.eval.labels.reading import Declared
 from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
 from agenticiqa.programs.cli.printable import print_error
 

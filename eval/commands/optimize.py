@@ -16,8 +16,7 @@ from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.comparison import FUSED, MODEL, compare
-from agenticiqa.eval.optimize.judging import judge, model_rates, rating
-from agenticiqa.eval.optimize.reached import unreached
+from agenticiqa.eval.optimize.judging import judge, model_rates, rating, unreached
 from agenticiqa.eval.optimize.splits import Splits, split_by_content
 from agenticiqa.eval.optimize.tuning import GIVE_UP, MINIBATCH, Search, tunable, tune
 from agenticiqa.eval.runs import made_with, pin

@@ -6,7 +6,7 @@ from typing import Any
 
 from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.eval.optimize.judged import Judged, Question
+from agenticiqa.eval.optimize.judging import Judged, TuningQuestion
 
 MODEL, FUSED = "model", "fused"
 VALUES: dict[str, Callable[[Judged], float | None]] = {
@@ -20,7 +20,7 @@ MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
 
 
 def compare(
-    questions: Sequence[Question], before: Sequence[Judged], after: Sequence[Judged], *, by_model: bool = True
+    questions: Sequence[TuningQuestion], before: Sequence[Judged], after: Sequence[Judged], *, by_model: bool = True
 ) -> dict[str, Any]:
     """Before and after, of the model's own expectation (``model``, left out where no model rates) and ``fused``.
 
@@ -37,7 +37,7 @@ def compare(
 
 
 def _compared(
-    questions: Sequence[Question], before: Sequence[float | None], after: Sequence[float | None]
+    questions: Sequence[TuningQuestion], before: Sequence[float | None], after: Sequence[float | None]
 ) -> dict[str, Any]:
     rows = [(x, y, q) for x, y, q in zip(before, after, questions, strict=True) if x is not None and y is not None]
     old, new = [x for x, _, _ in rows], [y for _, y, _ in rows]

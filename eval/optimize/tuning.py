@@ -16,8 +16,7 @@ import gepa
 
 from agenticiqa.eval.optimize.candidate_tree import CandidateTree
 from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, with_instructions
-from agenticiqa.eval.optimize.judged import Judged, Question
-from agenticiqa.eval.optimize.judging import judge, model_rates
+from agenticiqa.eval.optimize.judging import Judged, TuningQuestion, judge, model_rates
 from agenticiqa.eval.optimize.reflection import Reflection, Stopped
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.signatures.summarizer import NameLevel
@@ -78,7 +77,7 @@ class Logger:
         logger.info("%s", message)
 
 
-class GivesUp:
+class StopAfterFailures:
     """GEPA's stopper after reflections in vain. It also counts the iterations, those before a resumed run included."""
 
     def __init__(self, adapter: GepaAdapter) -> None:
@@ -97,8 +96,8 @@ def tunable(program: AgenticIQA) -> dict[str, type[dspy.Signature]]:
 
 def tune(
     program: AgenticIQA,
-    train: Sequence[Question],
-    val: Sequence[Question],
+    train: Sequence[TuningQuestion],
+    val: Sequence[TuningQuestion],
     reflection: dspy.LM,
     *,
     budget: int,
@@ -118,11 +117,11 @@ def tune(
         name: signature for name, signature in tunable(program).items() if predictors is None or name in predictors
     }
 
-    def judge_batch(candidate: AgenticIQA, batch: Sequence[Question], keep_calls: bool) -> list[Judged]:
+    def judge_batch(candidate: AgenticIQA, batch: Sequence[TuningQuestion], keep_calls: bool) -> list[Judged]:
         return judge(candidate, batch, workers, keep_calls=keep_calls)
 
     adapter = GepaAdapter(program, judge_batch, Reflection(reflection, signatures), by_model=model_rates(program))
-    gives_up = GivesUp(adapter)
+    stopper = StopAfterFailures(adapter)
     pages: list[Any] | None = (
         [CandidateTree(log_dir)] if log_dir else None
     )  # GEPA calls what an object has of its hooks
@@ -136,7 +135,7 @@ def tune(
             module_selector=adapter.choose,
             use_merge=False,  # it compares scores of batches of another make-up, which ranks do not allow
             max_metric_calls=budget,
-            stop_callbacks=gives_up,
+            stop_callbacks=stopper,
             callbacks=pages,
             logger=Logger(),
             run_dir=str(log_dir) if log_dir else None,
@@ -149,7 +148,7 @@ def tune(
     reflections = adapter.reflections
     search = Search(
         metric_calls=found.total_metric_calls or 0,
-        iterations=gives_up.iterations,
+        iterations=stopper.iterations,
         reflections=len(reflections),
         instructions=sum(reflected.proposed for reflected in reflections),
         accepted=len(found.candidates) - 1,

@@ -13,8 +13,7 @@ from agenticiqa.eval.tasks.live_r2 import LIVE_R2, LIVE_R2_ORIGINAL
 from agenticiqa.eval.tasks.pipal import PIPAL
 from agenticiqa.eval.tasks.spaq import SPAQ
 from agenticiqa.eval.tasks.task import Task
-from agenticiqa.eval.tasks.tid2008 import TID2008
-from agenticiqa.eval.tasks.tid2013 import TID2013
+from agenticiqa.eval.tasks.tid import TID2008, TID2013
 from agenticiqa.programs.errors import UserError
 
 FULL_REFERENCE = (LIVE_R2, LIVE_R2_ORIGINAL, LIVE_MD, CSIQ, TID2008, TID2013, KADID10K, PIPAL)

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
-from agenticiqa.eval.labels.columns import DECLARE, Declared
 from agenticiqa.eval.labels.direction import runs_the_other_way
-from agenticiqa.eval.labels.reading import read_own
+from agenticiqa.eval.labels.reading import DECLARE, Declared, read_own
 from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import labels_sha256, read_task, refuse_missing_files

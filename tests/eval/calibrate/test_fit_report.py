@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from agenticiqa.eval.calibrate.calibration_fit import Fit, Points
+from agenticiqa.eval.calibrate.calibration_fit import CurveFit, Points
 from agenticiqa.eval.calibrate.fit_report import Outcome, picture, table
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.programs.tools import TOOLS
@@ -17,7 +17,7 @@ RAW = np.linspace(0, 1, 5)
 POINTS = Points(RAW, 1 + 4 * RAW, tuple("abcde"), perfect=1.0, worst=(0.1, 0.2))
 LINE = Calibration((0.0, 1.0, 0.0, 4.0, 1.0), (0.0, 1.0), "a line through the points")
 LOWER = Calibration((0.0, 1.0, 0.0, 4.0, 0.75), (0.0, 1.0), "a line a quarter below, but for its end at 1")
-FITTED = Outcome(TOOLS["SSIM"], LOWER, POINTS, Fit(LINE, Interval(0.9, 0.8, 0.95, 5), 0.111, 0.222))
+FITTED = Outcome(TOOLS["SSIM"], LOWER, POINTS, CurveFit(LINE, Interval(0.9, 0.8, 0.95, 5), 0.111, 0.222))
 REFUSED = Outcome(TOOLS["GMSD"], None, None, refusal="it measures 0 for every image")
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.eval.optimize.comparison import compare
-from agenticiqa.eval.optimize.judged import Judged, Question
+from agenticiqa.eval.optimize.judging import Judged, TuningQuestion
 
 TARGETS = [1.0, 2.0, 3.0, 4.0, 5.0, 1.5]
-QUESTIONS = [Question(Path(f"{i}.png"), "Rate it.", f"scene {i}", target=t) for i, t in enumerate(TARGETS)]
+QUESTIONS = [TuningQuestion(Path(f"{i}.png"), "Rate it.", f"scene {i}", target=t) for i, t in enumerate(TARGETS)]
 GOOD, BAD = [1.1, 2.1, 3.1, 4.1, 4.9, 1.4], [5.0, 4.0, 3.0, 2.0, 1.0, 4.5]
 
 

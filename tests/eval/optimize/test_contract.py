@@ -3,7 +3,7 @@
 import pytest
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.optimize.contract import broken, names_of_answer
+from agenticiqa.eval.optimize.reflection import broken, names_of_answer
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.signatures.summarizer import ScoreQuality
 

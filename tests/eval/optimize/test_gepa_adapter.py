@@ -7,7 +7,7 @@ from gepa import EvaluationBatch
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, Reflected, Trajectory, with_instructions
-from agenticiqa.eval.optimize.judged import Judged, ModelCall
+from agenticiqa.eval.optimize.judging import Judged, ModelCall
 from agenticiqa.programs.assess import AgenticIQA
 
 CANDIDATE = {"planner": "Plan it.", "score": "Rate it.", "answer": "Answer it."}

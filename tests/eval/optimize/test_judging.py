@@ -8,8 +8,7 @@ import dspy
 import pytest
 
 from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.judged import Judged
-from agenticiqa.eval.optimize.judging import judge, model_rates, rating
+from agenticiqa.eval.optimize.judging import Judged, judge, model_rates, rating
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, Unforeseen, UserError
 

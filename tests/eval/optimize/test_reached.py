@@ -1,8 +1,7 @@
 """Which predictors a first pass reached."""
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.optimize.judged import Judged
-from agenticiqa.eval.optimize.reached import unreached
+from agenticiqa.eval.optimize.judging import Judged, unreached
 from agenticiqa.programs.assess import AgenticIQA
 
 PLANNER, DETECTOR, SCORER = "planner.ask.predict", "executor.detect.ask.predict", "summarizer.score.ask.predict"

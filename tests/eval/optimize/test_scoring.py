@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.optimize.judged import Judged, Question
-from agenticiqa.eval.optimize.scoring import batch_scores, feedback, rank_scores
+from agenticiqa.eval.optimize.gepa_adapter import batch_scores, feedback, rank_scores
+from agenticiqa.eval.optimize.judging import Judged, TuningQuestion
 from agenticiqa.signatures.types import ExecutorOutput
 
 LEVELS = st.floats(1, 5).map(lambda value: round(value, 1))
@@ -20,8 +20,8 @@ def mean(scores: list[float]) -> float:
     return sum(scores) / len(scores)
 
 
-def rated(target: float) -> Question:
-    return Question(Path("a.png"), "Rate it.", "a", target=target)
+def rated(target: float) -> TuningQuestion:
+    return TuningQuestion(Path("a.png"), "Rate it.", "a", target=target)
 
 
 def told(found: float | None, target: float = 4.0, **more: Any) -> str:
@@ -116,7 +116,7 @@ def test_the_feedback_cannot_smuggle_an_image_into_a_prompt() -> None:
 
 
 def test_answers_to_choose_from_are_right_or_wrong_beside_ratings_that_are_ranked() -> None:
-    choice = Question(Path("a.png"), "Which? A) Blur B) Noise", "a", answer="B")
+    choice = TuningQuestion(Path("a.png"), "Which? A) Blur B) Noise", "a", answer="B")
     questions = [rated(4.0), choice, rated(2.0), choice, choice]
     judged = [
         Judged(final_answer="4.0"),

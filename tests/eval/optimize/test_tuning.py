@@ -12,8 +12,7 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.judged import Question
-from agenticiqa.eval.optimize.judging import rating
+from agenticiqa.eval.optimize.judging import TuningQuestion, rating
 from agenticiqa.eval.optimize.tuning import tune
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError
@@ -27,7 +26,7 @@ SCORER, ANSWERER = "summarizer.score.ask.predict", "summarizer.answer.ask.predic
 MakeLabels = Callable[..., Path]
 
 
-def questions(labels: Path) -> tuple[list[Question], list[Question]]:
+def questions(labels: Path) -> tuple[list[TuningQuestion], list[TuningQuestion]]:
     """Two scenes to train on, one to validate on."""
     rows = [rating(label, MosScale(10, 90)) for label in read_labels(labels)]
     return [row for row in rows if row.content != "scene2.png"], [row for row in rows if row.content == "scene2.png"]

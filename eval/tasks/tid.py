@@ -1,4 +1,4 @@
-"""TID2013: 25 references, 24 distortions at five levels each. TID2008 has the same form.
+"""TID2013: 25 references, 24 distortions at five levels each; TID2008: 17 at four levels, in the same form.
 
 ``mos_with_names.txt`` and, in the same order, ``mos_std.txt``; higher is better::
 
@@ -9,6 +9,7 @@ different case, so files are matched without regard to it. Scene 25 is computer-
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from agenticiqa.eval.tasks.tables import names_by_lower_case
@@ -48,4 +49,12 @@ TID2013 = Task(
     count=3000,
     read=read_tid,
     shows_direction=True,
+)
+TID2008 = replace(
+    TID2013,
+    name="tid2008",
+    title="TID2008, synthetic distortions",
+    source="tid2008.rar from N. Ponomarenko (ponomarenko.info/tid2008.htm)",
+    folder="tid2008",
+    count=1700,
 )
