@@ -8,17 +8,16 @@ where the colors of the scene may hide it, and degrees that are told too low (``
 """
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from agenticiqa.eval.research.ask import Images
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.concepts import CONCEPTS
 from agenticiqa.eval.research.questions import SEVERITIES as TRUE_OF_LEVEL
 from agenticiqa.eval.research.recipes import Recipe, photos_of
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.offline.by_region import measured_image
 from agenticiqa.programs.offline.findings import severity_word
@@ -80,20 +79,18 @@ def table(rows: Iterable[tuple[Measured, str]]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m agenticiqa.eval.research.degrees", description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("data", metavar="DATA", type=Path, help="where the photos are")
     parser.add_argument("--cache", type=Path, required=True, help="a folder for the images")
     parser.add_argument("--splits", default="fresh,trade,research", help="of the photos (%(default)s)")
-    args = parser.parse_args(argv)
-    images = Images(args.data, args.cache)
-    asked = recipes_of(images, args.splits.split(","))
-    try:
+
+    def run(args: argparse.Namespace) -> None:
+        images = Images(args.data, args.cache)
+        asked = recipes_of(images, args.splits.split(","))
         print("\n".join(table(render.progress(told(images, asked), len(asked)))))
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command(parser, run, argv)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -1,60 +1,162 @@
-"""Measure whether the distortions that a program names are what makes the images bad: is an image better without them?
+"""Measure whether the distortions that a program names are what makes the images bad: are they better without them?
 
-    agenticiqa evaluate LABELS.csv --out RUN          # of any backend
-    python -m agenticiqa.eval.research.faithfulness LABELS.csv RUN
+    python -m agenticiqa.eval.research.faithfulness plant LABELS.csv... --out DIR [--split dev] [--count 200]
+    agenticiqa evaluate DIR/labels.csv --out RUN          # of any backend
+    python -m agenticiqa.eval.research.faithfulness measure DIR RUN
 
-Nothing is asked of a model: the kept rows of the run say what was named first (the most severe). For images of
-``eval.research.planted_pairs`` the distortion of that name is taken away exactly, and the gain of the full-reference
-judge is compared with the mean over the seven categories (naming at random) and with the better of the two. All images
-are also given to the inverse of each category (``restoration``), and the gain where its category was named is compared
-with what the same inverse gains on the other images of the set, as an inverse may help or harm any image; it is
-measured by no-reference metrics that the score is not made of.
+``plant`` makes a labeled set of photos with two distortions each. The photos are the references of the sets and the
+best-rated fifth of their photos without a reference. DIR gets the images, ``labels.csv`` (its ``mos`` is the calibrated
+SSIMULACRA2 beside the photo, and no reference is named, so that programs judge without one) and ``planted.csv`` with
+what taking away either distortion is worth.
+
+``measure`` asks nothing of a model: the kept rows of the run say what was named first (the most severe). The distortion
+of that name is taken away exactly, and the gain is compared with the mean over the seven categories (naming at random)
+and with the better of the two.
 """
 
-import argparse
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import csv
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from agenticiqa.eval.calibrate.raw_values import opinion_of
 from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.intervals import difference_interval, interval
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.report.run_scores import RESULTS, is_run
-from agenticiqa.eval.research.planted_pairs import JUDGE, Pair, read_pairs, reduced
-from agenticiqa.eval.research.restoration import restore
+from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.local_damage import contents
 from agenticiqa.programs import images
 from agenticiqa.programs.batch.results_file import kept_rows, latest_rows
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.errors import AgenticIQAError, UserError
-from agenticiqa.programs.tools import Tool, get_tool, toolbox
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.training_images import parts_of
+from agenticiqa.programs.tools.planted import CORRECT, seed_of
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES, DetectableDistortion
 
 Row = dict[str, Any]
-Gains = dict[DetectableDistortion, float]  # in levels, by the category whose inverse was applied
 
-INDEPENDENT = ("NIQE", "BRISQUE", "PIQE")
+JUDGE = "SSIMULACRA2"  # with the reference; no program that judges without one uses it
+# The order in which a camera and what follows it do their damage.
+ORDER: tuple[DetectableDistortion, ...] = (
+    "Brightness change",
+    "Contrast",
+    "Color distortions",
+    "Blurs",
+    "Noise",
+    "Sharpness",
+    "Compression",
+)
+LEVELS = (2, 4)  # the least and the greatest level
+LONG_SIDE = 512  # larger photos are reduced
 
 
 @dataclass(frozen=True)
-class Gain:
-    """What an image gains, in levels of a metric, without what was named, without another category, and at best.
+class Pair:
+    """A photo with two distortions, and what it gains, in levels of JUDGE, without the first or without the second."""
 
-    ``others`` is what naming by chance gains: the mean over the seven categories where a planted distortion is taken
-    away, and the mean of the same inverse over images of which another category was named, where it is applied.
-    """
-
+    image: str
     content: str
-    named: float
-    others: float
-    best: float
+    first: str
+    first_level: int
+    second: str
+    second_level: int
+    seed: int
+    score: float
+    gain_without_first: float
+    gain_without_second: float
+
+    def gain_without(self, category: str) -> float:
+        """What taking away all planted distortions of a category gains; 0 where none of it was planted."""
+        gains = {self.first: self.gain_without_first, self.second: self.gain_without_second}
+        return sum(gain for kind, gain in gains.items() if category in CORRECT[kind])
+
+
+def chosen(number: int, content: str) -> tuple[str, int, str, int, int]:
+    """Two kinds that share no category, in ``ORDER``, their levels, and a seed, for the ``number``-th image."""
+    rng = np.random.default_rng(seed_of(content, number))
+    kinds = [kind for kind in KINDS if kind != "pixelate"]  # which may be called a blur or a coding
+    while True:
+        pair = [kinds[index] for index in rng.choice(len(kinds), 2, replace=False)]
+        if not set(CORRECT[pair[0]]) & set(CORRECT[pair[1]]):
+            break
+    first, second = sorted(pair, key=lambda kind: ORDER.index(CORRECT[kind][0]))
+    levels = rng.integers(LEVELS[0], LEVELS[1] + 1, 2)
+    return first, int(levels[0]), second, int(levels[1]), int(rng.integers(1 << 31))
+
+
+def pairs(photos: Sequence[Path], count: int, save: Callable[[str, RGB], None]) -> Iterator[Pair]:
+    """``count`` photos with two distortions; ``save`` gets the name and the pixels of each."""
+    tool = toolbox()[JUDGE]
+    for number in range(count):
+        path = photos[number % len(photos)]
+        photo = reduced(images.load(path).pixels)
+
+        def score(pixels: RGB, photo: RGB = photo) -> float:
+            return opinion_of(tool, pixels, photo)
+
+        first, level, second, second_level, seed = chosen(number, path.name)
+        with_first = distort(photo, first, level, seed=seed)
+        both = distort(with_first, second, second_level, seed=seed)
+        name = f"images/{number:04d}.png"
+        save(name, both)
+        worth = score(both)
+        yield Pair(
+            image=name,
+            content=path.name,
+            first=first,
+            first_level=level,
+            second=second,
+            second_level=second_level,
+            seed=seed,
+            score=worth,
+            gain_without_first=score(distort(photo, second, second_level, seed=seed)) - worth,
+            gain_without_second=score(with_first) - worth,
+        )
+
+
+def reduced(pixels: RGB) -> RGB:
+    """The image at a longer side of at most 512 pixels."""
+    image = Image.fromarray(pixels)
+    image.thumbnail((LONG_SIDE, LONG_SIDE), Image.Resampling.LANCZOS)
+    return np.asarray(image)
+
+
+def write_set(photos: Sequence[Path], count: int, out: Path) -> None:
+    """Write images, ``labels.csv`` and ``planted.csv`` into a folder. Raises UserError where it has labels."""
+    if (out / "labels.csv").exists():
+        raise UserError(f"{out} has a labels.csv already; name another folder")
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    made = pairs(photos, count, lambda name, pixels: Image.fromarray(pixels).save(out / name))
+    found = list(render.progress(made, count, "planting"))
+    with (out / "planted.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Pair)])
+        writer.writeheader()
+        writer.writerows(asdict(pair) for pair in found)
+    with (out / "labels.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["image", "mos", "distortion", "level", "content"])
+        for each in found:
+            levels = f"{each.first_level}+{each.second_level}"
+            rows.writerow([each.image, each.score, f"{each.first}+{each.second}", levels, each.content])
+
+
+def read_pairs(file: Path) -> dict[str, Pair]:
+    """The rows of a ``planted.csv`` by the names of their images."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        made = [
+            Pair(**{field.name: field.type(row[field.name]) for field in fields(Pair)})  # type: ignore[operator]
+            for row in csv.DictReader(lines)
+        ]
+    return {pair.image: pair for pair in made}
 
 
 def named_first(row: Row) -> DetectableDistortion | None:
@@ -66,70 +168,28 @@ def named_first(row: Row) -> DetectableDistortion | None:
     return worst["type"] if worst else None
 
 
-def undone(pair: Pair, named: DetectableDistortion) -> Gain:
-    """What taking away the planted distortion of a name gains; nothing, where another one was planted."""
+def gains_of(pair: Pair, named: DetectableDistortion) -> tuple[float, float, float]:
+    """What a photo gains without the planted distortion of a name, on average over all names, and at best."""
     gains = {name: pair.gain_without(name) for name in DETECTABLE}
-    return Gain(
-        pair.content, gains[named], fmean(gains.values()), max(pair.gain_without_first, pair.gain_without_second)
-    )
+    return gains[named], fmean(gains.values()), max(pair.gain_without_first, pair.gain_without_second)
 
 
-def restored(pixels: RGB, score: Callable[[RGB], float]) -> Gains:
-    """What the inverse of each category gains by a score."""
-    before = score(pixels)
-    return {name: score(restore(pixels, name)) - before for name in DETECTABLE}
+HEADINGS = ("n", "gain without what was named", "naming by chance", "difference", "best category", "gaining")
 
 
-def beside_others(
-    contents: Sequence[str], named: Sequence[DetectableDistortion | None], gains: Sequence[Gains]
-) -> dict[DetectableDistortion, list[Gain]]:
-    """By category, what its inverse gains on the images of which it was named, beside the rest of the images.
-
-    A category is left out where no image, or every one, has it named.
-    """
-    found = {}
-    for category in dict.fromkeys(name for name in named if name):
-        rest = [each[category] for name, each in zip(named, gains, strict=True) if name != category]
-        if rest:
-            found[category] = [
-                Gain(content, each[category], fmean(rest), max(each.values()))
-                for content, name, each in zip(contents, named, gains, strict=True)
-                if name == category
-            ]
-    return found
-
-
-def mean_score(tools: Sequence[Tool]) -> Callable[[RGB], float]:
-    """The mean of no-reference tools on 1..5. Raises UserError for one that has no curve or needs a reference."""
-    for tool in tools:
-        if tool.kind != "NR" or tool.calibration is None:
-            raise UserError(f"{tool.name} cannot judge here: a no-reference metric with a curve to 1..5 is needed")
-    return lambda pixels: fmean(opinion_of(tool, pixels) for tool in tools)
-
-
-HEADINGS = ("images", "n", "gain without what was named", "naming by chance", "difference", "best category", "gaining")
-
-
-def line(title: str, gains: Sequence[Gain]) -> str:
+def line(gains: Sequence[tuple[float, float, float]], contents_of: Sequence[str]) -> str:
     """A Markdown row for HEADINGS: mean gains in levels with their intervals, and the share of images that gain."""
-    names = [gain.content for gain in gains]
+    named, chance, best = np.array(gains).T
 
-    def mean(values: Sequence[float], minus: Sequence[float] | None = None) -> str:
-        first, second = np.array(values), np.zeros(len(values)) if minus is None else np.array(minus)
-        return f"{difference_interval(_mean, first, second, first, names):+.3f}"
+    def mean(values: Numbers, minus: Numbers | float = 0.0) -> str:
+        less = np.broadcast_to(minus, values.shape)
+        return f"{difference_interval(lambda x, _: float(x.mean()), values, less, values, contents_of):+.3f}"
 
-    named, others = [gain.named for gain in gains], [gain.others for gain in gains]
-    best, gaining = mean([gain.best for gain in gains]), fmean(value > 0 for value in named)
-    return (
-        f"| {title} | {len(gains)} | {mean(named)} | {mean(others)} | {mean(named, others)} | {best} | {gaining:.2f} |"
-    )
+    cells = (mean(named), mean(chance), mean(named, chance), mean(best), f"{np.mean(named > 0):.2f}")
+    return f"| {len(named)} | {' | '.join(cells)} |"
 
 
-def _mean(values: Numbers, _: Numbers) -> float:
-    return float(values.mean())
-
-
-def judged(labels: Path, run: Path, split: str | None) -> list[tuple[LabeledImage, Row]]:
+def judged(labels: Path, run: Path) -> list[tuple[LabeledImage, Row]]:
     """The labeled images with their rows of a run. Raises UserError where the run has none of them."""
     if not is_run(run):
         raise UserError(f"{run}: there is no {RESULTS}; run agenticiqa evaluate {labels} --out {run}")
@@ -138,51 +198,50 @@ def judged(labels: Path, run: Path, split: str | None) -> list[tuple[LabeledImag
     except ValueError as error:
         raise UserError(f"{run / RESULTS}: a line is no row of a run ({error})") from error
     rows = {row["name"]: row for row in latest_rows(kept) if "error" not in row}
-    found = [(label, rows[label.name]) for label in read_labels(labels, split) if label.name in rows]
+    found = [(label, rows[label.name]) for label in read_labels(labels) if label.name in rows]
     if not found:
         raise UserError(f"{run} has no result for an image of {labels}; run agenticiqa evaluate {labels} --out {run}")
     return found
 
 
+def plant(args: Namespace) -> None:
+    """Make the set."""
+    references, photos = contents(args.labels, args.split)
+    write_set([*references, *photos], args.count, args.out)
+    print(f"{args.count} images, labels.csv and planted.csv are in {args.out}")
+
+
+def measure(args: Namespace) -> None:
+    """Print how faithful a run is."""
+    rows = judged(args.folder / "labels.csv", args.run)
+    pairs = read_pairs(args.folder / "planted.csv")
+    named = [(label, name) for label, row in rows if (name := named_first(row))]
+    scored = [(label, row["quality_score"]) for label, row in rows if row.get("quality_score") is not None]
+    found, mos = [score for _, score in scored], [label.mos for label, _ in scored]
+    agreement = interval(srcc, found, mos, [label.content for label, _ in scored])
+    print(f"{len(rows)} images, {len(named)} of them with a named distortion")
+    print(f"SRCC of the score {agreement:.3f} (n={agreement.n})")
+    print(f"\n| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}")
+    if named:
+        print(line([gains_of(pairs[x.name], name) for x, name in named], [x.content for x, _ in named]))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("labels", type=Path, help="the labeled set; planted.csv is read beside it, where it is")
-    parser.add_argument("run", type=Path, help="the folder of a run of `agenticiqa evaluate` on it")
-    parser.add_argument("--split", help="only the rows of this split")
-    parser.add_argument("--metrics", nargs="+", default=INDEPENDENT, help="that judge restored images (%(default)s)")
-    args = parser.parse_args(argv)
-    try:
-        rows = judged(args.labels, args.run, args.split)
-        tools = toolbox()
-        score = mean_score([get_tool(name, tools) for name in args.metrics])
-        named = [(label, name) for label, row in rows if (name := named_first(row))]
-        scored = [(label, row["quality_score"]) for label, row in rows if row.get("quality_score") is not None]
-        agreement = interval(
-            srcc, [score for _, score in scored], [x.mos for x, _ in scored], [x.content for x, _ in scored]
-        )
-        known = sum(bool(parts_of(label.image)) for label, _ in rows)
-        not_held_out = f", not held out: shipped tools were fitted on {known} of these images" if known else ""
-        print(f"{len(rows)} images, {len(named)} of them with a named distortion")
-        print(f"SRCC of the score {agreement:.3f} (n={agreement.n}{not_held_out})")
-        print(f"\n| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}")
-        planted = args.labels.parent / "planted.csv"
-        if planted.exists():
-            pairs = read_pairs(planted)
-            print(line(f"planted distortion taken away, {JUDGE}", [undone(pairs[x.name], name) for x, name in named]))
-        every = (restored(reduced(images.load(label.image).pixels), score) for label, _ in rows)
-        gains = list(render.progress(every, len(rows), "restoring"))
-        by_category = beside_others([x.content for x, _ in rows], [named_first(row) for _, row in rows], gains)
-        title = f"inverse applied, {', '.join(args.metrics)}"
-        if by_category:
-            print(line(title, [gain for found in by_category.values() for gain in found]))
-        for category, found in by_category.items():
-            print(line(f"{title}: {category}", found))
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    parser = parser_of(__doc__)
+    commands = parser.add_subparsers(required=True)
+    planting = commands.add_parser("plant", help="make the set")
+    planting.add_argument("labels", type=Path, nargs="+", help="labeled sets, with references or of authentic photos")
+    planting.add_argument("--out", type=Path, required=True, help="the folder of the new set")
+    planting.add_argument("--split", help="of the authentic photos")
+    planting.add_argument("--count", type=int, default=200, help="how many images (%(default)s)")
+    planting.set_defaults(do=plant)
+    measuring = commands.add_parser("measure", help="measure a run on it")
+    measuring.add_argument("folder", type=Path, help="the folder of the set")
+    measuring.add_argument("run", type=Path, help="the folder of a run of `agenticiqa evaluate` on it")
+    measuring.set_defaults(do=measure)
+    return run_command(parser, lambda args: args.do(args), argv)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -4,7 +4,7 @@
 
 MARGINS.csv has the column ``image`` and one per VLM: the logit of "good" minus that of "poor" when it was asked for the
 quality. TOOLS.csv has ``image`` and a column of scores in 1..5 per tool, LEARNED-IQA among them (of a tool that was
-fitted to these images: its held-out predictions). Each VLM stands beside each tool of ``fusion_cases``.
+fitted to these images: its held-out predictions). Each VLM stands beside each tool, and beside the best one with noise.
 
 The ways to fuse:
 
@@ -16,43 +16,151 @@ The ways to fuse:
 
 Every figure is the SRCC of the fused score less that of the better part (VLM or tool), on the half of the images, and
 with the VLMs (every second one), that nothing was chosen on; ``--all`` measures on all images and VLMs. The prior was
-chosen on the other halves by ``--choose``: of the model errors the one with the largest mean gain, where the simulated
-VLMs of .7 to .9, today's, have half of the weight, and all others, with the real ones of 2023, the other half.
+chosen on the other halves: of eleven model errors from .6 to 3 the one with the largest mean gain, where the simulated
+VLMs of .7 to .9, today's, had half of the weight, and all others, with the real ones of 2023, the other half.
 """
 
 import argparse
-import sys
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import log_softmax
+from scipy.stats import norm, rankdata
 
 from agenticiqa.eval.datasets import mos_scale, read_columns, read_labels
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
-from agenticiqa.eval.research.fusion_cases import (
-    LEVEL_VALUES,
-    ToolCase,
-    Vlm,
-    halves,
-    normal_scores,
-    real_vlms,
-    simulated_vlms,
-    tool_cases,
-)
-from agenticiqa.programs.errors import AgenticIQAError
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs.fusion.fit import FusionRow, fit_profile
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES, score_error
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.srcc_table import opinion_srcc
+from agenticiqa.programs.tools.tool import OPINION_STD
 from agenticiqa.programs.tools.training_images import trained_on_count
 
-MODEL_ERRORS = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0, 1.2, 1.5, 3.0)
-TODAY, TODAY_WEIGHT = ("0.7", "0.8", "0.9"), 0.5
+LEVEL_VALUES = np.arange(1.0, 6.0)
+SIMULATED = (0.6, 0.7, 0.8, 0.9, 0.95)  # correlations of simulated VLMs with opinions, on normal scores
+SHARED = (0.0, 0.3)  # correlations of their errors with the tool's
+SIMULATED_MEAN, SIMULATED_STD, SIMULATED_WIDTH = 3.4, 0.7, 0.6  # levels; the width is that of their probabilities
+TARGETS = (0.5, 0.68)  # SRCC of the tools that are made of a better one by adding noise
+BEST_TOOL = "LEARNED-IQA"
+ONLY_THIRD = ("EDGE-SHARPNESS",)  # calibrated to synthetic blur: no rating is made of it alone
 WAYS = ("profile", "profile, other images", "prior", "paper", "best in hindsight")
+
+
+@dataclass(frozen=True)
+class ToolCase:
+    """A tool's scores (n,) in 1..5, its known reliability, and further tools' scores by name."""
+
+    name: str
+    scores: Numbers
+    reliability: float
+    others: Mapping[str, Numbers]
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of opinions around the scores that its reliability implies, in levels."""
+        return OPINION_STD * float(np.sqrt(1 - self.reliability**2))
+
+
+@dataclass(frozen=True)
+class Vlm:
+    """A VLM's probabilities over the levels (n, 5), and what is known of it."""
+
+    name: str
+    probabilities: Numbers
+    is_real: bool
+
+
+def from_logits(margins: Numbers, sharpness: float = 1) -> Numbers:
+    """The probabilities (n, 5) that the logits of "good" minus those of "poor", (n,), imply.
+
+    "good" is level 4 and "poor" level 2, so half the margin is a level. ``sharpness`` multiplies the margins: above 1
+    the model is more confident.
+    """
+    return np.exp(log_softmax(sharpness * margins[:, None] / 2 * (LEVEL_VALUES - 3), axis=1))
+
+
+def around(expectation: Numbers) -> Numbers:
+    """Gaussian probabilities (n, 5) around expectations (n,)."""
+    return np.exp(log_softmax(-0.5 * ((LEVEL_VALUES - expectation[:, None]) / SIMULATED_WIDTH) ** 2, axis=1))
+
+
+def normal_scores(values: Numbers) -> Numbers:
+    """Ranks (n,) as quantiles of the standard normal distribution."""
+    return np.asarray(norm.ppf((rankdata(values) - 0.5) / len(values)))
+
+
+def tool_cases(tools: Mapping[str, Numbers], quality: Numbers, seed: int = 0) -> list[ToolCase]:
+    """The best tool with added noise down to each SRCC of ``TARGETS``, as it is, and every other tool in ``tools``.
+
+    ``tools`` has scores (n,) in 1..5 by name, LEARNED-IQA among them. A noisy tool has the further tools beside it, a
+    weaker real one has LEARNED-IQA beside it as well, which a run always can compute.
+    """
+    best = tools[BEST_TOOL]
+    weak = {name: scores for name, scores in tools.items() if name != BEST_TOOL}
+    cases = [
+        ToolCase(f"{BEST_TOOL} + noise, {target:g}", degraded(best, quality, target, seed + place), target, weak)
+        for place, target in enumerate(TARGETS)
+    ]
+    cases.append(ToolCase(_named(BEST_TOOL, best, quality), best, _known(BEST_TOOL, best, quality), weak))
+    for name, scores in weak.items():
+        if name in ONLY_THIRD:
+            continue
+        others = {other: theirs for other, theirs in tools.items() if other != name}
+        cases.append(ToolCase(_named(name, scores, quality), scores, _known(name, scores, quality), others))
+    return cases
+
+
+def degraded(scores: Numbers, quality: Numbers, target: float, seed: int = 0) -> Numbers:
+    """Scores (n,) with noise added until their SRCC with the quality is ``target``, in 1..5, calibrated."""
+    noise, plain = np.random.default_rng([seed, 7]).standard_normal(len(scores)), normal_scores(scores)
+    low, high = 0.0, 10.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (srcc(plain + middle * noise, quality) or 0.0) > target else (low, middle)
+    spread = quality.std() * target
+    return np.clip(quality.mean() + spread * normal_scores(plain + low * noise), 1, 5)
+
+
+def simulated_vlms(tool: Numbers, quality: Numbers, seed: int = 0) -> list[Vlm]:
+    """VLMs of every correlation in ``SIMULATED`` whose error has every correlation in ``SHARED`` with the tool's."""
+    truth = normal_scores(quality)
+    own = _beside(normal_scores(tool), truth)
+    found = []
+    for place, correlation in enumerate(SIMULATED):
+        for shared in SHARED:
+            draw = np.random.default_rng([seed, place, int(100 * shared)]).standard_normal(len(truth))
+            error = shared * own + np.sqrt(1 - shared**2) * _beside(draw, truth, own)
+            answer = correlation * truth + np.sqrt(1 - correlation**2) * error
+            p = around(np.clip(SIMULATED_MEAN + SIMULATED_STD * answer, 1, 5))
+            found.append(Vlm(f"simulated {correlation:g}, errors {shared:g}", p, is_real=False))
+    return found
+
+
+def real_vlms(margins: Mapping[str, Numbers]) -> list[Vlm]:
+    """VLMs whose margins were published."""
+    return [Vlm(name, from_logits(theirs), is_real=True) for name, theirs in margins.items()]
+
+
+def _beside(values: Numbers, *given: Numbers) -> Numbers:
+    """What of values (n,) is no linear function of the given ones, standardized."""
+    design = np.column_stack([np.ones_like(values), *given])
+    rest = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    return np.asarray(rest / rest.std())
+
+
+def _named(name: str, scores: Numbers, quality: Numbers) -> str:
+    return f"{name}, {srcc(scores, quality) or 0.0:.2f}"
+
+
+def _known(name: str, scores: Numbers, quality: Numbers) -> float:
+    """The reliability in the tool table; of a tool that is none of the program's its SRCC here."""
+    return opinion_srcc(name) or srcc(scores, quality) or 0.0
 
 
 @dataclass(frozen=True)
@@ -130,38 +238,6 @@ def deviations(fusion: ScoreFusion, case: ToolCase, scores: Numbers, images: np.
     return np.array([score_error(fusion, case.spread, score, tool, None) for score, tool in pairs])
 
 
-def utility(found: Iterable[Measured], way: str = "prior") -> float:
-    """The mean gain, where today's VLMs have half of the weight."""
-    by_group: dict[bool, list[float]] = defaultdict(list)
-    for each in found:
-        by_group[is_todays(each)].append(each.gains[way])
-    weights = {True: TODAY_WEIGHT, False: 1 - TODAY_WEIGHT}
-    return sum(weights[group] * float(np.mean(gains)) for group, gains in by_group.items())
-
-
-def is_todays(each: Measured) -> bool:
-    """Whether the VLM is a simulated one of .7 to .9."""
-    return not each.is_real and each.vlm.split(",")[0].split()[-1] in TODAY
-
-
-def prior_table(cases: Sequence[tuple[ToolCase, Vlm]], quality: Numbers, images: np.ndarray) -> list[str]:
-    """For each candidate of the prior's model error its utility, and mean and worst gain."""
-    lines = ["| model error | utility | mean | worst | today's: mean | worst |", f"|{' --- |' * 6}"]
-    for error in MODEL_ERRORS:
-        fusion = ScoreFusion(profile=PRIOR.model_copy(update={"model_error": error}))
-        found = []
-        for case, vlm in cases:
-            truth, expectation = quality[images], (vlm.probabilities @ LEVEL_VALUES)[images]
-            better = max(_srcc(expectation, truth), _srcc(case.scores[images], truth))
-            gain = _srcc(fused(fusion, case, vlm, images), truth) - better
-            found.append(Measured(case.name, vlm.name, vlm.is_real, 0.0, {"prior": gain}, {}))
-        gains = [each.gains["prior"] for each in found]
-        today = [each.gains["prior"] for each in found if is_todays(each)]
-        cells = (utility(found), np.mean(gains), min(gains), np.mean(today), min(today))
-        lines.append(f"| {error:g} | {' | '.join(f'{cell:+.3f}' for cell in cells)} |")
-    return lines
-
-
 def report(found: Sequence[Measured]) -> list[str]:
     """Mean and worst gain of each way by tool, real and simulated VLMs apart, and the coverage of the intervals."""
     lines = [f"| tool | VLMs | {' | '.join(WAYS)} |", f"|{' --- |' * (2 + len(WAYS))}"]
@@ -188,10 +264,16 @@ def _row(tool: str, kind: str, group: Sequence[Measured]) -> str:
     return f"| {tool} | {kind}, {len(group)} | {' | '.join(cells)} |"
 
 
-def half(vlms: Sequence[Vlm], *, choosing: bool) -> list[Vlm]:
-    """Every second VLM; of the simulated ones, which come in pairs of one correlation, one of each pair in turn."""
+def halves(names: Sequence[str], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two halves of the images (row numbers), by a seeded shuffle: to choose on, and to report on."""
+    order = np.random.default_rng(seed).permutation(len(names))
+    return np.sort(order[: len(names) // 2]), np.sort(order[len(names) // 2 :])
+
+
+def reported(vlms: Sequence[Vlm]) -> list[Vlm]:
+    """Every second VLM, that nothing was chosen on; of simulated ones, pairs of one correlation, one of each."""
     places = [place if vlm.is_real else place // 2 + place for place, vlm in enumerate(vlms)]
-    return [vlm for vlm, place in zip(vlms, places, strict=True) if place % 2 == (0 if choosing else 1)]
+    return [vlm for vlm, place in zip(vlms, places, strict=True) if place % 2]
 
 
 def mean_gain_interval(found: Sequence[Measured], way: str, resamples: int = 1000) -> tuple[float, float]:
@@ -205,49 +287,43 @@ def mean_gain_interval(found: Sequence[Measured], way: str, resamples: int = 100
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("labels", help="a labels.csv with the columns image and mos")
     parser.add_argument("margins", type=Path, help="a CSV with the column image and one column of margins per VLM")
     parser.add_argument("tools", type=Path, help="a CSV with the column image and one column of scores per tool")
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
     parser.add_argument("--seed", type=int, default=0, help="of the halves and simulations (%(default)s)")
-    parser.add_argument("--choose", action="store_true", help="print the table that the prior is chosen by")
     parser.add_argument("--all", action="store_true", help="measure on all images and VLMs")
-    args = parser.parse_args(argv)
-    try:
+
+    def run(args: argparse.Namespace) -> None:
         items = read_labels(args.labels)
         margins, tools = read_columns(args.margins, items), read_columns(args.tools, items)
         scale = mos_scale([item.mos for item in items], args.mos_range)
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    quality = np.array([scale.to_1_5(item.mos) for item in items])
-    choosing, reporting = halves([item.content for item in items], args.seed)
-    cases = [
-        (case, vlm)
-        for case in tool_cases(tools, quality, args.seed)
-        for kind in (real_vlms(margins), simulated_vlms(case.scores, quality, args.seed))
-        for vlm in (kind if args.all else half(kind, choosing=args.choose))
-    ]
-    images = np.arange(len(items)) if args.all else choosing if args.choose else reporting
-    others = reporting if args.choose else choosing
-    if args.choose:
-        print("\n".join(prior_table(cases, quality, images)))
-        return 0
-    for name in tools:
-        tool = TOOLS.get(name)
-        if tool and (count := trained_on_count(tool, [item.image for item in items])):
-            print(
-                f"Not held out: {name} was trained on {count} of {len(items)} images, "
-                f"unless {args.tools} predicts each of them without itself."
-            )
-    found = [measured(case, vlm, quality, images, others) for case, vlm in cases]
-    print(f"{len(images)} images, {len({vlm.name for _, vlm in cases})} VLMs, {len(found)} pairs of VLM and tool")
-    print("\n".join(report(found)))
-    for way in WAYS:
-        low, high = mean_gain_interval(found, way)
-        print(f"- {way}: the mean gain has the 95 % interval [{low:+.3f}, {high:+.3f}] over VLMs")
-    return 0
+        quality = np.array([scale.to_1_5(item.mos) for item in items])
+        others, images = halves([item.content for item in items], args.seed)
+        if args.all:
+            images = np.arange(len(items))
+        cases = [
+            (case, vlm)
+            for case in tool_cases(tools, quality, args.seed)
+            for kind in (real_vlms(margins), simulated_vlms(case.scores, quality, args.seed))
+            for vlm in (kind if args.all else reported(kind))
+        ]
+        for name in tools:
+            tool = TOOLS.get(name)
+            if tool and (count := trained_on_count(tool, [item.image for item in items])):
+                print(
+                    f"Not held out: {name} was trained on {count} of {len(items)} images, "
+                    f"unless {args.tools} predicts each of them without itself."
+                )
+        found = [measured(case, vlm, quality, images, others) for case, vlm in cases]
+        print(f"{len(images)} images, {len({vlm.name for _, vlm in cases})} VLMs, {len(found)} pairs of VLM and tool")
+        print("\n".join(report(found)))
+        for way in WAYS:
+            low, high = mean_gain_interval(found, way)
+            print(f"- {way}: the mean gain has the 95 % interval [{low:+.3f}, {high:+.3f}] over VLMs")
+
+    return run_command(parser, run, argv)
 
 
 def _distribution(row: Numbers) -> dict[int, float]:
@@ -259,4 +335,4 @@ def _srcc(a: Numbers, b: Numbers) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -5,12 +5,27 @@ import re
 
 import numpy as np
 import pytest
+import skimage.data
+from PIL import Image
 
 from agenticiqa.eval.research import outside_photos
 from agenticiqa.eval.research.drawn_pictures import KINDS, drawn
-from agenticiqa.eval.research.outside_photos import LOOK_OF, Sample, fit, main, report, told_as, write_weights
+from agenticiqa.eval.research.outside_photos import (
+    LOOK_OF,
+    PARTS,
+    Sample,
+    fit,
+    main,
+    pair,
+    part_cases,
+    report,
+    spread_for,
+    spread_table,
+    told_as,
+    write_weights,
+)
 from agenticiqa.programs.tools.numerics.weights import read_weights
-from agenticiqa.programs.tools.outside_training import LOOKS
+from agenticiqa.programs.tools.outside_training import LEAST_SPREAD, LOOKS
 
 pytestmark = pytest.mark.slow
 
@@ -73,6 +88,37 @@ def test_folders_and_photos_are_read_and_a_wrong_look_is_refused(tmp_path, monke
     assert main([str(tmp_path / "labels.csv"), "--drawn", "0", "--test-on", "graphic", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert re.search(rf"\| graphic: {tmp_path.name} \| 2 \| 100.0%", printed)
-    with pytest.raises(SystemExit):
-        main(["--test-on", "painting", str(tmp_path)])
+    assert main(["--drawn", "0", "--test-on", "painting", str(tmp_path)]) == 2
     assert main([str(tmp_path / "missing.csv"), "--drawn", "0"]) == 2
+
+
+def test_a_clean_picture_is_excellent_and_a_damaged_one_is_not():
+    (_, clean, best), (_, damaged, worse) = pair("photo", skimage.data.chelsea()[:128, :160].copy(), "chelsea")
+    assert best == 5
+    assert 1 <= worse < 4.8
+    assert clean.shape == damaged.shape
+    assert not np.array_equal(clean, damaged)
+
+
+def test_parts_of_a_photo_have_its_opinion(tmp_path):
+    Image.fromarray(skimage.data.astronaut()).save(tmp_path / "a.png")
+    (tmp_path / "labels.csv").write_text("image,mos\na.png,2\nb.png,4.5\n")
+    Image.fromarray(skimage.data.coffee()).save(tmp_path / "b.png")
+    cases = list(part_cases(str(tmp_path / "labels.csv"), 2))
+    assert {truth for *_, truth in cases} == {2, 4.5}
+    sizes = {group: pixels.shape[:2] for group, pixels, _ in cases}
+    assert {name: sizes[name] for name in PARTS if name in sizes} == {n: s for n, s in PARTS.items() if n in sizes}
+    assert {"gray", "8 x 8", "40 x 400"} <= set(sizes)
+
+
+def test_errors_are_counted_by_group():
+    rows = spread_table([("8 x 8", 3.0, 5.0), ("8 x 8", 3.0, 1.0), ("whole", 2.0, 2.5)])
+    assert rows[2] == f"| 8 x 8 | 2 | +0.00 | 2.00 | {LEAST_SPREAD['too small']} | 100% |"
+    assert rows[3] == "| whole | 1 | -0.50 | 0.50 |  |  |"
+    assert spread_for("40 x 400") == LEAST_SPREAD["thin"]
+    assert spread_for("96 x 96") is None
+
+
+@pytest.mark.parametrize("reason", LEAST_SPREAD)
+def test_every_reason_has_a_group_or_a_part(reason):
+    assert spread_for(reason) == LEAST_SPREAD[reason]

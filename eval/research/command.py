@@ -1,0 +1,23 @@
+"""What the commands of this folder have in common."""
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+
+from agenticiqa.programs.errors import AgenticIQAError
+
+
+def parser_of(description: str | None) -> ArgumentParser:
+    """A parser whose help begins with a module's docstring."""
+    return ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
+
+
+def run_command(parser: ArgumentParser, run: Callable[[Namespace], None], argv: Sequence[str] | None) -> int:
+    """Run with the parsed arguments; the exit status, 2 after an error of ours, which is told in one line."""
+    args = parser.parse_args(argv)
+    try:
+        run(args)
+    except AgenticIQAError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
