@@ -74,7 +74,8 @@ class Transport(httpx.BaseTransport):
             body = self._bounded(response)
         if response.status_code >= 400:
             body = readable_error(body)
-        kept = [(name, value) for name, value in response.headers.multi_items() if name not in ABOUT_THE_BODY]
+        # Raw, since a header may have letters that httpx reads and does not write.
+        kept = [(name, value) for name, value in response.headers.raw if name.lower().decode() not in ABOUT_THE_BODY]
         return httpx.Response(response.status_code, headers=kept, content=body)
 
     def _connections(self, proxy: str | None) -> httpcore.ConnectionPool:

@@ -30,7 +30,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-WARM_UP = 512  # images, until the allocator has the memory that so many in flight need
 FILES = 256  # distinct ones; more images than that are made by other questions about them
 QUESTION = "Does this picture feel cheerful, mood {}? A. Yes B. No"
 ANSWER = {"answer": {"final_answer": "A", "quality_reasoning": "It is full of light."}}
@@ -124,7 +123,9 @@ def megabytes() -> float:
     raise RuntimeError("no /proc/self/status here: memory is measured on Linux only")
 
 
-def program_run(address: str, files: list[Path], images: int, in_flight: int) -> tuple[float, float, float, float]:
+def program_run(
+    address: str, files: list[Path], images: int, in_flight: int, warm_up: int
+) -> tuple[float, float, float, float]:
     """Seconds, processor seconds, growth and peak of memory in MB of the program over so many images."""
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
@@ -135,7 +136,7 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
     model = StageConfig(backend="vllm.m", api_base=address, max_retries=0)
     program = AgenticIQA.from_config(Config(summarizer=model))
     jobs = [Job(files[n % len(files)], QUESTION.format(n // len(files))) for n in range(images)]
-    warm_up = [Job(files[n % len(files)], QUESTION.format(f"unknown, {n // len(files)}")) for n in range(WARM_UP)]
+    first = [Job(files[n % len(files)], QUESTION.format(f"unknown, {n // len(files)}")) for n in range(warm_up)]
 
     def judge(some: list[Job]) -> None:
         for job, outcome in judge_many(program, some, in_flight, Assessment.to_dict):
@@ -143,7 +144,7 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
                 raise outcome
             assert outcome["final_answer"] == "A", (job, outcome)
 
-    judge(warm_up)
+    judge(first)
     before, began, cpu = megabytes(), time.perf_counter(), time.process_time()
     judge(jobs)
     taken = time.perf_counter() - began, time.process_time() - cpu
@@ -151,7 +152,7 @@ def program_run(address: str, files: list[Path], images: int, in_flight: int) ->
     return *taken, megabytes() - before, peak
 
 
-def client_run(address: str, files: list[Path], images: int, in_flight: int) -> tuple[float, float]:
+def client_run(address: str, files: list[Path], images: int, in_flight: int, warm_up: int) -> tuple[float, float]:
     """Seconds and processor seconds of the openai client over the same requests."""
     import openai
 
@@ -169,7 +170,7 @@ def client_run(address: str, files: list[Path], images: int, in_flight: int) -> 
         assert json.loads(reply.choices[0].message.content or "") == ANSWER
 
     with ThreadPoolExecutor(in_flight) as pool:
-        list(pool.map(ask, range(WARM_UP)))
+        list(pool.map(ask, range(warm_up)))
     began, cpu = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(in_flight) as pool:
         for done in [pool.submit(ask, number) for number in range(images)]:
@@ -214,6 +215,8 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--delay", type=float, default=1.0)
     parser.add_argument("--megabytes", type=float, default=1.5)
+    # Until the allocator has the memory that so many in flight need.
+    parser.add_argument("--warm-up", type=int, default=512, metavar="IMAGES")
     args = parser.parse_args()
     ideal = args.in_flight / args.delay
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
@@ -223,7 +226,7 @@ def main() -> None:
         for number, file in enumerate(files):
             file.write_bytes(picture(number, int(args.megabytes * 1e6)))
         print(f"{args.images} images of {args.megabytes} MB, {args.in_flight} in flight, answers after {args.delay} s")
-        common = (address, files, args.images, args.in_flight)
+        common = (address, files, args.images, args.in_flight, args.warm_up)
         theirs = run_apart(client_run, common)
         report("openai client", args.images, ideal, *theirs)
         seconds, cpu, growth, peak = run_apart(program_run, common)

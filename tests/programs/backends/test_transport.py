@@ -64,10 +64,12 @@ def echoed(received: bytes) -> bytes:
     return answer(received.partition(b"\r\n\r\n")[2])
 
 
-def test_lines_of_a_header_may_end_without_a_return() -> None:
-    bare = b"HTTP/1.1 200 OK\nContent-Type: application/json\nContent-Length: 4\n\nwell"
+def test_lines_of_a_header_may_end_without_a_return_and_have_any_letters() -> None:
+    bare = b"HTTP/1.1 200 OK\nContent-Type: application/json\nX-Name: J\xfcrgen\nContent-Length: 4\n\nwell"
     with raw_server(lambda client, _: client.sendall(bare)) as url:
-        assert send(url).content == b"well"
+        received = send(url)
+    assert received.content == b"well"
+    assert received.headers["x-name"] == "J\xfcrgen"
 
 
 def test_the_words_of_a_refusal_are_told_in_whatever_shape() -> None:
