@@ -27,10 +27,12 @@ def labels(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_same_run_may_go_on(tmp_path: Path, labels: Path) -> None:
+def test_the_same_run_may_go_on_and_its_description_is_plain_json(tmp_path: Path, labels: Path) -> None:
+    made = made_with(Sharp(), Config(), sha256_of(labels), {"split": None})
     for _ in range(2):
-        pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {"split": None}))
+        pin(tmp_path / "run", made)
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["run.json"]
+    assert json.loads((tmp_path / "run" / "run.json").read_text()) == made
 
 
 @pytest.mark.parametrize(
@@ -81,20 +83,12 @@ def test_a_calibration_file_that_changed_is_another_run_also_where_only_the_resi
             pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
 
 
-def test_results_whose_description_is_gone_are_refused(tmp_path: Path, labels: Path) -> None:
+def test_results_whose_description_is_gone_or_broken_are_refused(tmp_path: Path, labels: Path) -> None:
+    made = made_with(Sharp(), Config(), sha256_of(labels), {})
     (tmp_path / "results.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match=r"results but no run\.json"):
-        pin(tmp_path, made_with(Sharp(), Config(), sha256_of(labels), {}))
+        pin(tmp_path, made)
     assert not (tmp_path / "run.json").exists()
-
-
-def test_a_run_whose_description_is_broken_is_refused(tmp_path: Path, labels: Path) -> None:
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(UserError, match="cannot be read"):
-        pin(tmp_path, made_with(Sharp(), Config(), sha256_of(labels), {}))
-
-
-def test_the_description_is_plain_json(tmp_path: Path, labels: Path) -> None:
-    made = made_with(Sharp(), Config(), sha256_of(labels), {"query": "Rate it."})
-    pin(tmp_path / "run", made)
-    assert json.loads((tmp_path / "run" / "run.json").read_text()) == made
+        pin(tmp_path, made)

@@ -176,23 +176,14 @@ def test_a_finished_run_is_not_made_again_and_other_labels_are_refused(
     [
         (["--backend", "offline"], "nothing to tune: no stage asks a model"),
         (
-            ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--profile", "levels"],
-            "nothing to tune: the levels scorer asks in the words that its models were trained on",
+            ["--profile", "levels"],
+            "nothing to tune: the levels scorer asks in the words that its models",
         ),
-        (["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--budget", "6"], "--budget is at least"),
-        (["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--held-out", "1.5"], "between 0 and 1"),
-        (
-            ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--reflection-backend", "offline"],
-            "takes a model",
-        ),
-        (
-            ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--mos-range", "5", "1"],
-            "scale of the labels",
-        ),
-        (
-            ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--mos-column", "dmos"],
-            "there is no column 'dmos'",
-        ),
+        (["--budget", "6"], "--budget is at least"),
+        (["--held-out", "1.5"], "between 0 and 1"),
+        (["--reflection-backend", "offline"], "takes a model"),
+        (["--mos-range", "5", "1"], "scale of the labels"),
+        (["--mos-column", "dmos"], "there is no column 'dmos'"),
     ],
 )
 def test_mistakes_are_told_in_one_line_before_anything_is_sent(
@@ -200,6 +191,8 @@ def test_mistakes_are_told_in_one_line_before_anything_is_sent(
 ) -> None:
     labels = make_labels(scenes=3, levels=(0, 4), references=True)
     usual = ["--reflection-backend", "vllm.y", "--reflection-api-base", "http://127.0.0.1:9/v1", "--budget", "50"]
+    if "--backend" not in more:
+        usual += ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1"]
     assert main(["optimize", str(labels), *usual, "--out", str(tmp_path / "tuned.json"), *more]) == 2
     err = capsys.readouterr().err
     assert message in err
@@ -214,23 +207,11 @@ def mute(request: dict[str, Any]) -> str:
     return json.dumps({"new_instruction": field_of(request, "current_instruction")})
 
 
-@pytest.mark.parametrize(
-    ("reflection", "reason"),
-    [
-        (mute, "the instruction was the same as the current one"),
-        (Reply("I would rather not."), "the answer held no instruction that could be read"),
-        (Reply('{"new_instruction": " "}'), "the instruction was empty"),
-        (
-            Reply('{"new_instruction": "Rate it."}'),
-            "it no longer names Bad, Excellent, Fair, Good, Poor, quality_level",
-        ),
-    ],
-)
 def test_a_reflection_that_never_gives_an_instruction_is_said_and_no_success(
-    make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], reflection: Any, reason: str
+    make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels, out = make_labels(scenes=3, references=True), tmp_path / "tuned.json"
-    with simulated_models(labels, new_instruction=reflection) as server:
+    with simulated_models(labels, new_instruction=mute) as server:
         config = scorer_only(server, tmp_path / "config.yaml")
         args = command(labels, server, out, 80, "--config", str(config))
         assert main(args) == 1
@@ -242,7 +223,7 @@ def test_a_reflection_that_never_gives_an_instruction_is_said_and_no_success(
     assert (search["tuned"], search["kept"], search["instructions"]) == (False, False, 0)
     assert (search["reflections"], search["gave_up"]) == (5, True)
     (refused,) = search["refused"]
-    assert refused.startswith(reason)
+    assert refused.startswith("the instruction was the same as the current one")
     assert f"{refused} (10 times)" in search["warning"]
     assert f"NOT TUNED: {search['warning']}" in printed
     assert f"the prompts were not tuned: {search['warning']}" in told
