@@ -11,13 +11,13 @@ import yaml
 from PIL import Image
 
 from agenticiqa.eval.calibrate import tool_categories, tool_table
-from agenticiqa.eval.research import training_images as training_digests
 from agenticiqa.programs.tools import TOOLS, Tool, training_images
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 from support.distortion_levels import scene
+from support.training_digests import write_digests
 
 pytestmark = pytest.mark.slow
 
@@ -117,8 +117,7 @@ def test_held_out_figures_replace_those_on_photos_that_a_tool_was_trained_on_and
     """As if TRAINED had been trained on the photos that the distorted ones are made of, and on the labeled images."""
     made = photos(tmp_path)
     tmp_path.joinpath("labels.csv").write_text("image,mos\n0.png,1\n1.png,2\n")
-    digests = tmp_path / "digests.csv"
-    assert training_digests.main([str(tmp_path / "labels.csv"), str(labels), "--out", str(digests)]) == 0
+    digests = write_digests(tmp_path / "digests.csv", tmp_path / "labels.csv", labels)
     monkeypatch.setattr(training_images, "FILE", digests)
     trained = card("TRAINED", brightness, trained_on=(tmp_path.name, "darkened"), higher_is_better=True)
     monkeypatch.setattr(tool_table, "TOOLS", {"TRAINED": trained, "OTHER": card("OTHER", brightness)})
@@ -185,8 +184,7 @@ def test_the_agreement_with_labels_is_printed_for_each_tool(
 def test_what_a_tool_was_trained_on_is_marked_whatever_the_folder_is_called(
     labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    assert training_digests.main([str(labels), "--out", str(tmp_path / "digests.csv")]) == 0
-    monkeypatch.setattr(training_images, "FILE", tmp_path / "digests.csv")
+    monkeypatch.setattr(training_images, "FILE", write_digests(tmp_path / "digests.csv", labels))
     trained = replace(card("TRAINED", brightness), trained_on=(labels.resolve().parent.name,))
     monkeypatch.setattr(tool_table, "TOOLS", {"TRAINED": trained, "OTHER": card("OTHER", brightness)})
     renamed = labels.parent.rename(tmp_path / "another name") / labels.name

@@ -15,13 +15,13 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
-from agenticiqa.eval.research import training_images as training_digests
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.status import UNSCORED
 from agenticiqa.programs.tools import training_images
 from support.fake_server import bad_json, bad_key, by_stage, fake_server, server_error
 from support.loopback import Body, Reply
+from support.training_digests import write_digests
 
 MakeLabels = Callable[..., Path]
 ASSESSMENT = {
@@ -98,11 +98,11 @@ def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
     shutil.copytree(labels.parent, trained)
     rows = (trained / "labels.csv").read_text().splitlines()
     (trained / "labels.csv").write_text("\n".join(line for line in rows if not line.startswith("scene1")))
-    assert training_digests.main([str(trained / "labels.csv"), "--out", str(tmp_path / "digests.csv")]) == 0
+    digests = write_digests(tmp_path / "digests.csv", trained / "labels.csv")
     for image in labels.parent.glob("scene0_*.png"):
         with Image.open(image) as pixels:
             pixels.save(image, "BMP")
-    monkeypatch.setattr(training_images, "FILE", tmp_path / "digests.csv")
+    monkeypatch.setattr(training_images, "FILE", digests)
     assert main([*EVALUATE, str(labels), "--out", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
     systems = {each["name"]: each for each in json.loads((tmp_path / "run" / "report.json").read_text())["systems"]}

@@ -1,0 +1,18 @@
+"""A file of digests of images, as if shipped tools had been trained on them."""
+
+import csv
+from pathlib import Path
+
+from agenticiqa.eval.datasets import read_labels
+from agenticiqa.programs.tools.training_images import COLUMNS, digests_of
+
+
+def write_digests(out: Path, *labels: Path) -> Path:
+    """Write the digests of the images of labels files, each a set by the name of its folder; returns ``out``."""
+    with out.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for path in labels:
+            name = path.resolve().parent.name
+            writer.writerows((name, item.split or "", *digests_of(item.image)) for item in read_labels(path))
+    return out
