@@ -10,8 +10,7 @@ import dspy
 
 from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
-from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.resolve import backend_name
+from agenticiqa.programs.backends.connect import backend_name, connect
 from agenticiqa.programs.events import next_round
 from agenticiqa.programs.fusion.configured import fusion_of
 from agenticiqa.programs.images import ImageSource

@@ -6,7 +6,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 from agenticiqa.configs import Config, FusionConfig
@@ -14,6 +13,7 @@ from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
+from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import find_jobs
@@ -27,7 +27,6 @@ from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.outputs import Appending, judge_and_write
 from agenticiqa.programs.cli.printable import print_error
-from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.fusion.profile import write_fusion_profile
@@ -105,8 +104,9 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
     """
     workers, limits = workers_from(args, config), limits_from(args, config)
     with ResultsFile(file) as results, within(limits):
-        tables.print_estimate(estimate(config, plan_run(config, jobs, results, _nothing).todo))
-        plan = plan_run(config, jobs, results, partial(prepare, config, limits))
+        plan = plan_run(config, jobs, results)
+        tables.print_estimate(estimate(config, plan.todo))
+        install(config)
         summary = Summary(len(jobs), judged_before=len(jobs) - len(plan.todo))
         if summary.judged_before:
             print(f"{summary.judged_before} of {len(jobs)} were rated before", file=sys.stderr)
@@ -120,10 +120,6 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
             print_error(f"stopped; {summary.not_judged} images were not rated; the same command continues {file}")
             return None
         return [*results.rows(offsets_of_latest(jobs, results, plan.settings))], len(summary.failed)
-
-
-def _nothing() -> None:
-    """Before a cost is told, no backend is probed."""
 
 
 def _finished(files: Sequence[Path]) -> list[Row]:

@@ -89,7 +89,7 @@ def run(args: Namespace) -> int:
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
-    program = _scorer(args) if args.scorer else tuned_program(args, config, limits)
+    program = _scorer(args) if args.scorer else tuned_program(args, config)
     outcomes = [
         _evaluated(args, config, limits, program, query, task, data)
         for task, data in zip(args.tasks, sets, strict=True)

@@ -66,7 +66,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
     if args.dry_run:
         tables.print_estimate(estimate(config, [asked.job for asked in questions]))
         return OK
-    program = tuned_program(args, config, limits)
+    program = tuned_program(args, config)
     out = args.out or default_folder(task.name, args.split, program.backend)
     options: dict[str, Any] = {"task": task.name, "split": args.split}
     figures: dict[str, Any] = {}

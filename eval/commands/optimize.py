@@ -21,11 +21,11 @@ from agenticiqa.eval.optimize.splits import Splits, split_by_content
 from agenticiqa.eval.optimize.tuning import GIVE_UP, MINIBATCH, Search, tunable, tune
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import config_from, limits_from
-from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 
@@ -60,8 +60,7 @@ def run(args: Namespace) -> int:
     least = len(val) + 2 * MINIBATCH
     if args.budget < least or args.workers < 1:
         raise UserError(f"--budget is at least {least} here (one validation and one step), and --workers at least 1")
-    prepare(config, limits)
-    program = AgenticIQA.from_config(config)  # again, with what the probes found out about its models
+    install(config)
     by_model = model_rates(program)
     scored = SCORED[MODEL if by_model else FUSED]
     steps = (args.budget - len(val)) // (2 * MINIBATCH)

@@ -10,13 +10,12 @@ import dspy
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.cli.probing import prepare
+from agenticiqa.programs.backends.answer_cache import install
 
 
-def tuned_program(args: Namespace, config: Config, limits: Limits) -> AgenticIQA:
-    """The configured program, with the tuned prompts of --prompts; its models are probed first."""
-    prepare(config, limits)
+def tuned_program(args: Namespace, config: Config) -> AgenticIQA:
+    """The configured program, with the tuned prompts of --prompts."""
+    install(config)
     program = AgenticIQA.from_config(config)
     if args.prompts:
         program.load(args.prompts)

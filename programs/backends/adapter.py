@@ -1,7 +1,7 @@
 """DSPy's JSON adapter with its work per signature cached.
 
 DSPy describes the fields and builds the JSON schema anew for each call: about 5 ms of processor time, more than the
-rest of a call without an image. The text is DSPy's own; JSON is requested in the form that the engine names.
+rest of a call without an image. The text is DSPy's own.
 """
 
 import copy
@@ -13,7 +13,7 @@ import pydantic
 from dspy.adapters.types.base_type import split_message_content_for_custom_types
 from dspy.utils.exceptions import AdapterParseError
 
-from agenticiqa.programs.backends.engine import Model
+from agenticiqa.programs.backends.providers import Form
 from agenticiqa.programs.backends.reading import Unreadable, read_fields, require_readable
 
 CORRECTION = "correction"  # the input that says why the last answer was rejected
@@ -21,7 +21,9 @@ SIGNATURES = 64  # cached; more than the program has, with room for those that c
 
 
 class SteadyAdapter(dspy.JSONAdapter):
-    """``dspy.JSONAdapter`` that requests JSON in the ``form`` of a ``Model`` engine."""
+    """``dspy.JSONAdapter`` that requests JSON in ``form``; DSPy would infer the form from the model's name."""
+
+    form: Form = "off"
 
     def __call__(
         self,
@@ -32,7 +34,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         """Called by DSPy; see ``dspy.JSONAdapter``."""
-        return super().__call__(lm, lm_kwargs | response_format(lm, signature), signature, demos, inputs)
+        return super().__call__(lm, lm_kwargs | response_format(signature, self.form), signature, demos, inputs)
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
         """The fields, their format and the instructions, the same with and without a correction.
@@ -81,10 +83,8 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
     return shown
 
 
-def response_format(lm: dspy.LM, signature: Any) -> dict[str, Any]:
-    """The ``response_format`` of a request to a ``Model`` engine, as OpenAI spells it; ``{}`` for any other engine."""
-    engine = getattr(lm, "engine", None)  # a model of the caller's own class has none
-    form = engine.form if isinstance(engine, Model) else "off"
+def response_format(signature: Any, form: Form) -> dict[str, Any]:
+    """The ``response_format`` of a request, as OpenAI spells it; ``{}`` for "off"."""
     if form == "json_schema":
         wanted = {"name": "answer", "schema": answer_schema(signature), "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": wanted}}

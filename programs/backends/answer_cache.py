@@ -7,6 +7,8 @@ import dspy
 from dspy.clients import DISK_CACHE_DIR, DISK_CACHE_LIMIT, Cache
 from dspy.clients.call_result import CallResult
 
+from agenticiqa.configs import Config
+
 logger = logging.getLogger(__name__)
 
 ENTRIES_IN_MEMORY = 1000  # DSPy's own bound is a million; the disk has them all
@@ -29,12 +31,12 @@ class AnswerCache(Cache):
         return record
 
 
-def install() -> None:
-    """Put an AnswerCache in the place of DSPy's cache for this process. Called by commands, never by the library.
+def install(config: Config) -> None:
+    """Put an AnswerCache in the place of DSPy's cache for this process, if a model may be asked.
 
-    A cache that someone else has put there stays.
+    Called by commands, never by the library. A cache that someone else has put there stays.
     """
-    if "cache" in vars(dspy):
+    if config.is_offline or "cache" in vars(dspy):
         return
     try:
         dspy.cache = AnswerCache(True, True, DISK_CACHE_DIR, DISK_CACHE_LIMIT, ENTRIES_IN_MEMORY)

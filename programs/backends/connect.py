@@ -1,4 +1,4 @@
-"""From a stage's configuration to the language models that it asks."""
+"""From a stage's configuration to the language models that it asks: which they are, where, with which key."""
 
 import hashlib
 import os
@@ -9,21 +9,20 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.configs import StageConfig
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.addresses import checked_address, public_address, secrets_in
-from agenticiqa.programs.backends.capabilities import name_of
-from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.discovery import Discovery
+from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.in_flight import in_flight_at
-from agenticiqa.programs.backends.probe import MOST_TOKENS_IN_PROCESS, probe
-from agenticiqa.programs.backends.resolve import NO_KEY, key_from, key_variable, provider_of, stage_models
+from agenticiqa.programs.backends.providers import IN_PROCESS, PROVIDERS, Provider
+from agenticiqa.programs.backends.refusals import ModelFeatures
 from agenticiqa.programs.backends.wire import server
-from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.errors import BackendError, did_you_mean
 
-MOST_LOGPROBS = 20  # alternatives per token, of a model in this process
 GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000, and a photo up to as many again
+OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "projector", "price")
+NO_KEY = "none"  # what a server without keys is sent
 
 
 def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
@@ -81,21 +80,28 @@ def _lm(stage: StageConfig) -> dspy.LM:
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=stage.max_retries,
         timeout=stage.timeout,
-        structured_outputs=stage.structured_outputs,
-        logprobs=stage.logprobs,
-        most_logprobs=provider.most_logprobs if provider.logprobs else 0,
+        features=features_of(stage),
         formats=provider.formats,
         price=stage.price,
         in_flight=in_flight_at(_server(stage)),
         secrets=(*(() if key == NO_KEY else (key,)), *secrets_in(stage.api_base)),
     )
-    tried = partial(probe, engine, seed=provider.seed, json_object=provider.json_object)
-    engine.discovery = Discovery(name_of(stage), tried)
-    options: dict[str, Any] = {
-        "top_p": stage.top_p if provider.takes_top_p else None,
-        "seed": stage.seed if provider.seed else None,
-    }
-    return _lm_through(engine, stage, options)
+    return _lm_through(engine, stage, provider)
+
+
+def features_of(stage: StageConfig) -> ModelFeatures:
+    """What questions to a stage's own backend ask for. Raises BackendError as ``provider_of`` does."""
+    provider = provider_of(stage) or IN_PROCESS
+    return ModelFeatures(stage.structured_outputs, stage.logprobs, provider.forms, provider.logprobs, name_of(stage))
+
+
+def name_of(stage: StageConfig) -> str:
+    """The name of a stage's own backend, without any secret: ``provider@host:port/path//model``."""
+    kind, _, model = stage.backend.partition(".")
+    if kind == "gguf":
+        files = (model, stage.projector)
+        return "gguf/" + " with ".join(str(Path(file).expanduser().resolve()) for file in files if file)
+    return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
 
 
 def _server(stage: StageConfig) -> str:
@@ -117,14 +123,10 @@ def _in_process(stage: StageConfig, model: str) -> dspy.LM:
         image_tokens=partial(image_tokens, stage.backend),
         max_retries=0,
         timeout=stage.timeout,
-        structured_outputs=stage.structured_outputs,
-        logprobs=stage.logprobs,
-        most_logprobs=MOST_LOGPROBS,
+        features=features_of(stage),
         price=stage.price,
     )
-    engine.discovery = Discovery(name_of(stage), partial(probe, engine, max_tokens=MOST_TOKENS_IN_PROCESS))
-    options: dict[str, Any] = {"top_p": stage.top_p, "seed": stage.seed}
-    return _lm_through(engine, stage, options)
+    return _lm_through(engine, stage, IN_PROCESS)
 
 
 def _version(*files: Path | None) -> str:
@@ -133,8 +135,12 @@ def _version(*files: Path | None) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()[:8]
 
 
-def _lm_through(engine: Model, stage: StageConfig, options: dict[str, Any]) -> dspy.LM:
+def _lm_through(engine: Model, stage: StageConfig, provider: Provider) -> dspy.LM:
     """DSPy's model for the engine. The server's address is in its name, so that DSPy's cache tells servers apart."""
+    options: dict[str, Any] = {
+        "top_p": stage.top_p if provider.takes_top_p else None,
+        "seed": stage.seed if provider.seed else None,
+    }
     try:
         return dspy.LM(
             engine.name,
@@ -146,3 +152,110 @@ def _lm_through(engine: Model, stage: StageConfig, options: dict[str, Any]) -> d
         )
     except dspy.LMError as error:  # a reasoning model with a temperature, for instance
         raise BackendError(f"backend {engine.name!r} does not take this configuration: {error}") from error
+
+
+def stage_models(stage: StageConfig) -> list[StageConfig]:
+    """The stage once per model that it asks: with its own backend, then with its fallback.
+
+    None for ``offline``, and for ``dspy``, whose model is not the configuration's. Each has the settings of the stage
+    and no fallback. Raises BackendError for the fallback ``offline``, and for settings that ``dspy`` does not have.
+    """
+    if stage.is_offline:
+        return []
+    if stage.backend == AMBIENT:
+        if surplus := [name for name in OF_A_SERVER if getattr(stage, name) is not None]:
+            raise BackendError(f"backend dspy asks DSPy's model, with that model's settings: remove {surplus[0]}")
+        return []
+    if stage.fallback_backend == "offline":
+        raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
+    first = stage.model_copy(update=dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env")))
+    if not stage.fallback_backend:
+        return [first]
+    # The key of the first server is sent to no other server.
+    same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
+    key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
+    second = {"backend": stage.fallback_backend, "api_base": stage.fallback_api_base, "api_key_env": key_env}
+    return [first, first.model_copy(update=second)]
+
+
+def provider_of(stage: StageConfig) -> Provider | None:
+    """The provider of a stage's own backend; ``None`` for a model in this process (gguf).
+
+    Raises BackendError for an unknown provider, a missing address, or a form of answer that the provider lacks.
+    """
+    name = stage.backend
+    kind, _, model = name.partition(".")
+    if kind == "gguf" and model:
+        return None
+    provider = PROVIDERS.get(kind)
+    if not model and (provider is not None or kind == "gguf"):
+        raise BackendError(
+            f"backend {name!r} names no model: expected {kind}.{'<file>' if kind == 'gguf' else '<model>'}"
+        )
+    if provider is None:
+        expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
+        hint = did_you_mean(kind, ["offline", AMBIENT, "gguf", *PROVIDERS])
+        raise BackendError(
+            f"backend {name!r} is unknown{hint}: expected offline, dspy, gguf.<file> or one of {expected}"
+        )
+    if provider.key_env is None and stage.api_base is None:
+        raise BackendError(f"backend {name!r} needs the address of its server: set api_base (--api-base)")
+    if stage.structured_outputs == "json_object" and "json_object" not in provider.forms:
+        raise BackendError(f"backend {name!r} has no JSON object mode: set structured_outputs to json_schema or off")
+    # Behind an address of the user's own, such as a gateway's, the name of a model tells nothing.
+    return provider if stage.api_base else provider.of_model(model)
+
+
+def refuse_without_continuation(stage: StageConfig) -> None:
+    """Raises BackendError for a backend that begins a new answer where one was begun for it."""
+    for model in stage_models(stage) or [stage]:
+        provider = PROVIDERS.get(model.backend.partition(".")[0])
+        if provider is None or provider.continues is None:
+            able = ", ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.continues is not None)
+            raise BackendError(
+                f"backend {model.backend!r} does not continue an answer, which levels are read from: expected {able}"
+            )
+
+
+def key_variable(stage: StageConfig) -> str | None:
+    """The environment variable that holds the key of a stage's own backend; ``None`` where no key is sent.
+
+    The key of a provider is never sent to another address: with ``api_base``, ``api_key_env`` has to name the key.
+    """
+    provider = provider_of(stage)
+    if provider is None:
+        return None
+    return stage.api_key_env or (None if stage.api_base else provider.key_env)
+
+
+def key_from(variable: str | None, name: str) -> str:
+    """The key in an environment variable, for the backend ``name``, without blanks and line breaks around it.
+
+    Raises BackendError when it is not set, and for a key that no header can hold.
+    """
+    if variable is None:
+        return NO_KEY
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise BackendError(f"backend {name!r} needs a key: set the environment variable {variable}, or use offline")
+    if not all("!" <= character <= "~" for character in key):
+        raise BackendError(
+            f"backend {name!r} needs a key without blanks, line breaks and letters beyond ASCII: the one in the "
+            f"environment variable {variable} has some"
+        )
+    return key
+
+
+def backend_name(config: Config) -> str:
+    """The backends of the stages: one name when all are the same, else ``stage=name`` for each."""
+    stages = {name: _shown(section.backend) for name, section in config.sections.items()}
+    if config.profile == "levels" and "levels" in stages:
+        return f"{stages['levels']} (levels)"
+    names = set(stages.values())
+    return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())
+
+
+def _shown(backend: str) -> str:
+    """A backend's name in results: of a model file only its name, not its folder."""
+    kind, _, model = backend.partition(".")
+    return f"gguf.{Path(model).name}" if kind == "gguf" else backend

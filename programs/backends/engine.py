@@ -1,14 +1,13 @@
 """DSPy's engine for one model: retries, usage and the limits of the run around every request.
 
-The adapter (``backends.adapter``) requests the form of the answer; DSPy would infer it from the model's name. What the
-configuration leaves to the model's abilities is found out at the first question (``Model.settle``).
+The adapter (``backends.adapter``) requests the form of the answer; DSPy would infer it from the model's name.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import tenacity
 from dspy import lm15
@@ -16,8 +15,6 @@ from dspy import lm15
 from agenticiqa.configs import Price
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import log_request, log_response
-from agenticiqa.programs.backends.capabilities import Capabilities
-from agenticiqa.programs.backends.discovery import Discovery
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
@@ -25,6 +22,7 @@ from agenticiqa.programs.backends.ledger import AskedFor, Spent, spend
 from agenticiqa.programs.backends.level_token import level_token_only
 from agenticiqa.programs.backends.limits import Limits, current
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
+from agenticiqa.programs.backends.refusals import ModelFeatures
 
 CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 
@@ -43,11 +41,10 @@ class Wire(Protocol):
 class Model:
     """A model behind a wire, as DSPy's engine (``complete``).
 
-    ``name`` is for people and logs, ``wire_model`` the server's name for the model. ``structured_outputs`` and
-    ``logprobs`` are as in the configuration; what is "auto" there is decided by what ``discovery`` finds.
-    ``most_logprobs`` is the highest number of alternatives per token that the interface gives, ``formats`` the media
-    types that the model decodes, ``image_tokens`` the tokens of an image of a size (width, height). ``timeout`` is in
-    seconds. ``secrets`` are removed from errors. ``in_flight`` is shared by the models of one server.
+    ``name`` is for people and logs, ``wire_model`` the server's name for the model. ``features`` says how questions ask
+    for JSON and log-probabilities. ``formats`` are the media types that the model decodes, ``image_tokens`` the tokens
+    of an image of a size (width, height). ``timeout`` is in seconds. ``secrets`` are removed from errors. ``in_flight``
+    is shared by the models of one server.
     """
 
     name: str
@@ -56,64 +53,38 @@ class Model:
     image_tokens: Callable[[tuple[int, int]], int]
     max_retries: int
     timeout: float
-    structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "json_schema"
-    logprobs: Literal["auto"] | bool = False
-    most_logprobs: int = 0
-    discovery: Discovery | None = None
+    features: ModelFeatures = field(default_factory=ModelFeatures)
     formats: frozenset[str] = OF_LLAMA_CPP
     price: Price | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     in_flight: InFlight = field(default_factory=InFlight, repr=False)
     most_input: int = 0  # tokens of the largest request so far
-    _found: Capabilities | None = field(default=None, repr=False)
-
-    @property
-    def is_automatic(self) -> bool:
-        """Whether the form of questions depends on what the model supports."""
-        return self.structured_outputs == "auto" or (self.logprobs == "auto" and self.most_logprobs > 0)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it is known in which form to ask; if not, call ``settle`` before a question."""
-        if not self.is_automatic or self.discovery is None:
-            return True
-        if self._found is None or not self._found.is_current:
-            self._found = self.discovery.known()
-        return self._found is not None
-
-    def settle(self) -> None:
-        """Find out in which form to ask, by a probe where that is not known. Raises as ``probe`` does."""
-        if not self.is_settled and self.discovery is not None:
-            self._found = self.discovery.find()
-
-    @property
-    def form(self) -> Literal["json_schema", "json_object", "off"]:
-        """How JSON is requested."""
-        if self.structured_outputs != "auto":
-            return self.structured_outputs
-        return self._found.form if self.is_settled and self._found else "json_schema"
-
-    @property
-    def top_logprobs(self) -> int:
-        """The number of alternatives per token to request where they are read; 0 for none."""
-        if self.logprobs != "auto":
-            return self.most_logprobs if self.logprobs else 0
-        return min(self._found.logprobs, self.most_logprobs) if self.is_settled and self._found else 0
-
-    @property
-    def found_on(self) -> str | None:
-        """The day (ISO, UTC) of the probe that decided the form of questions; ``None`` where settings say all."""
-        return self._found.when if self.is_automatic and self.is_settled and self._found else None
 
     def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:
         """What a question uses of the model; not ``by_form``: another adapter decides how JSON is requested."""
         formats = tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
+        asked, refusal = self.features, self.features.refusal
         return AskedFor(
-            self.form if by_form else None, self.top_logprobs if reads_tokens else 0, formats, self.found_on
+            asked.form if by_form else None,
+            asked.top_logprobs if reads_tokens else 0,
+            formats,
+            refusal.when if refusal else None,
         )
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted."""
+        """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted.
+
+        Before the error of a refused request is raised, it is found out which feature was refused (``refusals``).
+        """
+        try:
+            response = self._sent(request)
+        except lm15.LM15Error as error:
+            self.features.settle(request, error, self._sent)
+            raise
+        self.features.took(request, response.model)
+        return response
+
+    def _sent(self, request: lm15.Request) -> lm15.Response:
         ready, shown, limits = *self._ready(request), current()
         for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
             with attempt, self.in_flight.place():
@@ -165,7 +136,6 @@ class Model:
 
     def _recorded(self, spent: Spent, response: lm15.Response) -> lm15.Response:
         response = self._masked(response)
-        self._notice(response.model)
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
         self.most_input = max(self.most_input, spent.input_tokens)
@@ -188,14 +158,6 @@ class Model:
         ]
         message, model = replace(response.message, parts=tuple(parts)), masked(response.model, self.secrets)
         return replace(response, id=response.id and masked(response.id, self.secrets), model=model, message=message)
-
-    def _notice(self, model: str) -> None:
-        """Forget what was found of another model of the server's, but not twice a day: a gateway may have several."""
-        found = self._found
-        if found is None or self.discovery is None or model == found.model or found.is_of_today:
-            return
-        self._found = None
-        self.discovery.forget(f"it answers as {model!r} now, and was {found.model!r} on {found.when}")
 
     def _highest_usd(self, request: lm15.Request) -> float | None:
         if self.price is None:

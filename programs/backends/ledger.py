@@ -11,6 +11,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.programs.backends.choice import without_place
+from agenticiqa.programs.backends.providers import Form
 
 COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
 
@@ -64,12 +65,12 @@ class AskedFor:
     """What a question uses of a model's capabilities.
 
     ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
-    token (0: none), ``image_formats`` the formats that are sent as they are. ``found`` is the day (ISO, UTC) of the
-    probe that decided this, ``None`` where the configuration did. Of a model with settings of its own, given to DSPy by
-    the caller, nothing is known; ``form`` is ``None`` with an adapter of the caller's, too.
+    token (0: none), ``image_formats`` the formats that are sent as they are. ``found`` is the day (ISO, UTC) when the
+    server refused more than this, ``None`` where it has refused nothing. Of a model with settings of its own, given to
+    DSPy by the caller, nothing is known; ``form`` is ``None`` with an adapter of the caller's, too.
     """
 
-    form: str | None = None
+    form: Form | None = None
     logprobs: int | None = None
     image_formats: tuple[str, ...] | None = None
     found: str | None = None

@@ -1,71 +1,73 @@
-"""The providers that a configuration can name: how each is reached and what its interface supports."""
+"""The providers that a configuration can name: how each is reached, and what its interface takes.
 
+A row says what is asked for at first; what a server refuses all the same is left out from then on (``refusals``).
+"""
+
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from dspy import lm15
+Form = Literal["json_schema", "json_object", "off"]
 
-OF_LLAMA_CPP = frozenset(
-    {"image/jpeg", "image/png"}
-)  # the image types that llama.cpp decodes, as a server or in process
+OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # what llama.cpp decodes, as a server or in process
 
 
 @dataclass(frozen=True)
 class Provider:
     """One provider.
 
-    ``route`` is lm15's name for its interface, ``key_env`` the environment variable of its key (``None``: a server of
-    the user's own, whose address has to be given), ``preset`` the lm15 dialect of a server that lm15 has no route for,
-    ``schema_bounds`` whether a schema may contain keywords such as ``maxItems``, ``formats`` the media types that it
-    decodes. ``continues`` is what its servers are sent, beside the messages, to continue the last one where that is an
-    answer that was begun; ``None`` where they begin a new one. The other fields say what the interface supports; a
-    single model or server may lack it: see ``probe``.
+    ``key_env`` is the environment variable of its key (``None``: a server of the user's own, whose address has to be
+    given), ``route`` lm15's name for an interface that is not OpenAI's. ``forms`` are the ways to request JSON, the
+    best first, ``logprobs`` is the number of alternatives per token (0: none), ``schema_bounds`` whether a schema may
+    contain keywords such as ``maxItems``, ``formats`` the media types that it decodes. ``continues`` is what its servers are sent, beside the
+    messages, to continue the last one where that is an answer that was begun; ``None`` where they begin a new one.
+    ``models`` has what differs for the models whose names begin with a pattern.
     """
 
-    route: str
     key_env: str | None = None
-    preset: str | None = None
-    takes_top_p: bool = True
-    json_object: bool = True
-    logprobs: bool = True
+    route: str = "openai-chat"
+    forms: tuple[Form, ...] = ("json_schema", "json_object")
+    logprobs: int = 20
     seed: bool = True
-    most_logprobs: int = 20
+    takes_top_p: bool = True
     schema_bounds: bool = True
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
     continues: Mapping[str, Any] | None = None
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def definitions(self) -> tuple[lm15.ProviderDefinition, ...]:
-        """The declaration that lm15 needs for a server that it has no route for."""
-        if self.preset is None:
-            return ()
-        access = lm15.AccessPolicy(provider=self.route, base_url="http://localhost/v1")  # the address is always given
-        compat = lm15.OpenAIChatCompat.preset(self.preset)
-        return (lm15.ProviderDefinition.chat(access, compat=compat, placeholder_key="none"),)
+    def of_model(self, model: str) -> "Provider":
+        """The row with what differs for this model at the provider's own address."""
+        changes = [change for pattern, change in self.models.items() if re.match(pattern, model)]
+        return replace(self, **changes[0]) if changes else self
 
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider("openai-chat", "OPENAI_API_KEY"),
+    # Also the row of any server that speaks as OpenAI does, with api_base: all that the interface has is asked for.
+    "openai": Provider(
+        "OPENAI_API_KEY",
+        models={
+            r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # they always reason; answered with 403
+            r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # before structured outputs
+        },
+    ),
     # Newer models refuse top_p beside a temperature; there is no JSON mode, no seed and no log-probabilities.
     "anthropic": Provider(
-        "anthropic",
         "ANTHROPIC_API_KEY",
-        takes_top_p=False,
-        json_object=False,
-        logprobs=False,
+        route="anthropic",
+        forms=("json_schema",),
+        logprobs=0,
         seed=False,
+        takes_top_p=False,
         schema_bounds=False,
+        models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # before structured outputs
     ),
-    "google": Provider("gemini", "GEMINI_API_KEY"),
-    "vllm": Provider("vllm", continues={"continue_final_message": True, "add_generation_prompt": False}),
-    "sglang": Provider("sglang", continues={"continue_final_message": True}),
-    "ollama": Provider("ollama"),
+    "google": Provider("GEMINI_API_KEY", route="gemini"),  # few models give log-probabilities; the others refuse (400)
+    "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
+    "sglang": Provider(continues={"continue_final_message": True}),
+    "ollama": Provider(),  # versions without log-probabilities ignore that they are asked for
     # It continues by itself, but refuses to where the model would think first.
-    "llamacpp": Provider(
-        "llamacpp",
-        preset="vllm",
-        formats=OF_LLAMA_CPP,
-        continues={"chat_template_kwargs": {"enable_thinking": False}},
-    ),
-    "lmstudio": Provider("lmstudio", preset="lmstudio", json_object=False, logprobs=False),
+    "llamacpp": Provider(formats=OF_LLAMA_CPP, continues={"chat_template_kwargs": {"enable_thinking": False}}),
+    "lmstudio": Provider(forms=("json_schema",), logprobs=0),
 }
+IN_PROCESS = Provider(formats=OF_LLAMA_CPP)  # a model file in this process

@@ -36,28 +36,15 @@ class RunPlan:
     again: Counter[str] = field(default_factory=Counter)
 
 
-def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None, prepare: Callable[[], None]) -> RunPlan:
+def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> RunPlan:
     """Plan a run over ``jobs``, less those that ``results`` holds a current result of.
 
-    ``prepare`` is called if there is something to do. It may probe backends, and what it finds belongs to the settings.
     A fusion profile that was fitted with other prompts is warned of.
     """
-    plan = _plan(config, jobs, results)
+    program = AgenticIQA.from_config(config)
+    settings = run_settings(program, config)
     if config.fusion.profile is not None:
-        warn_of_other_prompts(config, plan.settings["prompts"])
-    if not plan.todo:
-        return plan
-    prepare()
-    program = AgenticIQA.from_config(config)
-    settings = run_settings(program, config)
-    return (
-        RunPlan(program, settings, plan.todo, plan.again) if settings == plan.settings else _plan(config, jobs, results)
-    )
-
-
-def _plan(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> RunPlan:
-    program = AgenticIQA.from_config(config)
-    settings = run_settings(program, config)
+        warn_of_other_prompts(config, settings["prompts"])
     if results is None:
         return RunPlan(program, settings, list(jobs))
     resumed = find_finished(jobs, results, settings)
@@ -85,7 +72,7 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     - ``config``: as its profile resolves it, without how a model is reached, the cache, and what offline stages ignore
     - ``calibration``: a digest of the curves and of what they leave unexplained, whatever their file is called
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
-    - ``asked``: in which form the first model of each predictor is asked to answer, which a probe may have decided
+    - ``asked``: in which form the first model of each predictor is asked to answer, before its server refuses any
 
     No address of a server, name of a key or path of a calibration is in it; a fusion profile counts by its content.
     Raises ToolError when the calibration cannot be read, and UserError when the fusion profile cannot.
@@ -117,7 +104,7 @@ def _stage(stage: StageConfig) -> dict[str, Any]:
 
 
 def asked_of(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
-    """By predictor, in which form its first model is asked to answer."""
+    """By predictor, in which form its first model is asked to answer before its server refuses any."""
     asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
     return {name: _of_model(part.models[0]) for name, part in asking.items()}
 
@@ -125,7 +112,7 @@ def asked_of(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
 def _of_model(lm: dspy.BaseLM) -> dict[str, Any]:
     engine = getattr(lm, "engine", None)
     if isinstance(engine, Model):
-        return {"form": engine.form, "top_logprobs": engine.top_logprobs}
+        return {"form": engine.features.first_form, "top_logprobs": engine.features.first_logprobs}
     return {"model": lm.model}
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import dspy
 
+from agenticiqa.programs.backends.failures import NOT_THERE
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
 
@@ -24,19 +25,24 @@ class StopRule:
 
     workers: int
     in_a_row: int = 0
+    answered: bool = False  # an image was judged, or failed for what it is
     ended_by: Exception | None = None
 
     def should_stop(self, outcome: object) -> bool:
         """Whether to end the run after this outcome, a result or an error. It stays True once it is.
 
         At once: a mistake of the user's that is not about this image, a key or model that the server refuses, a limit
-        that is reached. After several model failures in a row: a server that cannot be reached, or refuses every
-        request (a single image may be too large for it, or of a kind that it refuses).
+        that is reached, a server to which nothing could connect since the run began. After several model failures in a
+        row: a server that cannot be reached, or refuses every request (a single image may be too large for it, or of a
+        kind that it refuses).
         """
         failed = isinstance(outcome, dspy.LMError | Unforeseen)
         self.in_a_row = self.in_a_row + 1 if failed else 0
+        never_there = failed and not self.answered and NOT_THERE in str(outcome)
+        self.answered |= not never_there
         if (
             isinstance(outcome, FATAL)
+            or never_there
             or (isinstance(outcome, UserError) and not isinstance(outcome, ImageError))
             or (failed and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
         ):

@@ -3,9 +3,9 @@
 import sys
 from argparse import Namespace
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
+from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
@@ -46,7 +46,6 @@ from agenticiqa.programs.cli.overview import (
     show_overview,
 )
 from agenticiqa.programs.cli.printable import print_error
-from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
@@ -86,10 +85,11 @@ def run(args: Namespace) -> int:
     summary = Summary(
         len(found.jobs) + len(found.problems), skipped=dict(found.skipped), failed=list(map(str, found.problems))
     )
+    install(config)
     with ExitStack() as stack:
         stack.enter_context(within(limits))
         results = stack.enter_context(open_results(file, args.resume)) if file else None
-        plan = plan_run(config, found.jobs, results, partial(prepare, config, limits))
+        plan = plan_run(config, found.jobs, results)
         summary.judged_before = len(found.jobs) - len(plan.todo)
         summary.judged_again, summary.settings = dict(plan.again), plan.settings
         if summary.judged_before or plan.again:

@@ -1,40 +1,52 @@
-"""``agenticiqa backends``: list the models that the stages ask, and what each supports."""
+"""``agenticiqa backends``: list the models that the stages ask, and what is asked for of each.
+
+That is what the table of providers says, less what a server has refused. Nothing is sent, but with ``--probe``.
+"""
 
 import json
 import os
 import sys
 from argparse import Namespace
+from contextlib import suppress
 from typing import Any
 
 import dspy
+from PIL import Image
 
-from agenticiqa.configs import Config
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.addresses import public_address
-from agenticiqa.programs.backends.capabilities import Capabilities
-from agenticiqa.programs.backends.configured import BackendUse, backends_of
-from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, PROVIDERS, Provider
-from agenticiqa.programs.backends.resolve import key_variable
+from agenticiqa.programs.backends.connect import connect, features_of, key_variable, name_of, provider_of, stage_models
+from agenticiqa.programs.backends.providers import IN_PROCESS, PROVIDERS, Provider
 from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.options import models_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
-from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.errors import BackendError, Unanswered
+from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.stages.ask import CheckedPredict
 
-NOT_PROBED = "not probed: agenticiqa backends --probe"
+FORMS = {"json_schema": "JSON schema", "json_object": "JSON objects", "off": "none"}
+
+
+class ConnectionTest(dspy.Signature):
+    """This is a test of the connection. Say what color the image has."""
+
+    image: dspy.Image = dspy.InputField()
+    color: str = dspy.OutputField()
 
 
 def run(args: Namespace) -> int:
-    """Print the backends; the exit status says whether every requested probe succeeded."""
+    """Print the backends; the exit status says whether every model that was asked answered."""
     config = models_from(args)
     uses = backends_of(config)
     failed = 0
-    for use in uses if args.probe else ():
+    for stage, _ in uses if args.probe else ():
         try:
-            use.discovery().find_again()
+            ask_small_question(stage)
         except (dspy.LMError, BackendError) as error:
             failed += 1
-            print(f"agenticiqa: {use.name}: {one_line(str(error))}", file=sys.stderr)
-    rows = [*offline_row(config), *map(row, uses)]
+            print(f"agenticiqa: {name_of(stage).replace('//', '/')}: {one_line(str(error))}", file=sys.stderr)
+    rows = [*offline_row(config), *(row(*use) for use in uses)]
     providers = provider_rows()
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
@@ -43,48 +55,68 @@ def run(args: Namespace) -> int:
     return SOME_FAILED if failed else OK
 
 
-def row(use: BackendUse) -> dict[str, Any]:
-    """One backend as plain JSON types, unknown capabilities as ``None``. Raises BackendError."""
-    variable, found = key_variable(use.stage), use.known
+def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
+    """The distinct backends of a configuration: the first stage that asks each, and the names of all that do.
+
+    A fallback is a backend by itself, named as in ``executor (fallback)``. Raises BackendError.
+    """
+    found: dict[str, tuple[StageConfig, list[str]]] = {}
+    for name, section in config.sections.items():
+        for model, role in zip(stage_models(section), (name, f"{name} (fallback)"), strict=False):
+            found.setdefault(name_of(model), (model, []))[1].append(role)
+    return list(found.values())
+
+
+def ask_small_question(stage: StageConfig) -> None:
+    """Forget what the server of a stage has refused, and ask it for all again.
+
+    Raises BackendError, and ``dspy.LMError`` when there is no answer.
+    """
+    features_of(stage).forget()
+    ask: CheckedPredict[str] = CheckedPredict(
+        ConnectionTest, stage="connection", backend=connect(stage, cache=False), attempts=1, reads_tokens=True
+    )
+    with suppress(Unanswered):  # the server took the question, which is all that is asked here
+        ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
+
+
+def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
+    """One backend as plain JSON types. Raises BackendError."""
+    variable, features = key_variable(stage), features_of(stage)
+    refusal = features.refusal
     return {
-        "stages": list(use.stages),
-        "backend": use.stage.backend,
-        "server": public_address(use.stage.api_base) if use.stage.api_base else None,
+        "stages": stages,
+        "backend": stage.backend,
+        "server": public_address(stage.api_base) if stage.api_base else None,
         "key": {"variable": variable, "set": bool(os.environ.get(variable))} if variable else None,
-        **_supported(found),
-        "known": f"probed {found.when}" if found else NOT_PROBED,
+        "model": refusal.model if refusal else None,
+        "structured_outputs": FORMS[features.form],
+        "logprobs": features.top_logprobs,
+        **_interface(provider_of(stage) or IN_PROCESS),
+        "known": f"{refusal} refused on {refusal.when}" if refusal else "nothing was refused",
     }
 
 
 def offline_row(config: Config) -> list[dict[str, Any]]:
     """The stages without a model as one row; no row where every stage has one."""
     stages = [name for name, section in config.sections.items() if section.is_offline]
-    supported = {**_supported(None), "known": "nothing is sent"}
-    return [{"stages": stages, "backend": "offline", "server": None, "key": None, **supported}] if stages else []
+    nothing = dict.fromkeys(("server", "key", "model", "structured_outputs", "logprobs", "seed", "formats"))
+    return [{"stages": stages, "backend": "offline", **nothing, "known": "nothing is sent"}] if stages else []
 
 
 def provider_rows() -> list[dict[str, Any]]:
-    """The providers that a configuration can name, and what each interface supports; a model may support less."""
-    in_process = Provider("gguf", formats=OF_LLAMA_CPP)
+    """The providers that a configuration can name, and what each interface takes; a model may take less."""
     return [
         {
             "provider": f"{name}.<model>" if name in PROVIDERS else f"{name}.<file>",
             "needs": provider.key_env or ("api_base" if name in PROVIDERS else "the extra local-lm"),
-            "json_object": provider.json_object,
-            "logprobs": provider.logprobs,
-            "seed": provider.seed,
-            "formats": sorted(mime.removeprefix("image/") for mime in provider.formats),
+            "json_object": "json_object" in provider.forms,
+            "logprobs": bool(provider.logprobs),
+            **_interface(provider),
         }
-        for name, provider in {**PROVIDERS, "gguf": in_process}.items()
+        for name, provider in {**PROVIDERS, "gguf": IN_PROCESS}.items()
     ]
 
 
-def _supported(found: Capabilities | None) -> dict[str, Any]:
-    return {
-        "model": found.model if found else None,
-        "structured_outputs": found.structure if found else None,
-        "logprobs": found.logprobs if found else None,
-        "seed": found.seed if found else None,
-        "images": found.images if found else None,
-        "several_images": found.several_images if found else None,
-    }
+def _interface(provider: Provider) -> dict[str, Any]:
+    return {"seed": provider.seed, "formats": sorted(mime.removeprefix("image/") for mime in provider.formats)}

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.limits import within
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.plan_run import plan_run
@@ -20,7 +21,6 @@ from agenticiqa.programs.cli.options import (
 )
 from agenticiqa.programs.cli.outputs import judge_and_write
 from agenticiqa.programs.cli.printable import json_text, print_error
-from agenticiqa.programs.cli.probing import prepare
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images import path_of
@@ -64,8 +64,9 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     tools = toolbox(config.calibration, config.pyiqa)
     summary = Summary(len(found.jobs) + len(found.problems), failed=list(map(str, found.problems)))
     rows: dict[Any, Row] = {}
+    install(config)
     with within(limits):
-        plan = plan_run(config, found.jobs, None, partial(prepare, config, limits))
+        plan = plan_run(config, found.jobs, None)
         judge_and_write(plan, workers, partial(row_with_metrics, tools, to_row), rows.__setitem__, summary)
     ranked = sorted((_with_bytes(job, row) for job, row in rows.items()), key=lambda row: -(row["quality_score"] or 0))
     for rank, row in enumerate(ranked, 1):

@@ -23,8 +23,8 @@ COUNTED = {
 ESTIMATED = (
     "Nothing was sent. Calls and tokens are estimated for one pass without retries, from the real prompts and the "
     "providers' published rules for images; a range begins where nothing is found, or planned, that further stages are "
-    "asked about. At most: with every answer rejected and every image replanned. A model that is not known yet is also "
-    "probed first, with four short requests or a few more."
+    "asked about. At most: with every answer rejected and every image replanned. Where a server refuses a feature for "
+    "the first time, a few more requests are sent."
 )
 
 BEST_SHOWN = 3
@@ -91,7 +91,7 @@ def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
 
 def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
     """Print the backends of a configuration as a table on stdout, and the providers, if given, as a second one."""
-    table = Table("stages", "backend", "JSON", "log-probs", "seed", "images", "known from")
+    table = Table("stages", "backend", "JSON", "log-probs", "seed", "images", "refused so far")
     table.columns[1].overflow = table.columns[-1].overflow = "fold"
     for row in rows:
         where = [row["backend"], *([row["server"]] if row["server"] else [])]
@@ -103,7 +103,7 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
             row["structured_outputs"] or "-",
             _yes_or_no(row["logprobs"]),
             _yes_or_no(row["seed"]),
-            "several" if row["several_images"] else "one" if row["images"] else _yes_or_no(row["images"]),
+            ", ".join(row["formats"] or ()) or "-",
             row["known"],
         )
     console = stdout_console()

@@ -224,7 +224,7 @@ class CheckedPredict(StageModule, Generic[A]):
             logger.info("%s: the model stays out of reach: %s", self.stage, error, extra=fields)
             raise
 
-    def _ask(self, request: dict[str, Any], lm: dspy.BaseLM) -> dspy.Prediction:
+    def _ask(self, request: dict[str, Any], lm: dspy.BaseLM, again: bool = False) -> dspy.Prediction:
         """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it."""
         # DSPy's own trace would keep every image in memory.
         given = dspy.settings.adapter
@@ -237,16 +237,20 @@ class CheckedPredict(StageModule, Generic[A]):
         asked_for = AskedFor()
         settings |= logging_settings(engine if isinstance(engine, Model) else None)
         if isinstance(engine, Model):
-            if not engine.is_settled:
-                engine.settle()
             by_form = isinstance(adapter, SteadyAdapter)
             asked_for = engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens)
+            if isinstance(adapter, SteadyAdapter):
+                adapter.form = asked_for.form or "off"
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
-            if asked_for.logprobs:
-                request = {**request, "config": {"logprobs": True, "top_logprobs": asked_for.logprobs}}
+            tokens = {"config": {"logprobs": True, "top_logprobs": n}} if (n := asked_for.logprobs) else {}
             settings["send_stream"] = None  # an engine of ours answers in one piece
-            with holding(sent) as shown, images_left_out(lm):
-                prediction = self._predict(settings, {**request, **shown}, lm)
+            try:
+                with holding(sent) as shown, images_left_out(lm):
+                    prediction = self._predict(settings, {**request, **tokens, **shown}, lm)
+            except dspy.LMError:
+                if again or engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens) == asked_for:
+                    raise
+                return self._ask(request, lm, again=True)  # without what the server refused
         else:
             inline = {name: image.to_dspy() for name, image in images.items()}
             with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends

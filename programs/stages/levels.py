@@ -10,8 +10,7 @@ import dspy
 
 from agenticiqa.configs import Config, LevelsPrompt
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.resolve import refuse_without_continuation
+from agenticiqa.programs.backends.connect import connect, refuse_without_continuation
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.questions.query_type import detect_query_type

@@ -52,9 +52,10 @@ def main() -> None:
         from agenticiqa.programs.batch.judge_many import judge_many
         from agenticiqa.programs.result import Assessment
 
-        install()  # as the commands do: DSPy's own cache keeps a million answers in memory
         model = StageConfig(backend="vllm.m", api_base=address, max_retries=0, logprobs=True, max_tokens=2048)
-        program = AgenticIQA.from_config(Config(summarizer=model))
+        config = Config(summarizer=model)
+        install(config)  # as the commands do: DSPy's own cache keeps a million answers in memory
+        program = AgenticIQA.from_config(config)
         curve = [megabytes()]
         for begin in range(0, args.images, args.every):
             files = [Path(folder) / f"{number}.jpg" for number in range(begin, begin + args.every)]

@@ -31,7 +31,6 @@ from PIL import Image
 
 from agenticiqa import ImageExample
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.probe import STAGE as PROBE
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
 from support.dspy_matrix import (
@@ -308,16 +307,11 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell))
 
 
-def probes(result: Assessment) -> int:
-    """The questions that found out what a configuration's model can do, which the server does not keep."""
-    return int(result.usage_by_stage[PROBE]["calls"]) if PROBE in result.usage_by_stage else 0
-
-
 @row("`result.usage`, `dspy.track_usage()`", "tokens of any model, also by stage")
 def _(cell: Cell) -> Expected:
     with cell.model(), dspy.track_usage() as usage:
         result = cell.program(cell.photos[0])
-    asked = len(cell.server.requests) + probes(result)
+    asked = len(cell.server.requests)
     stages = result.usage_by_stage.values()
     assert sum(stage["calls"] for stage in stages) == asked
     assert sum(stage["input_tokens"] for stage in stages) == 10 * asked
@@ -345,9 +339,9 @@ class Heard(BaseCallback):
 def _(cell: Cell) -> Expected:
     heard = Heard()
     with cell.model(), dspy.context(callbacks=[heard]):
-        result = cell.program(cell.photos[0])
+        cell.program(cell.photos[0])
     assert {"AgenticIQA", "Planner", "Executor", "Scorer", "Predict"} <= set(heard.modules)
-    assert len(heard.models) == len(cell.server.requests) + probes(result)
+    assert len(heard.models) == len(cell.server.requests)
     assert all(name.endswith(f"/{cell.asked}") for name in heard.models)
     return Expected(cell.asked, images=one(cell))
 

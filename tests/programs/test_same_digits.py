@@ -15,16 +15,18 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from PIL import Image
+from PIL.ImageFilter import GaussianBlur
 
 from agenticiqa.configs import STAGES, Config
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends import refusals
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli.main import main
-from support.distortion_levels import blur, scene
-from support.fake_server import Server, able, fake_server, images_of, stage_of
+from support.distortion_levels import scene
+from support.fake_server import Server, fake_server, images_of, stage_of
 from support.judging import ASSESSMENT, SCRIPT
 from support.loopback import Body, Reply, error_reply
-from support.provider_base import spoken, tokens
+from support.provider_base import spoken
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +43,14 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         if len(real) >= IMAGES:
             shutil.copy(real[place * len(real) // IMAGES], folder / f"{place:02}.webp")
         else:
-            Image.fromarray(blur(0.2 * place, scene())).save(folder / f"{place:02}.png")
+            Image.fromarray(scene()).filter(GaussianBlur(0.2 * place)).save(folder / f"{place:02}.png")
     return sorted(folder.iterdir())
 
 
 def answer(body: Body) -> Reply | str:
-    """Each image has its own level, and probabilities in the tokens that differ from those in the text."""
-    seen = int(hashlib.sha256(images_of(body)[0][1]).hexdigest(), 16) if images_of(body) else 0
+    """Each image has its own level, another one where it is asked in another way, and other tokens than text."""
+    asked = str((body.get("response_format", {}).get("type"), body.get("top_logprobs"))).encode()
+    seen = int(hashlib.sha256(images_of(body)[0][1] + asked).hexdigest(), 16) if images_of(body) else 0
     if stage_of(body) != "assessment":
         given = SCRIPT[stage_of(body)]
         given = given(body) if callable(given) else given
@@ -60,14 +63,17 @@ def answer(body: Body) -> Reply | str:
     return spoken(written, {level: shares}) if body.get("logprobs") else Reply(written)
 
 
-def gives_logprobs(body: Body) -> Reply:
-    said = able(body)
-    return Reply(said.content, logprobs=tokens(said.content or "") if body.get("logprobs") else None)
+Script = Callable[[Body], Reply | str]
 
 
-def refuses_schemas(body: Body) -> Reply:
-    form = body.get("response_format", {}).get("type")
-    return error_reply(400, {"error": {"message": "no"}}) if form == "json_schema" else gives_logprobs(body)
+def refusing(*names: str) -> Script:
+    """A server that refuses requests with one of these forms of JSON, or with log-probabilities."""
+
+    def script(body: Body) -> Reply | str:
+        has = {body.get("response_format", {}).get("type"), "logprobs" if body.get("logprobs") else None}
+        return error_reply(400, {"error": {"message": "no"}}) if has & {*names} else answer(body)
+
+    return script
 
 
 class Row(NamedTuple):
@@ -126,27 +132,29 @@ def config_for(server: Server) -> Config:
 def scores_by_run(
     ways: Sequence[Callable[[Config, list[Path]], Scores]],
     photos: list[Path],
-    probes: Callable[[Body], Reply],
+    script: Script,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> dict[str, Scores]:
     """The scores of each way twice: first with nothing known of the model, then with what the first run found."""
     runs: dict[str, Scores] = {}
-    with fake_server(answer, probes=probes) as server:
+    with fake_server(script) as server:
         for way in ways:
             monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path / way.__name__))
             before = len(server.requests)
             runs[f"{way.__name__}, cold"] = way(config_for(server), photos)
             asked, before = len(server.requests) - before, len(server.requests)
+            monkeypatch.setattr(refusals, "_remembered", {})  # as another process, which has the file only
             runs[f"{way.__name__}, warm"] = way(config_for(server), photos)
-            assert len(server.requests) - before < asked, "the first run probed, the second one did not"
+            refused = script is not answer
+            assert (len(server.requests) - before < asked) is refused, "what was refused is not asked for again"
     return runs
 
 
 def test_twenty_images_have_the_same_digits_in_python_and_on_the_command_line_cold_and_warm(
     photos: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    runs = scores_by_run((in_python, on_the_command_line), photos, gives_logprobs, monkeypatch, tmp_path)
+    runs = scores_by_run((in_python, on_the_command_line), photos, refusing("json_schema"), monkeypatch, tmp_path)
     first = runs["in_python, cold"]
     assert len(first) == IMAGES
     assert len({row.score for row in first.values()}) > IMAGES // 2
@@ -158,17 +166,24 @@ def test_twenty_images_have_the_same_digits_in_python_and_on_the_command_line_co
     print(f"{len(runs)} runs, {len(first)} rows each: all equal in {', '.join(Row._fields)}")
 
 
-@pytest.mark.parametrize("probes", [gives_logprobs, refuses_schemas, able], ids=lambda script: script.__name__)
+@pytest.mark.parametrize(
+    ("script", "form", "source"),
+    [
+        (answer, "json_schema", "logprobs"),
+        (refusing("json_schema"), "json_object", "logprobs"),
+        (refusing("logprobs"), "json_schema", "quality_probs"),
+        (refusing("json_schema", "json_object", "logprobs"), "off", "quality_probs"),
+    ],
+    ids=["takes all", "refuses schemas", "refuses log-probabilities", "refuses all"],
+)
 def test_it_does_not_matter_who_asks_first(
-    photos: list[Path], probes: Callable[[Body], Reply], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    photos: list[Path], script: Script, form: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ways = (in_python, in_an_event_loop, in_threads, on_the_command_line)
-    runs = scores_by_run(ways, photos[:2], probes, monkeypatch, tmp_path)
+    runs = scores_by_run(ways, photos[:2], script, monkeypatch, tmp_path)
     first = runs["in_python, cold"]
     for run, rows in runs.items():
         assert rows == first, run
-    row = first[photos[0].name]
-    assert row.source == ("quality_probs" if probes is able else "logprobs")
-    assert row.capabilities["vllm/test"]["structured_outputs"] == [
-        "json_object" if probes is refuses_schemas else "json_schema"
-    ]
+    assert {row.source for row in first.values()} == {source}
+    for row in first.values():
+        assert row.capabilities["vllm/test"]["structured_outputs"] == [form]

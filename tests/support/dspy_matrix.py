@@ -142,7 +142,7 @@ def hand_built(backend: Backend | None = None) -> AgenticIQA:
 
 
 def _stage(server: Server) -> StageConfig:
-    known: dict[str, Any] = {"structured_outputs": "json_schema", "logprobs": False}  # nothing is probed
+    known: dict[str, Any] = {"structured_outputs": "json_schema", "logprobs": False}
     return StageConfig(backend=f"vllm.{CONFIGURED}", api_base=server.url, max_retries=0, timeout=10.0, **known)
 
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agenticiqa.programs.backends.probe import OBEYED, OPENING
 from support.chat_request import field_of as field_of
 from support.chat_request import images_of as images_of
 from support.chat_request import output_field_of as output_field_of
@@ -46,33 +45,21 @@ class Server:
 
 
 @contextmanager
-def fake_server(reply: Script | str | Reply, probes: Script | None = None) -> Iterator[Server]:
-    """Run a server on a free port of 127.0.0.1 for as long as the context lasts.
-
-    The probe's questions are answered by the server itself (``able``) and not kept, unless ``probes`` answers them.
-    """
+def fake_server(reply: Script | str | Reply) -> Iterator[Server]:
+    """Run a server on a free port of 127.0.0.1 for as long as the context lasts."""
     lock = threading.Lock()
 
     def respond(arrived: Arrived) -> Reply:
-        body, probed = json.loads(arrived.raw), OPENING.encode() in arrived.raw
-        if probed and probes is None:
-            return _written(able(body), body)
+        body = json.loads(arrived.raw)
         with lock:
             server.requests.append(body)
             server.headers.append(dict(arrived.headers))
             server.paths.append(arrived.path)
-        script = probes if probed and probes else reply
-        return _written(script(body) if callable(script) else script, body)
+        return _written(reply(body) if callable(reply) else reply, body)
 
     with loopback(respond) as address:
         server = Server(f"{address}/v1")
         yield server
-
-
-def able(body: Body) -> Reply:
-    """The answer to the probe of a server that keeps to a schema, and gives no log-probabilities."""
-    form = body.get("response_format", {}).get("type")
-    return Reply(json.dumps(OBEYED) if form == "json_schema" else "yes")
 
 
 def in_turn(*answers: Answer) -> Callable[[Body], Reply | str]:

@@ -6,8 +6,7 @@
     with faulty_server("close-in-body") as server:      # in tests: server.url, server.log, server.fault = "healthy"
 
 Raw sockets and the standard library only, so that every byte is under control. The healthy answers (``faulty.healthy``)
-depend on the image and the question; the faults stand in ``support/faulty``, one file for each family. The probe's
-requests are answered healthily where a profile does not say otherwise.
+depend on the image and the question; the faults stand in ``support/faulty``, one file for each family.
 """
 
 import argparse
@@ -150,9 +149,8 @@ class FaultyServer:
         ex = Exchange(connection, shared, head, raw, json.loads(raw or b"{}"), 0, 0, count)
         with shared.lock:
             ex.arrival = shared.seen[hash(raw)] = shared.seen.get(hash(raw), 0) + 1
-            if not ex.is_probe:
-                shared.questions += 1
-                ex.number = shared.questions
+            shared.questions += 1
+            ex.number = shared.questions
             shared.in_flight += 1
         affected = profile.when(ex)
         try:

@@ -83,7 +83,7 @@ SCRIPT: Script = {
 
 
 def config_for(server: Server, **changes: Any) -> Config:
-    """Every stage on the server, without retries on faults and without a probe; ``changes`` by stage."""
+    """Every stage on the server, without retries on faults; ``changes`` by stage."""
     known = {"structured_outputs": "json_schema", "logprobs": False}
     common = {"backend": "vllm.test", "api_base": server.url, "max_retries": 0, "timeout": 5.0, **known}
     stages: dict[str, Any] = {

@@ -14,13 +14,12 @@ file) have them; the rarer complaints about a request are in our own words.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Protocol
 
-from agenticiqa.programs.backends.probe import OBEYED, OPENING
 from support.fake_server import Script, stage_of
 from support.loopback import Arrived, Body, Reply, loopback
 from support.provider_anthropic import Anthropic
@@ -46,8 +45,6 @@ class Dialect(Protocol):
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply: ...
 
 
-ProbeScript = Callable[[Seen], str | Reply]
-
 ANTHROPIC = Anthropic()
 GEMINI = Gemini()
 DIALECTS: tuple[Dialect, ...] = (OPENAI, ANTHROPIC, GEMINI, VLLM, SGLANG, OLLAMA, LLAMACPP, LMSTUDIO)
@@ -68,43 +65,26 @@ class ProviderServer:
 
 
 @contextmanager
-def provider_server(
-    dialect: Dialect, script: Script | str | Reply, key: str | None = None, probes: ProbeScript | None = None
-) -> Iterator[ProviderServer]:
-    """Run a server on loopback. With a ``key`` it takes no other, if such a server checks keys at all.
-
-    The probe's questions are answered as that provider does (``able``) and not kept, unless ``probes`` answers them.
-    """
+def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | None = None) -> Iterator[ProviderServer]:
+    """Run a server on loopback. With a ``key`` it takes no other, if such a server checks keys at all."""
     lock = Lock()
 
     def respond(arrived: Arrived) -> Reply:
-        probed = OPENING.encode() in arrived.raw
-        kept = not probed or probes is not None
         try:
             seen = dialect.read(arrived, key)
         except Refused as refused:
-            if kept:
-                with lock:
-                    server.refused.append(str(refused))
-            return refused.reply
-        if kept:
             with lock:
-                server.seen.append(seen)
-        if probed:
-            said: str | Reply = (probes or able)(seen)
-        else:
-            said = script(seen.as_chat()) if callable(script) else script
+                server.refused.append(str(refused))
+            return refused.reply
+        with lock:
+            server.seen.append(seen)
+        said = script(seen.as_chat()) if callable(script) else script
         reply = Reply(said) if isinstance(said, str) else said
         return reply if reply.raw_body is not None else _written(dialect, seen, reply)
 
     with loopback(respond) as address:
         server = ProviderServer(f"{address}{dialect.base}", dialect)
         yield server
-
-
-def able(seen: Seen) -> str:
-    """The answer to the probe of a server that keeps to a schema."""
-    return "yes" if seen.schema is None else json.dumps(OBEYED)
 
 
 def fault(dialect: Dialect, kind: Kind, retry_after: float | None = None) -> Reply:

@@ -151,7 +151,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
 ) -> None:
     config, out = rating_configuration(tmp_path, server.url), tmp_path / "profile.yaml"
     command = ("--config", config, photos, "--out", out, "--no-cache")
-    assert calibrate(*command, "--max-calls", 14, "--workers", 1) == 1, "4 for the probe, and 5 images"
+    assert calibrate(*command, "--max-calls", 10, "--workers", 1) == 1, "2 for each of 5 images"
     assert "9 images were not rated; the same command continues" in capsys.readouterr().err
     assert calibrate(*command, "--max-usd", 0) == 1
     assert not out.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import dspy
 import pytest
 
+from agenticiqa.configs import Config
 from agenticiqa.programs.backends import answer_cache
 from agenticiqa.programs.backends.answer_cache import AnswerCache, install
 from support.fake_server import Server, by_stage, fake_server
@@ -77,7 +78,7 @@ def test_a_folder_that_cannot_be_used_leaves_the_memory(tmp_path: Path, monkeypa
     (tmp_path / "cache").write_text("a file")
     monkeypatch.setattr(answer_cache, "DISK_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delattr(dspy, "cache", raising=False)
-    install()
+    install(Config().with_backend("dspy"))
     assert not dspy.cache.enable_disk_cache
     assert dspy.cache.memory_cache.maxsize == answer_cache.ENTRIES_IN_MEMORY
 
@@ -85,5 +86,5 @@ def test_a_folder_that_cannot_be_used_leaves_the_memory(tmp_path: Path, monkeypa
 def test_a_cache_of_the_users_own_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     own = object()
     monkeypatch.setattr(dspy, "cache", own)
-    install()
+    install(Config().with_backend("dspy"))
     assert vars(sys.modules["dspy"])["cache"] is own

@@ -10,9 +10,8 @@ import pytest
 
 from agenticiqa.configs import Config, StageConfig, load_config
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.connect import connect, key_from
 from agenticiqa.programs.backends.providers import PROVIDERS
-from agenticiqa.programs.backends.resolve import key_from
 from agenticiqa.programs.errors import BackendError, Unanswered
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan, Decision
@@ -39,7 +38,7 @@ STANDS = by_stage({"decision": STAND})
 
 
 def to(server: Server, backend: str = "vllm.test", **changes: Any) -> StageConfig:
-    """Without a probe."""
+    """A stage on this server, with a strict schema and no log-probabilities."""
     known = {"structured_outputs": "json_schema", "logprobs": False}
     settings: dict[str, Any] = {"max_retries": 0, "timeout": 5.0, **known, **changes}
     return StageConfig(backend=backend, api_base=server.url, **settings)

@@ -66,7 +66,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stage(dialect: Dialect, url: str, **changes: Any) -> StageConfig:
-    """Without a probe."""
+    """A stage on this server, with a strict schema and no log-probabilities."""
     known = {"structured_outputs": "json_schema", "logprobs": False}
     settings: dict[str, Any] = {"max_retries": 2, "timeout": 5.0, **known, **changes}
     return StageConfig(backend=dialect.backend, api_base=url, api_key_env=KEY_ENV, **settings)

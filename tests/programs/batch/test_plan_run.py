@@ -1,11 +1,14 @@
-"""What a run has to do, and with which settings, when a probe finds something out first."""
+"""What a run has to do, and with which settings."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agenticiqa.configs import Config
+from agenticiqa.programs.backends.connect import features_of
+from agenticiqa.programs.backends.refusals import Refusal
 from agenticiqa.programs.batch import plan_run as planning
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import fingerprint_of, identity_of, plan_run
@@ -24,23 +27,27 @@ def row(job: Job, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_without_a_file_there_is_all_to_do(jobs: list[Job]) -> None:
-    called: list[str] = []
-    plan = plan_run(Config(), jobs, None, lambda: called.append("prepared"))
-    assert (plan.todo, called, plan.program.backend) == (jobs, ["prepared"], "offline")
-    assert plan_run(Config(), [], None, lambda: called.append("again")).todo == []
-    assert called == ["prepared"], "nothing is probed when there is nothing to do"
+    plan = plan_run(Config(), jobs, None)
+    assert (plan.todo, plan.program.backend) == (jobs, "offline")
+    assert plan_run(Config(), [], None).todo == []
 
 
-def test_what_a_probe_finds_belongs_to_the_settings(
+def test_results_with_other_settings_are_made_again(
     jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file of results that were made after a probe, of which this machine no longer knows the outcome."""
-    probed = {"asked": "unknown"}
-    monkeypatch.setattr(planning, "run_settings", lambda program, config: dict(probed))
+    monkeypatch.setattr(planning, "run_settings", lambda program, config: {"asked": "as JSON"})
     with ResultsFile(tmp_path / "scores.jsonl") as results:
         results.append(row(jobs[0], {"asked": "as JSON"}))
         results.append(row(jobs[1], {"asked": "as text"}))
-        plan = plan_run(Config(), jobs, results, lambda: probed.update(asked="as JSON"))
+        plan = plan_run(Config(), jobs, results)
     assert plan.todo == [jobs[1]]
     assert plan.settings == {"asked": "as JSON"}
     assert plan.again == {OTHER_SETTINGS: 1}
+
+
+def test_what_a_server_refused_does_not_make_results_outdated(jobs: list[Job]) -> None:
+    config = Config().with_backend("vllm.test", "http://host:8000/v1")
+    before = plan_run(config, jobs, None).settings
+    features_of(config.summarizer).remember(Refusal("json_object", 0, "test", datetime.now(UTC).date().isoformat()))
+    assert features_of(config.summarizer).form == "json_object"
+    assert plan_run(config, jobs, None).settings == before

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agenticiqa.programs.backends.failures import NOT_THERE
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
@@ -65,6 +66,14 @@ def test_a_model_counts_as_gone_after_failures_in_a_row() -> None:
         assert not any(outages.should_stop(down) for _ in range(longest))
         assert not outages.should_stop({"row": 1})
     assert [outages.should_stop(down) for _ in range(longest + 1)] == [False] * longest + [True]
+
+
+def test_a_server_that_was_never_there_ends_a_run_at_once_and_one_that_goes_away_does_not() -> None:
+    gone = dspy.LMTransportError(f"failed to connect to host:8000{NOT_THERE}")
+    assert StopRule(workers=4).should_stop(gone)
+    for first in ({"row": 1}, dspy.LMInvalidRequestError("too large")):
+        outages = StopRule(workers=4)
+        assert [outages.should_stop(each) for each in (first, gone)] == [False, False]
 
 
 @pytest.fixture
@@ -167,7 +176,7 @@ def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
     album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "scores.jsonl"
-    with fake_server(ANSWERS, probes=lambda request: "yes") as server:
+    with fake_server(ANSWERS) as server:
         assert main(command(album, server, file, "--workers", "3", "--max-calls", "15")) == 1
         assert len(server.requests) == 15
         told = capsys.readouterr().err

@@ -1,17 +1,19 @@
 """``agenticiqa backends``, as a user meets it."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from agenticiqa.configs import STAGES
 from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.cli.main import main
-from support.fake_server import bad_key, by_stage, fake_server
-from support.provider_base import spoken
-from support.providers import ANTHROPIC, DIALECTS, LMSTUDIO, Dialect, able, provider_server
+from support.fake_server import bad_key, fake_server
+from support.loopback import Body, Reply, error_reply
+from support.providers import ANTHROPIC, DIALECTS, LMSTUDIO, Dialect, provider_server
 
 KEY = "sk-shown-to-nobody"
 
@@ -48,36 +50,69 @@ def test_what_can_be_named_stands_below(capsys: pytest.CaptureFixture[str]) -> N
     assert "anthropic" not in capsys.readouterr().out
 
 
-def test_what_is_not_known_is_not_claimed(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
+def test_what_the_table_says_is_shown_and_nothing_is_sent(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
     with fake_server("never") as server:
         file = configured(summarizer={"backend": "vllm.m", "api_base": server.url, "api_key_env": "THEIR_KEY"})
         offline, row = rows(capsys, "--config", file)
+    assert server.requests == []
     assert offline["stages"] == ["planner", "executor", "replan"]
-    assert (row["stages"], row["backend"]) == (["summarizer"], "vllm.m")
-    assert row["server"] == server.url.removeprefix("http://")
-    assert row["key"] == {"variable": "THEIR_KEY", "set": False}
-    assert row["known"] == "not probed: agenticiqa backends --probe"
-    assert [row[name] for name in ("structured_outputs", "logprobs", "seed", "images", "several_images")] == [None] * 5
+    assert row == {
+        "stages": ["summarizer"],
+        "backend": "vllm.m",
+        "server": server.url.removeprefix("http://"),
+        "key": {"variable": "THEIR_KEY", "set": False},
+        "model": None,
+        "structured_outputs": "JSON schema",
+        "logprobs": 20,
+        "seed": True,
+        "formats": ["jpeg", "png", "webp"],
+        "known": "nothing was refused",
+    }
+
+
+def test_a_backend_is_listed_once_with_all_who_ask_it(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
+    shared = {"backend": "vllm.m", "api_base": "http://127.0.0.1:9/v1", "fallback_backend": "openai.gpt-4o"}
+    file = configured(executor=shared, summarizer=shared, replan={"backend": "openai.gpt-4o"})
+    assert [(row["backend"], row["stages"]) for row in rows(capsys, "--config", file)] == [
+        ("offline", ["planner"]),
+        ("vllm.m", ["executor", "summarizer"]),
+        ("openai.gpt-4o", ["executor (fallback)", "summarizer (fallback)", "replan"]),
+    ]
+    assert main(["backends", "--config", configured(executor={**shared, "fallback_backend": "offline"})]) == 2
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_a_probe_fills_the_row_of_each_provider_and_is_kept(
+def test_each_provider_takes_what_its_row_says(
     dialect: Dialect, capsys: pytest.CaptureFixture[str], configured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THEIR_KEY", KEY)
-    with provider_server(dialect, "never", key=KEY, probes=able) as server:
-        stage = {"backend": dialect.backend, "api_base": server.url, "api_key_env": "THEIR_KEY"}
-        file = configured(**dict.fromkeys(("planner", "executor", "summarizer", "replan"), stage))
-        (row,) = rows(capsys, "--config", file, "--probe")
-        asked = len(server.seen)
-        assert rows(capsys, "--config", file) == [row]
-    assert asked == len(server.seen) == 4
-    assert row["stages"] == ["planner", "executor", "summarizer", "replan"]
-    assert row["known"].startswith("probed 20")
-    assert row["structured_outputs"] == "strict JSON schema"
-    assert bool(row["logprobs"]) == (dialect not in (ANTHROPIC, LMSTUDIO))
+    with provider_server(dialect, "never", key=KEY) as server:
+        stage = {"backend": dialect.backend, "api_base": server.url, "api_key_env": "THEIR_KEY", "max_retries": 0}
+        (row,) = rows(capsys, "--config", configured(**dict.fromkeys(STAGES, stage)), "--probe")
+    assert (server.refused, len(server.seen), len(server.seen[0].images)) == ([], 1, 1)
+    assert row["known"] == "nothing was refused"
+    assert row["structured_outputs"] == "JSON schema"
+    assert row["logprobs"] == (0 if dialect in (ANTHROPIC, LMSTUDIO) else 20)
     assert row["seed"] == (dialect is not ANTHROPIC)
-    assert (row["images"], row["several_images"]) == (True, True)
+
+
+def test_what_a_server_refuses_is_shown_until_it_is_asked_anew(
+    capsys: pytest.CaptureFixture[str], configured: Any
+) -> None:
+    refuses = threading.Event()
+
+    def script(body: Body) -> Reply | str:
+        refused = refuses.is_set() and body.get("response_format", {}).get("type") == "json_schema"
+        return error_reply(400, {"error": {"message": "no"}}) if refused else "gray"
+
+    with fake_server(script) as server:
+        file = configured(summarizer={"backend": "vllm.m", "api_base": server.url})
+        for able in (False, True):
+            refuses.clear() if able else refuses.set()
+            _, row = rows(capsys, "--config", file, "--probe")
+            assert rows(capsys, "--config", file)[1] == row
+            assert (row["structured_outputs"], row["logprobs"]) == ("JSON schema" if able else "JSON objects", 20)
+            assert row["known"].startswith("nothing was refused" if able else "JSON schemas refused on 20")
 
 
 def test_no_key_and_no_password_is_shown(
@@ -94,10 +129,10 @@ def test_no_key_and_no_password_is_shown(
     assert "THEIR_KEY" in told.out
 
 
-def test_a_probe_that_fails_is_told_and_the_others_are_shown(
+def test_a_server_that_does_not_answer_is_told_and_the_others_are_shown(
     capsys: pytest.CaptureFixture[str], configured: Any
 ) -> None:
-    with fake_server("never") as up, fake_server("never", probes=lambda _: bad_key()) as down:
+    with fake_server("never") as up, fake_server(bad_key()) as down:
         file = configured(
             executor={"backend": "vllm.down", "api_base": down.url},
             summarizer={"backend": "vllm.up", "api_base": up.url},
@@ -105,13 +140,12 @@ def test_a_probe_that_fails_is_told_and_the_others_are_shown(
         )
         assert main(["backends", "--config", file, "--probe", "--json"]) == 1
     told = capsys.readouterr()
-    first, second = told.err.splitlines()
+    first, second = [line for line in told.err.splitlines() if line.startswith("agenticiqa:")]
     assert "vllm@" in first
     assert "no such key" in first
     assert "OPENAI_API_KEY" in second
-    known = {row["backend"]: row["known"] for row in json.loads(told.out)["backends"]}
-    assert known["vllm.up"].startswith("probed")
-    assert known["vllm.down"] == known["openai.gpt-4o"] == "not probed: agenticiqa backends --probe"
+    assert len(json.loads(told.out)["backends"]) == 4
+    assert len(up.requests) == 1
 
 
 def test_a_backend_of_no_kind_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,29 +159,7 @@ def test_a_provider_without_a_model_is_not_called_unknown(capsys: pytest.Capture
         assert f"backend '{name}' names no model: expected {form}" in capsys.readouterr().err
 
 
-def test_a_first_start_probes_and_the_next_ones_use_what_was_seen(
-    examples: Path, capsys: pytest.CaptureFixture[str], configured: Any
-) -> None:
-    said = {"quality_level": "Fair", "quality_probs": dict.fromkeys("12345", -1.7), "quality_reasoning": "Soft."}
-    script = by_stage({"assessment": spoken(json.dumps({"assessment": said}), {"Fair": {"Fair": -0.4, "Good": -1.5}})})
-    vllm = next(dialect for dialect in DIALECTS if dialect.name == "vllm")
-    with provider_server(vllm, script, probes=able) as server:
-        file = configured(summarizer={"backend": vllm.backend, "api_base": server.url})
-        command = ["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--json", "--no-cache"]
-        assert main(command) == 0
-        first = capsys.readouterr()
-        assert main(command) == 0
-        again = capsys.readouterr()
-    assert len(server.seen) == 4 + 1 + 1
-    assert "log-probabilities, strict JSON schema, several images, seed" in first.err
-    assert "log-probabilities" not in again.err
-    for told in (first, again):
-        row = json.loads(told.out)
-        assert row["probability_source"] == "logprobs"
-        assert row["probability_mass"] == pytest.approx(0.893, abs=1e-3)
-
-
-def test_a_run_on_a_server_that_is_gone_ends_before_it_begins(
+def test_a_run_on_a_server_that_is_gone_ends_at_once(
     examples: Path, capsys: pytest.CaptureFixture[str], configured: Any, tmp_path: Path
 ) -> None:
     with fake_server("never") as server:
@@ -155,12 +167,14 @@ def test_a_run_on_a_server_that_is_gone_ends_before_it_begins(
     file = configured(summarizer={"backend": "vllm.m", "api_base": gone, "max_retries": 0})
     out = tmp_path / "out.jsonl"
     assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--jsonl", str(out)]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    told, kept = capsys.readouterr().err.splitlines()
+    assert "is the server running" in told
+    assert kept.startswith("0 judged")
     assert out.read_bytes() == b""
 
 
 def test_a_dry_run_sends_nothing(examples: Path, configured: Any) -> None:
-    with fake_server("never", probes=lambda _: bad_key()) as server:
+    with fake_server(bad_key()) as server:
         file = configured(summarizer={"backend": "vllm.m", "api_base": server.url})
         assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--dry-run"]) == 0
     assert server.requests == []

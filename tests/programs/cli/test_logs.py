@@ -256,7 +256,7 @@ def test_without_v_only_warnings_are_printed(
     with fake_server(by_stage(SCRIPT)) as server:
         asking = configuration(tmp_path, server.url)
         assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
-    printed = [line for line in capsys.readouterr().err.splitlines() if "JSON schema" not in line]  # the probe's line
+    printed = capsys.readouterr().err.splitlines()
     assert len(printed) == 2
     assert all(line.startswith(f"{examples / 'coffee.webp'}: ") for line in printed), "also with a single image"
     assert "429" in printed[0]
@@ -306,9 +306,8 @@ def test_the_log_file_has_one_json_object_for_each_record(
         assert row["logger"].startswith("agenticiqa.")
         assert len(row["message"]) < 2100
     steps = [row for row in written if "event" in row]
-    judging_steps = [row for row in steps if row.get("stage") != "probe"]
-    assert {row["image"] for row in judging_steps} == {str(examples / "coffee.webp")}
-    (prompt, *_) = [row for row in judging_steps if row["event"] == "prompt"]
+    assert {row["image"] for row in steps} == {str(examples / "coffee.webp")}
+    (prompt, *_) = [row for row in steps if row["event"] == "prompt"]
     assert prompt["message"].startswith("planner: attempt 1 of 3")
     assert "characters left out" in prompt["message"]
     assert prompt["message"].endswith("}")

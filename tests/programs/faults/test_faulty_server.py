@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.programs.backends import probe
-from support.faulty import exchange, healthy
+from support.faulty import healthy
 from support.faulty.exchange import Profile
 from support.faulty.profiles import FAMILIES, PROFILES
-from support.faulty.raw_client import STAGES, Client, Received, asked, probed
+from support.faulty.raw_client import STAGES, Client, Received, asked
 from support.faulty_server import FaultyServer, faulty_server
 
 pytestmark = pytest.mark.slow
@@ -45,7 +44,7 @@ def affected(profile: Profile) -> Received:
     """The answer to the first request that the fault is done to."""
     with faulty_server(profile.name) as server:
         for number in range(MOST_TRIED):
-            for body in [probed(), *(asked(stage, number) for stage in STAGES)]:
+            for body in (asked(stage, number) for stage in STAGES):
                 with Client(server.port) as client:
                     received = client.ask(body)
                 if _waited_for(lambda: server.log)[-1].affected:
@@ -72,7 +71,7 @@ def test_every_fault_differs_from_a_healthy_answer_in_bytes_or_end(family: str) 
         seen = dict(zip([row.name for row in wanted], pool.map(affected, wanted), strict=True))
     with faulty_server() as server:
         usual = set()
-        for body in [probed(), *map(asked, STAGES)]:
+        for body in map(asked, STAGES):
             with Client(server.port) as client:
                 usual.add(client.ask(body, idle=0.05).data)
     same = [
@@ -96,11 +95,6 @@ def test_there_are_many_faults_each_with_a_name_of_its_own() -> None:
     assert len(names) == len(set(names)) == len(PROFILES)
     assert len(names) >= 200
     assert set(names) >= SEEN_OTHERWISE
-
-
-def test_the_probe_is_recognized_by_the_programs_own_words() -> None:
-    assert probe.OPENING.encode() == exchange.PROBE
-    assert probe.OBEYED == healthy.OBEYED
 
 
 def test_a_healthy_answer_depends_on_the_image_and_on_the_question() -> None:
@@ -206,8 +200,8 @@ def test_a_fault_can_be_changed_while_the_server_runs() -> None:
 
 
 def test_what_is_not_affected_is_answered_as_ever() -> None:
-    with faulty_server("status-500") as server, Client(server.port) as client:
-        assert client.ask(probed()).data.startswith(b"HTTP/1.1 200")
+    with faulty_server("logprobs-500") as server, Client(server.port) as client:
+        assert client.ask({**asked(), "logprobs": False}).data.startswith(b"HTTP/1.1 200")
         assert client.ask(asked()).data.startswith(b"HTTP/1.1 500")
         assert [entry.affected for entry in server.log] == [False, True]
 

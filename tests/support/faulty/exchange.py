@@ -14,7 +14,6 @@ from support.chat_request import stage_of
 from support.faulty import healthy
 
 Body = dict[str, Any]
-PROBE = b"This is a test of the connection."
 JSON = "application/json"
 BLOCK = 1 << 16
 
@@ -27,7 +26,7 @@ class Gone(Exception):
 class Shared:
     """What all connections of a running server share.
 
-    ``seen`` counts each body's arrivals, ``questions`` the requests that are no probes, ``in_flight`` those under way.
+    ``seen`` counts each body's arrivals, ``questions`` the requests, ``in_flight`` those under way.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -43,7 +42,7 @@ class Shared:
 class Exchange:
     """One request as it came, and the connection that it came on.
 
-    ``number`` counts questions from 1 (0 for a probe), ``arrival`` how often this very body came, ``on_connection`` the
+    ``number`` counts questions from 1, ``arrival`` how often this very body came, ``on_connection`` the
     requests of this connection. After the answer the connection is kept while ``keep`` is true. ``sent`` is in bytes.
     """
 
@@ -59,13 +58,9 @@ class Exchange:
     sent: int = 0
 
     @property
-    def is_probe(self) -> bool:
-        return PROBE in self.raw
-
-    @property
     def stage(self) -> str:
-        """The field that is asked for; ``probe`` for a probe."""
-        return "probe" if self.is_probe else stage_of(self.body)
+        """The field that is asked for."""
+        return stage_of(self.body)
 
     @property
     def key(self) -> str:
@@ -75,7 +70,7 @@ class Exchange:
 
     def answer(self) -> Body:
         """The healthy answer, a new object each time."""
-        return healthy.completion(self.body, self.is_probe)
+        return healthy.completion(self.body)
 
     def send(self, data: bytes) -> None:
         """Send at once. Raises Gone where nobody reads any more."""
@@ -127,13 +122,8 @@ Expect = Literal["judged", "any", "undetectable"]
 
 
 def question(ex: Exchange) -> bool:
-    """Every request that is no probe."""
-    return not ex.is_probe
-
-
-def probe(ex: Exchange) -> bool:
-    """Every request of a probe."""
-    return ex.is_probe
+    """Every request."""
+    return True
 
 
 def scoring(ex: Exchange) -> bool:
@@ -143,17 +133,22 @@ def scoring(ex: Exchange) -> bool:
 
 def once(ex: Exchange) -> bool:
     """The first time that a question comes: the same one again is answered."""
-    return not ex.is_probe and ex.arrival == 1
+    return ex.arrival == 1
 
 
 def with_image(ex: Exchange) -> bool:
     """Questions with an image."""
-    return not ex.is_probe and b"image_url" in ex.raw
+    return b"image_url" in ex.raw
 
 
 def with_logprobs(ex: Exchange) -> bool:
     """Questions for log-probabilities."""
-    return not ex.is_probe and bool(ex.body.get("logprobs"))
+    return bool(ex.body.get("logprobs"))
+
+
+def with_schema(ex: Exchange) -> bool:
+    """Questions that ask for JSON by a schema."""
+    return ex.body.get("response_format", {}).get("type") == "json_schema"
 
 
 def of_stage(*names: str) -> When:

@@ -18,7 +18,6 @@ Body = dict[str, Any]
 LEVELS = ("Bad", "Poor", "Fair", "Good", "Excellent")
 CATEGORIES = ("Blurs", "Noise", "Compression", "Contrast", "Sharpness")
 SEVERITIES = ("slight", "moderate", "severe")
-OBEYED = {"answer": "granite"}  # what the probe's schema allows
 MODEL = "faulty-test"
 
 
@@ -40,18 +39,15 @@ def logs_of(mark: str) -> dict[int, float]:
     return {level: round(math.log(weight / sum(weights.values())), 6) for level, weight in weights.items()}
 
 
-def completion(request: Body, probed: bool = False) -> Body:
+def completion(request: Body) -> Body:
     """The whole answer to a request, with true usage, and log-probabilities where they are asked for."""
     mark = mark_of(request)
-    content = _probed(request) if probed else json.dumps({output_field_of(request): written(request)})
+    content = json.dumps({output_field_of(request): written(request)})
     entries = None
     if request.get("logprobs"):
         choices = {LEVELS[level_of(mark) - 1]: {LEVELS[n - 1]: log for n, log in logs_of(mark).items()}}
         most = int(request.get("top_logprobs") or 0)
-        entries = [
-            {**entry, "top_logprobs": entry["top_logprobs"][:most]}
-            for entry in tokens(content, {} if probed else choices)
-        ]
+        entries = [{**entry, "top_logprobs": entry["top_logprobs"][:most]} for entry in tokens(content, choices)]
     choice: Body = {
         "index": 0,
         "message": {"role": "assistant", "content": content},
@@ -123,10 +119,6 @@ def pairs(request: Body) -> list[tuple[str, str]]:
     """The (region, distortion) pairs that are asked about."""
     asked = json.loads(field_of(request, "distortion_set"))
     return [(region, kind) for region, kinds in asked.items() for kind in kinds]
-
-
-def _probed(request: Body) -> str:
-    return json.dumps(OBEYED) if request.get("response_format", {}).get("type") == "json_schema" else "yes"
 
 
 def _number(mark: str) -> int:

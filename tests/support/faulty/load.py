@@ -8,9 +8,10 @@ from support.faulty.exchange import (
     changed,
     each,
     fails,
-    probe,
     question,
     with_image,
+    with_logprobs,
+    with_schema,
 )
 
 BROKEN, BUSY = "500 Internal Server Error", "503 Service Unavailable"
@@ -52,11 +53,6 @@ def _answered_late(ex: Exchange) -> None:
     ex.reply(ex.answer())
 
 
-def _probe_first(ex: Exchange) -> bool:
-    """The first time that a request of the probe comes."""
-    return ex.is_probe and ex.arrival == 1
-
-
 def _zero_usage(body: dict[str, object]) -> None:
     body["usage"] = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
@@ -87,11 +83,8 @@ LOAD = [
     Profile("hangs-every-20th", "every twentieth request hangs", lambda ex: ex.hang(), each(20), expect="judged"),
     Profile("resets-from-20th", "reset from the 21st question on", lambda ex: ex.reset(), after(20)),
     Profile("images-413", "413 for every image", TOO_LARGE, with_image),
-    Profile("probe-401", "401 for the probe", fails("401 Fault"), probe),
-    Profile("probe-400", "400 for the probe, questions are fine", fails("400 Fault"), probe),
-    Profile("probe-500-once", "500 once for each request of the probe", fails(BROKEN), _probe_first, expect="judged"),
-    Profile("probe-422-once", "422 once for each request of the probe", fails("422 No"), _probe_first),
-    Profile("probe-choices-empty", "no choices for the probe", changed(lambda b: b.update(choices=[])), probe),
+    Profile("logprobs-400", "no log-probabilities", fails("400 Bad Request"), with_logprobs, expect="judged"),
+    Profile("schema-422", "no JSON schemas", fails("422 No"), with_schema, expect="judged"),
     Profile("price-honest", "a limit in USD, honest usage", changed(lambda b: None), question, budget=SHARE),
     Profile("price-usage-0", "a limit in USD, tokens 0", changed(_zero_usage), question, budget=SHARE),
     Profile("price-cut", "a limit in USD, answers cut off", _cut, question, budget=SHARE),

@@ -9,8 +9,6 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from support.faulty.exchange import PROBE
-
 Body = dict[str, Any]
 End = Literal["open", "closed", "reset"]
 
@@ -103,13 +101,6 @@ def asked(stage: str = "assessment", image: int = 0) -> Body:
         "top_logprobs": 5,
         "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": {}}},
     }
-
-
-def probed() -> Body:
-    """A request of the probe with all that it asks for."""
-    body = asked()
-    body["messages"][1]["content"][0]["text"] = PROBE.decode()
-    return body
 
 
 def png(number: int) -> bytes:
