@@ -20,9 +20,9 @@ class Provider:
     ``key_env`` is the environment variable of its key (``None``: a server of the user's own, whose address has to be
     given), ``route`` lm15's name for an interface that is not OpenAI's. ``forms`` are the ways to request JSON, the
     best first, ``logprobs`` is the number of alternatives per token (0: none), ``schema_bounds`` whether a schema may
-    contain keywords such as ``maxItems``, ``formats`` the media types that it decodes. ``continues`` is what its servers are sent, beside the
-    messages, to continue the last one where that is an answer that was begun; ``None`` where they begin a new one.
-    ``models`` has what differs for the models whose names begin with a pattern.
+    contain keywords such as ``maxItems``, ``formats`` the media types that it decodes. ``continues`` is what its
+    servers are sent, beside the messages, to continue the last one where that is an answer that was begun; ``None``
+    where they begin a new one. ``models`` has what differs for the models whose names begin with a pattern.
     """
 
     key_env: str | None = None
