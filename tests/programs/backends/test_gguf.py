@@ -203,7 +203,9 @@ def test_every_schema_of_ours_reaches_llamacpp_strict_and_without_an_open_end(
 
     lm = dspy.LM("gguf/model", engine=model_of(Noting(file, file)), cache=False, num_retries=0)
     inputs = {name: _any_value(field.annotation) for name, field in signature.input_fields.items()}
-    with dspy.context(lm=lm, adapter=SteadyAdapter()), pytest.raises(dspy.LMInvalidRequestError, match="noted"):
+    adapter = SteadyAdapter()
+    adapter.form = "json_schema"
+    with dspy.context(lm=lm, adapter=adapter), pytest.raises(dspy.LMInvalidRequestError, match="noted"):
         dspy.Predict(signature)(**inputs)
     (sent,) = bodies
     assert (sent["type"], sent["strict"]) == ("json_schema", True)
