@@ -18,19 +18,20 @@ from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.programs.tools.tool import raw_value
+from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS, Distortion
 
 PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg")
 LONGEST_SIDE = 384  # pixels, of a photo before it is distorted
 CATEGORY_OF_LABEL: dict[str, Distortion] = {  # by the names in the column distortion
-    "gaussian-blur": "Blurs",
-    "jpeg": "Compression",
-    "jp2k": "Compression",
-    "jp2k-fast-fading": "Compression",
-    "white-noise": "Noise",
+    "gaussian-blur": BLURS,
+    "jpeg": COMPRESSION,
+    "jp2k": COMPRESSION,
+    "jp2k-fast-fading": COMPRESSION,
+    "white-noise": NOISE,
 }
-ALSO_COUNTS_FOR: dict[Distortion, Distortion] = {"Blurs": "Sharpness"}  # a blur is a lack of sharpness
+ALSO_COUNTS_FOR: dict[Distortion, Distortion] = {BLURS: SHARPNESS}  # a blur is a lack of sharpness
 MIN_IMAGES = 10
 
 Figures = dict[str, Agreement]  # by tool, or by category

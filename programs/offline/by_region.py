@@ -17,6 +17,7 @@ from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint, tone_of
+from agenticiqa.signatures.categories import COLOR
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.signatures.types import GLOBAL, Box, Boxes, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
@@ -167,12 +168,12 @@ def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: 
 
 def hidden_colors(measured: MeasuredImage, tone: Tone) -> frozenset[str]:
     """The kinds of color distortion that an image may have although its finding is weak: the scene may look so, too."""
-    if measured.findings["Color distortions"].subtype in (GRAY, TONED):
+    if measured.findings[COLOR].subtype in (GRAY, TONED):
         return frozenset()
-    faded = measured.severity(Meaning("Color distortions", "fault", LOWER["Color distortions"])) or 0.0
+    faded = measured.severity(Meaning(COLOR, "fault", LOWER[COLOR])) or 0.0
     open_kinds = {
         "color cast": math.hypot(*measured.tint or (0.0, 0.0)) > NEUTRAL_TINT,
-        UPPER["Color distortions"]: colorfulness(tone) > USUAL_COLORFULNESS,
-        LOWER["Color distortions"]: FADED < faded < PRESENT,
+        UPPER[COLOR]: colorfulness(tone) > USUAL_COLORFULNESS,
+        LOWER[COLOR]: FADED < faded < PRESENT,
     }
     return frozenset(kind for kind, is_open in open_kinds.items() if is_open)
