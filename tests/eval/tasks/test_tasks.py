@@ -15,6 +15,7 @@ from agenticiqa.eval.tasks.task import labels_sha256, missing_files, read_task
 from agenticiqa.programs.errors import UserError
 from support import archives
 
+SEALS, TRIANGLES = "seals.bmp", "artwork with only triangles, anime style"
 TID_ROWS = [
     ("distorted_images/i01_01_1.bmp", "reference_images/I01.BMP", 5.5, 0.13, "I01", "01", "1", None),
     ("distorted_images/I25_09_4.bmp", "reference_images/i25.bmp", 2.5, 0.15, "I25", "09", "4", None),
@@ -83,39 +84,13 @@ ARCHIVES = {
 }
 EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, content, distortion, level, split
     "live-md": [
-        (
-            "Part 1/blurjpeg/seals_blur1_jpeg2.bmp",
-            "Part 1/blurjpeg/seals.bmp",
-            55.6,
-            None,
-            "seals.bmp",
-            "blur+jpeg",
-            "3",
-            None,
-        ),
-        ("Part 1/blurjpeg/seals_jpeg1.bmp", "Part 1/blurjpeg/seals.bmp", 94.2, None, "seals.bmp", "jpeg", "1", None),
-        ("Part 1/blurjpeg/cows_blur3.bmp", "Part 1/blurjpeg/cows.bmp", 27.6, None, "cows.bmp", "blur", "3", None),
-        (
-            "Part 2/blurnoise/seals_blur1_noise2.bmp",
-            "Part 2/blurnoise/seals.bmp",
-            55.6,
-            None,
-            "seals.bmp",
-            "blur+noise",
-            "3",
-            None,
-        ),
-        (
-            "Part 2/blurnoise/seals_noise1.bmp",
-            "Part 2/blurnoise/seals.bmp",
-            94.2,
-            None,
-            "seals.bmp",
-            "noise",
-            "1",
-            None,
-        ),
-        ("Part 2/blurnoise/cows_blur3.bmp", "Part 2/blurnoise/cows.bmp", 27.6, None, "cows.bmp", "blur", "3", None),
+        row
+        for part, other in (("Part 1/blurjpeg", "jpeg"), ("Part 2/blurnoise", "noise"))
+        for row in (
+            (f"{part}/seals_blur1_{other}2.bmp", f"{part}/{SEALS}", 55.6, None, SEALS, f"blur+{other}", "3", None),
+            (f"{part}/seals_{other}1.bmp", f"{part}/{SEALS}", 94.2, None, SEALS, other, "1", None),
+            (f"{part}/cows_blur3.bmp", f"{part}/cows.bmp", 27.6, None, "cows.bmp", "blur", "3", None),
+        )
     ],
     "csiq": [
         ("dst_imgs/awgn/1600.AWGN.1.png", "src_imgs/1600.png", 0.94, 0.05, "1600", "awgn", "1", None),
@@ -151,16 +126,7 @@ EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, conte
     "agiqa3k": [
         ("AttnGAN_normal_000.jpg", None, 0.965602553, 0.22, "statue of a man", "AttnGAN_normal", None, None),
         ("sd1.5_lowstep_000.jpg", None, 3.2, 0.4, "statue of a man", "sd1.5_lowstep", None, None),
-        (
-            "sd1.5_lowstep_060.jpg",
-            None,
-            2.1,
-            0.7,
-            "artwork with only triangles, anime style",
-            "sd1.5_lowstep",
-            None,
-            None,
-        ),
+        ("sd1.5_lowstep_060.jpg", None, 2.1, 0.7, TRIANGLES, "sd1.5_lowstep", None, None),
     ],
     "avt-ai": [
         ("images/craiyon/p19.png", None, 2.76, 0.97, "Apollo 9 command module", "craiyon", None, None),
@@ -173,19 +139,10 @@ EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, conte
 def test_every_row_is_read_and_every_file_found(name: str, tmp_path: Path) -> None:
     folder = ARCHIVES[name](tmp_path)
     labels = read_task(TASKS[name], tmp_path)
-    assert [
-        (
-            x.name,
-            x.reference and x.reference.relative_to(folder).as_posix(),
-            pytest.approx(x.mos),
-            x.mos_std,
-            x.content,
-            x.distortion,
-            x.level,
-            x.split,
-        )
-        for x in labels
-    ] == EXPECTED[name]
+    for x, expected in zip(labels, EXPECTED[name], strict=True):
+        reference = x.reference and x.reference.relative_to(folder).as_posix()
+        found = (x.name, reference, x.mos, x.mos_std, x.content, x.distortion, x.level, x.split)
+        assert found == (*expected[:2], pytest.approx(expected[2]), *expected[3:])
     assert [label.image for label in labels] == [folder / label.name for label in labels]
     assert not missing_files(labels)
     assert labels == read_task(TASKS[name], folder)  # --root may be the archive's folder, too
@@ -201,9 +158,7 @@ def test_official_splits(name: str, split: str, images: int, tmp_path: Path) -> 
     assert [label.split for label in read_task(TASKS[name], tmp_path, split)] == [split] * images
 
 
-def test_labels_that_run_the_other_way_are_refused(tmp_path: Path) -> None:
-    archives.live_r2(tmp_path, mirrored=True)
-    assert "what is undamaged has" in refused("live-r2", tmp_path)
+def test_scores_that_fall_with_quality_are_refused(tmp_path: Path) -> None:
     archives.kadid10k(tmp_path, scores=(1.2, 1.5, 4.33, 4.57))
     assert "the least damage has 1.35" in refused("kadid10k", tmp_path)
 
@@ -211,6 +166,7 @@ def test_labels_that_run_the_other_way_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("live-r2", "what is undamaged has"),
         ("live-md", "the least damage has 94.2"),
         ("csiq", "the least damage has 0.94"),
         ("tid2008", "the least damage has 2.5"),
@@ -219,7 +175,7 @@ def test_labels_that_run_the_other_way_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_mirrored_table_is_refused_where_the_archive_shows_it(name: str, message: str, tmp_path: Path) -> None:
-    ARCHIVES[name](tmp_path, mirrored=True)
+    {"live-r2": archives.live_r2, **ARCHIVES}[name](tmp_path, mirrored=True)
     assert message in refused(name, tmp_path)
 
 
@@ -269,14 +225,11 @@ def test_labels_beyond_the_scale_are_refused(tmp_path: Path, score: float) -> No
     assert f"such as {score:g}" in refused("kadid10k", tmp_path)
 
 
-def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
-    (archives.kadid10k(tmp_path) / "dmos.csv").write_text("dist_img,score\nI01_01_01.png,4\n")
-    assert "KeyError: 'dmos'" in refused("kadid10k", tmp_path)
-
-
-def test_a_split_that_the_set_does_not_have_is_refused(tmp_path: Path) -> None:
-    archives.kadid10k(tmp_path)
+def test_a_split_that_is_not_there_and_a_table_of_another_form_are_refused(tmp_path: Path) -> None:
+    folder = archives.kadid10k(tmp_path)
     assert "splits in it: none" in refused("kadid10k", tmp_path, "test")
+    (folder / "dmos.csv").write_text("dist_img,score\nI01_01_01.png,4\n")
+    assert "KeyError: 'dmos'" in refused("kadid10k", tmp_path)
 
 
 @pytest.mark.parametrize("name", TASKS)
