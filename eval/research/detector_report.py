@@ -6,7 +6,6 @@ LABELS.csv needs the columns distortion and level; without --reference every ima
 """
 
 import argparse
-import sys
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs import images
-from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
@@ -116,11 +116,11 @@ def _usable(labels: str) -> list[LabeledImage]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("labels", help="a labels.csv with the columns image, mos, reference, distortion and level")
     parser.add_argument("--reference", action="store_true", help="compare each image with its reference")
-    args = parser.parse_args(argv)
-    try:
+
+    def run(args: argparse.Namespace) -> None:
         items = _usable(args.labels)
         pristine = {path: images.load(path) for path in {item.reference for item in items if item.reference}}
 
@@ -135,26 +135,19 @@ def main(argv: Sequence[str] | None = None) -> int:
                 for item in items
             ]
         )
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    rows_of: dict[str, dict[str, list[int]]] = {}  # by kind and content
-    for row, item in enumerate(items):
-        rows_of.setdefault(kinds[row], {}).setdefault(item.content, []).append(row)
-    level_srcc = {
-        kind: [
-            srcc_with_level(kind, [float(str(items[row].level)) for row in rows], severities[rows])
-            for rows in by_content.values()
-        ]
-        for kind, by_content in rows_of.items()
-    }
-    print("\n".join(confusion_table(kinds, severities, level_srcc)))
-    hits = sum(is_correct(kind, top_category(row)) for kind, row in zip(kinds, severities, strict=True))
-    print(f"\ncorrect: {hits} of {len(kinds)}\n")
-    if pristine:
-        print("\n".join(alarm_table(np.array([severities_of(image, image) for image in pristine.values()]))))
-    return 0
+        level_srcc: dict[str, list[float]] = {}
+        for kind, content in dict.fromkeys(zip(kinds, (item.content for item in items), strict=True)):
+            rows = [row for row, item in enumerate(items) if (kinds[row], item.content) == (kind, content)]
+            follows = srcc_with_level(kind, [float(str(items[row].level)) for row in rows], severities[rows])
+            level_srcc.setdefault(kind, []).append(follows)
+        print("\n".join(confusion_table(kinds, severities, level_srcc)))
+        hits = sum(is_correct(kind, top_category(row)) for kind, row in zip(kinds, severities, strict=True))
+        print(f"\ncorrect: {hits} of {len(kinds)}\n")
+        if pristine:
+            print("\n".join(alarm_table(np.array([severities_of(image, image) for image in pristine.values()]))))
+
+    return run_command(parser, run, argv)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

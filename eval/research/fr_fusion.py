@@ -7,7 +7,6 @@ The fusion is measured by leaving out one content at a time; the intervals are a
 """
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -19,7 +18,8 @@ from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, m
 from agenticiqa.eval.intervals import difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
-from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, Member, full_reference_quality
 
@@ -80,22 +80,20 @@ def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], s
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("labels", help="a labels.csv with the columns image, reference and mos")
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    args = parser.parse_args(argv)
-    try:
+
+    def run(args: argparse.Namespace) -> None:
         items = read_labels(args.labels)
         scale = mos_scale([item.mos for item in items], args.mos_range)
         if any(item.reference is None for item in items):
             raise UserError(f"the fusion compares with references, and {args.labels} has rows without one")
         raws = {tool.name: [raw_of(tool, item) for item in items] for tool in TOOLS.values() if tool.kind == "FR"}
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print("\n".join(report(items, raws, scale)))
-    return 0
+        print("\n".join(report(items, raws, scale)))
+
+    return run_command(parser, run, argv)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

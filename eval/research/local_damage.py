@@ -10,7 +10,6 @@ the pointing game: whether the highest point of each tool's map lies in what was
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,9 @@ from PIL import Image
 
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.intervals import error_interval
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs import images
-from agenticiqa.programs.errors import AgenticIQAError, ToolError
+from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.boxes import overlap
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
@@ -200,19 +200,17 @@ def pointing_table(found: Sequence[Outcome]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("labels", type=Path, nargs="+", help="labeled sets, with references or of authentic photos")
     parser.add_argument("--split", help="of the authentic photos")
     parser.add_argument("--planted", type=int, default=200, help="how many (%(default)s)")
     parser.add_argument("--jpeg", type=int, metavar="QUALITY", help="save as JPEG of this quality before judging")
     parser.add_argument("--feather", type=int, default=0, metavar="PIXELS", help="width of straight borders (sharp)")
     parser.add_argument("--maps", action="store_true", help="also play the pointing game with each map")
-    args = parser.parse_args(argv)
-    if args.jpeg is not None and not 1 <= args.jpeg <= 100:
-        parser.error(f"--jpeg is a quality from 1 to 100, got {args.jpeg}")
-    if args.feather < 0:
-        parser.error(f"--feather is a width in pixels, got {args.feather}")
-    try:
+
+    def run(args: argparse.Namespace) -> None:
+        if args.jpeg is not None and not 1 <= args.jpeg <= 100:
+            raise UserError(f"--jpeg is a quality from 1 to 100, got {args.jpeg}")
         references, photos = contents(args.labels, args.split)
         found = list(outcomes([*references, *photos], args.planted, args.maps, jpeg=args.jpeg, feather=args.feather))
         print("\n".join(table(found)))
@@ -224,11 +222,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 names = [path.name for path in paths]
                 in_part, in_whole = share(local, names), share(whole, names)
                 print(f"\n{name} (n={len(paths)}): found in a part {in_part}, in the whole {in_whole}")
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command(parser, run, argv)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -11,7 +11,6 @@ SHA-256.
 
 import argparse
 import io
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,10 +19,10 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.research import DATA
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.detector_report import alarm_table, confusion_table, correct_shares, srcc_with_level
 from agenticiqa.eval.research.distorted import PRISTINE, Samples, read_samples, targets
 from agenticiqa.eval.research.small_networks import fit_networks
-from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs, severities_from_outputs
 from agenticiqa.programs.offline.features import TEXTURE_FEATURES
@@ -108,7 +107,7 @@ def tables(samples: Samples, found: Values) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("packages", type=Path, help="the folder with the unpacked packages")
     parser.add_argument(
         "--photos",
@@ -120,12 +119,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, required=True, help="a folder for what is computed for each photo")
     parser.add_argument("--seed", type=int, default=0, help="of the distortions, folds and networks (%(default)s)")
     parser.add_argument("--out", type=Path, help="where to write the weights")
-    args = parser.parse_args(argv)
-    try:
-        samples = read_samples(args.photos, args.packages, args.cache, args.seed)
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
+    return run_command(parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
+    samples = read_samples(args.photos, args.packages, args.cache, args.seed)
     print(f"{len(samples.kind)} samples of {len(np.unique(samples.content))} contents\n")
     without, compared = held_out(samples, args.seed)
     share = np.array([NETWORK_SHARE[name] for name in DETECTABLE])
@@ -153,8 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         np.savez_compressed(archive, **weights)  # type: ignore[arg-type]  # the names are no options of it
         write_atomically(args.out, archive.getvalue())
         print(f"{args.out}: sha256 {sha256_of(args.out)}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

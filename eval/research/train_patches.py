@@ -24,9 +24,9 @@ from sklearn.linear_model import LogisticRegression
 
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.research import DATA
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distorted import SEVERITY_OF_LEVEL
 from agenticiqa.eval.research.small_networks import fit_networks
-from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.offline.detector import head_outputs
 from agenticiqa.programs.offline.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
@@ -269,21 +269,20 @@ def fold_of(photo: str) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("labels", type=Path, nargs="+", help="sets of authentic photos with a training split")
     parser.add_argument("--packages", type=Path, required=True, help="the folder with the unpacked packages")
     parser.add_argument("--photos", type=Path, default=DATA / "pristine.csv", help="their manifest")
     parser.add_argument("--cache", type=Path, required=True, help="a folder for the features of each photo")
     parser.add_argument("--seed", type=int, default=0, help="of the networks (%(default)s)")
     parser.add_argument("--out", type=Path, help="where to write the weights")
-    args = parser.parse_args(argv)
+    return run_command(parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
     samples: list[Sample] = []
-    try:
-        for name, pixels in read_photos(args.labels, args.packages, args.photos):
-            samples += cached_samples(name, pixels, args.cache)
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
+    for name, pixels in read_photos(args.labels, args.packages, args.photos):
+        samples += cached_samples(name, pixels, args.cache)
     print(f"{len(samples)} images of {len({sample.photo for sample in samples})} photos", flush=True)
     found: list[Candidate] = []
     for fold in range(FOLDS):
@@ -304,8 +303,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         np.savez_compressed(archive, **{name: values.astype(np.float32) for name, values in weights.items()})  # type: ignore[arg-type]
         write_atomically(args.out, archive.getvalue())
         print(f"{args.out}: sha256 {sha256_of(args.out)}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

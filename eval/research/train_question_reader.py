@@ -12,7 +12,6 @@ and prints their SHA-256.
 import argparse
 import json
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.reader_examples import UNKNOWN, Example, examples_of, taught
 from agenticiqa.eval.research.reader_network import Reader, package_folder, pretrained, readings, save_reader
 from agenticiqa.eval.research.report import share_text
 from agenticiqa.eval.research.typos import mistyped
 from agenticiqa.eval.research.wordings import read_wordings, wordings_file
-from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.offline.language.question_reader import INTENTS, LONGEST, NETWORK, VOCABULARY
 
@@ -137,20 +136,15 @@ def measured_line(reader: Reader, tokenizer: Any, name: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train, print how sets are read, and write the network."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--out", metavar="DIR", type=Path, help="write the network and its vocabulary there")
     parser.add_argument("--without", metavar="SETS", default="", help="keep them out, with commas between, and measure")
     parser.add_argument("--measure", metavar="SETS", default="", help="other sets to measure, with commas between")
     parser.add_argument("--rounds", metavar="N", type=int, default=ROUNDS, help="of all examples (%(default)s)")
-    args = parser.parse_args(argv)
-    try:
-        return _run(args)
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
+    return run_command(parser, _run, argv)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> None:
     torch.manual_seed(0)
     rng = random.Random(0)
     full = tokenizers.Tokenizer.from_file(str(package_folder() / "tokenizer.json"))
@@ -170,7 +164,6 @@ def _run(args: argparse.Namespace) -> int:
         tokenizer.save(str(vocabulary), pretty=False)
         for each in (file, vocabulary):
             print(f"{each}: {each.stat().st_size} bytes, sha256 {sha256_of(each)}")
-    return 0
 
 
 def _batches(examples: Sequence[Example], rng: random.Random) -> list[list[Example]]:
@@ -182,4 +175,4 @@ def _batches(examples: Sequence[Example], rng: random.Random) -> list[list[Examp
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -11,13 +11,12 @@ measured. Images and references are written down; of an image only its size and 
 import argparse
 import csv
 import io
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.quality_rows import read_photos
-from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.training_images import COLUMNS, FILE, PACKAGE_PHOTOS, REFERENCE, digests_of
 
@@ -49,25 +48,23 @@ def kept_photo_rows(file: Path) -> list[tuple[str, ...]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("labels", nargs="+", type=Path, help="the labels.csv of every set that something was fitted on")
     parser.add_argument(
         "--packages", type=Path, help="the folder with the unpacked packages; without it, the photos in OUT stay there"
     )
     parser.add_argument("--out", type=Path, default=FILE, help="default: the file that ships")
-    args = parser.parse_args(argv)
-    try:
+
+    def run(args: argparse.Namespace) -> None:
         rows = [row for labels in args.labels for row in digest_rows(labels)]
         rows += photo_rows(args.packages) if args.packages else kept_photo_rows(args.out)
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
-    write_atomically(args.out, text.getvalue())
-    print(f"{args.out}: {len(rows)} images of {len(args.labels)} sets and the packages")
-    return 0
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
+        write_atomically(args.out, text.getvalue())
+        print(f"{args.out}: {len(rows)} images of {len(args.labels)} sets and the packages")
+
+    return run_command(parser, run, argv)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

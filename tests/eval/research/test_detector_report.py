@@ -8,15 +8,12 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.research.detector_report import (
-    confusion_table,
     correct_shares,
     false_alarms,
-    is_correct,
     main,
     srcc_with_level,
     top_category,
 )
-from agenticiqa.eval.research.distorted import PRISTINE
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
@@ -67,27 +64,10 @@ def test_the_command_counts_every_image_of_a_known_kind(
     assert out.splitlines()[-1].startswith("| 2 | ")
 
 
-def test_labels_that_cannot_be_read_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "nothing.csv")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_the_top_category_is_the_worst_visible_one():
-    assert top_category(severities(blurs=1.2, noise=0.9)) == "Blurs"
-    assert top_category(severities(blurs=0.4)) == "none"
-
-
 def test_an_alarm_is_above_slight_and_a_name_at_least_visible():
     assert false_alarms(np.array([severities(noise=1.4), severities(noise=1.5)]))["Noise"] == 0.5
     assert top_category(severities(noise=0.49)) == "none"
     assert top_category(severities(noise=0.5)) == "Noise"
-
-
-def test_lost_packets_may_be_called_compression_or_blur_and_nothing_else():
-    assert is_correct("jp2k-fast-fading", "Blurs")
-    assert is_correct("fast_fading", "Compression")
-    assert not is_correct("fast_fading", "Noise")
-    assert not is_correct("gaussian-blur", "Sharpness")
 
 
 def test_shares_alarms_and_agreement_are_counted_over_the_rows():
@@ -101,30 +81,3 @@ def test_shares_alarms_and_agreement_are_counted_over_the_rows():
     assert alarms["Noise"] == 0.25
     assert srcc_with_level("white_noise", [0, 1, 2], rows[[2, 3, 1]]) == pytest.approx(1)
     assert srcc_with_level("jpeg", [0, 1, 2], rows[[2, 3, 1]]) == 0
-
-
-def test_the_confusion_table_has_a_row_per_kind():
-    rows = np.array([severities(blurs=2), severities()])
-    table = confusion_table(["defocus", PRISTINE], rows, {"defocus": [1.0]})
-    assert table[2].startswith("| defocus | 1 | 1 |")
-    assert table[2].endswith("| 1.00 | 1.00 |")
-    assert table[3].startswith("| pristine | 1 |")
-    assert table[3].endswith("| 1 | - | - |")
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("a.png,3,smudge,1", "no image has a level and a distortion"),
-        ("a.png,3,jpeg,strong", "level of a.png is 'strong'"),
-    ],
-)
-def test_labels_that_cannot_be_used_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str, message: str
-) -> None:
-    Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
-    (tmp_path / "labels.csv").write_text(f"image,mos,distortion,level\n{row}\n")
-    assert main([str(tmp_path / "labels.csv")]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1

@@ -4,18 +4,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.research.local_damage import main, opened, outcomes, plan, pointing_table, table
+from agenticiqa.eval.research.local_damage import opened, outcomes, pointing_table, table
 from agenticiqa.programs.tools.planted import PLANTED, plant
 from support.images import coffee
 
 pytestmark = pytest.mark.slow
-
-
-def test_every_kind_is_planted_in_turn_and_the_same_each_time():
-    size = (320, 240)
-    drawn = [plan(number, "a.png", size) for number in range(len(PLANTED))]
-    assert [each[0] for each in drawn] == [*PLANTED]
-    assert drawn == [plan(number, "a.png", size) for number in range(len(PLANTED))]
 
 
 def test_the_tables_have_every_kind_and_map(tmp_path):
@@ -41,10 +34,3 @@ def test_images_are_saved_and_borders_made_soft_as_asked(tmp_path):
     partly = np.flatnonzero((soft.share[120] > 0.01) & (soft.share[120] < 0.99))
     assert partly.min() == pytest.approx(72, abs=2)
     assert len(partly) == pytest.approx(28, abs=2)
-
-
-@pytest.mark.parametrize("wrong", [["--jpeg", "0"], ["--jpeg", "101"], ["--feather", "-1"]])
-def test_a_quality_or_width_that_is_none_is_refused(wrong, capsys):
-    with pytest.raises(SystemExit):
-        main(["labels.csv", *wrong])
-    assert wrong[0] in capsys.readouterr().err

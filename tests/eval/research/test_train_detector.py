@@ -10,7 +10,6 @@ from PIL import Image
 
 from agenticiqa.eval.research import distorted
 from agenticiqa.eval.research.distorted import PRISTINE, SEVERITY_OF_LEVEL, SUBTYPE_OF, read_samples, targets
-from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs
 from agenticiqa.programs.offline.findings import NETWORK_SHARE
@@ -49,17 +48,6 @@ def test_every_kind_climbs_its_five_levels_from_a_pristine_frame(samples):
         assert samples.with_reference[rows][0] == pytest.approx(0)
 
 
-def test_samples_are_kept_and_read_again(samples, photos, monkeypatch):
-    def recomputed(*arguments):
-        raise AssertionError("the samples of the photo were kept")
-
-    monkeypatch.setattr(distorted, "samples_of", recomputed)
-    again = read_samples([photos / "photos.csv"], photos, photos / "cache", seed=0)
-    assert np.array_equal(again.image, samples.image)
-    with pytest.raises(AssertionError, match="were kept"):
-        read_samples([photos / "photos.csv"], photos, photos / "cache", seed=1)
-
-
 def test_photos_that_are_only_measured_are_left_out(photos, samples):
     manifest = photos / "with_test.csv"
     rows = [("content", "file", "package", "split"), ("one", "one.png", "made 1.0", "train"), ("two", "-", "-", "test")]
@@ -67,16 +55,6 @@ def test_photos_that_are_only_measured_are_left_out(photos, samples):
         csv.writer(file).writerows(rows)
     found = read_samples([photos / "photos.csv", manifest], photos, photos / "cache", seed=0)
     assert len(found.kind) == 2 * len(samples.kind)
-
-
-def test_missing_photos_are_named_by_their_package(photos, tmp_path):
-    with pytest.raises(UserError, match=r"unpack made 1\.0 there"):
-        read_samples([photos / "photos.csv"], tmp_path, tmp_path / "cache", seed=0)
-
-
-def test_missing_photos_end_the_command_with_one_line(tmp_path, capsys):
-    assert main([str(tmp_path), "--cache", str(tmp_path / "cache")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_the_command_measures_held_out_contents_and_writes_weights(samples, monkeypatch, tmp_path, capsys):
@@ -101,12 +79,6 @@ def test_the_command_measures_held_out_contents_and_writes_weights(samples, monk
     on_one = train_detector.train(two[two.content == "one"], 0)
     held_out = train_detector.severities_of(on_one, two[two.content == "two"], ("texture", "tone"))
     assert without[two.content == "two"] == pytest.approx(held_out)
-
-
-def test_every_kind_of_a_detectable_category_has_a_subtype_of_that_category():
-    assert set(SUBTYPE_OF) == {kind for kind, made in KINDS.items() if made.category in DETECTABLE}
-    for kind, subtype in SUBTYPE_OF.items():
-        assert subtype in SUBTYPES[KINDS[kind].category]
 
 
 def test_the_truth_of_a_sample_is_its_kinds_at_their_levels(samples):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from agenticiqa.programs.tools.planted import JPEG_QUALITIES, perhaps_saved, saved_as_jpeg
 from support.images import coffee
 
 pytest.importorskip("torch", reason="training needs torch, of the extra train")
@@ -23,12 +22,3 @@ def test_a_photo_is_clean_also_when_saved_and_its_copies_are_damaged():
     assert all(
         np.array_equal(*pair) for pair in zip((s.features for s in samples), (s.features for s in again), strict=True)
     )
-
-
-def test_half_of_the_draws_are_saved_at_a_quality_of_the_range():
-    photo = coffee()[:64, :64]
-    possible = {saved_as_jpeg(photo, quality).tobytes() for quality in range(*JPEG_QUALITIES)}
-    drawn = [perhaps_saved(photo, np.random.default_rng(seed)).tobytes() for seed in range(200)]
-    saved = [pixels for pixels in drawn if pixels != photo.tobytes()]
-    assert set(saved) <= possible
-    assert 70 <= len(saved) <= 130

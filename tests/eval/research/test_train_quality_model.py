@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.research.ladders import JUDGED, VIEW, Rungs
-from agenticiqa.programs.errors import UserError
 from support.distortion_levels import scene
 
 pytest.importorskip("torch", reason="training needs torch, of the extra train")
@@ -58,19 +57,6 @@ def test_every_set_is_brought_to_one_to_five_by_its_own_scale(data):
     assert data.opinion[8:] == pytest.approx([3, 3.4, 3.8, 4.2])
 
 
-def test_opinions_are_standardized_within_each_set(data):
-    for name in ("hundred", "one"):
-        here = data.standard[data.sets == name]
-        assert here.mean() == pytest.approx(0)
-        assert here.std() == pytest.approx(1)
-
-
-def test_images_of_a_small_set_weigh_more_up_to_three_times(tmp_path, monkeypatch):
-    sets = [[str(labels(tmp_path / f"{n}", list(range(n)))), "0", "100"] for n in (2, 4, 8)]
-    monkeypatch.setattr(training, "SMALL_SET", 6)
-    assert training.read(sets).weight.tolist() == [3.0] * 2 + [1.5] * 4 + [1.0] * 8
-
-
 def test_the_scale_is_that_of_the_larger_sets_on_average(monkeypatch):
     sets = np.array(["large"] * 60 + ["other"] * 60 + ["small"] * 10)
     opinion = np.concatenate([np.tile([2.0, 3.0], 30), np.tile([3.0, 6.0], 30), np.full(10, 1.0)])
@@ -104,17 +90,6 @@ def test_what_is_made_of_a_photo_is_of_its_panel_and_a_frame_of_many_ladders_cou
     assert np.flatnonzero(wanted.frame).tolist() == [2, 6]
 
 
-@pytest.mark.parametrize(("low", "high"), [("5", "1"), ("1", "1"), ("a", "5")])
-def test_a_scale_that_is_none_is_refused(tmp_path, low, high):
-    with pytest.raises(UserError, match="scale"):
-        training.read([[str(labels(tmp_path / "set", [1, 2])), low, high]])
-
-
-def test_a_content_is_the_reference_of_its_set(data):
-    assert data.contents[:2] == ["hundred/0.png", "hundred/1.png"]
-    assert data.contents[8:] == ["one/0.png", "one/0.png", "one/1.png", "one/1.png"]
-
-
 def test_the_spread_is_that_of_the_errors():
     rng = np.random.default_rng(4)
     opinion = rng.uniform(1.5, 4.5, 4000)
@@ -124,12 +99,6 @@ def test_the_spread_is_that_of_the_errors():
     base, more = training.spreads(made, training.Held(np.arange(4000), predicted, np.ones(4000)))
     assert base == pytest.approx(0.4, abs=0.05)
     assert more == 0
-
-
-def test_missing_photos_are_named(data, tmp_path, capsys):
-    source = str(data.items[0].image.parent / "labels.csv")
-    assert training.main([str(tmp_path), "--data", source, "0", "100", "--out", str(tmp_path / "made")]) == 2
-    assert "scikit-image" in capsys.readouterr().err
 
 
 def test_a_tiny_training_writes_figures_and_a_model_that_gives_the_head_s_scores(tmp_path, monkeypatch, capsys):
@@ -288,24 +257,6 @@ def test_the_photos_of_a_panel_are_known(judged):
     assert found.sum(axis=1) == pytest.approx(1, abs=1e-3)
 
 
-def test_a_panel_without_images_has_what_is_common_and_no_photos(judged):
-    *_, panel = judged
-    without = np.where(panel == 1, NO_PANEL, panel)
-    assert alike(judged, without)[:, 1] == pytest.approx(0, abs=1e-6)
-    found = followed(judged, without)
-    assert not np.allclose(found[:, 0], found[:, 1])
-    common = followed(judged, np.full(len(panel), NO_PANEL))
-    assert common[:, 0] == pytest.approx(common[:, 1])
-
-
-def test_an_image_of_more_weight_counts_more(judged):
-    _, opinion, panel = judged
-    weight = np.ones(len(panel))
-    weight[0] = 1e4
-    off = [abs(followed(judged, panel, each)[0, 0] - opinion[0]) for each in (None, weight)]
-    assert off[1] < off[0]
-
-
 @pytest.mark.parametrize(
     ("alike", "expected"),
     [
@@ -352,11 +303,3 @@ def test_in_the_span_of_all_images_it_is_the_regression_on_all_features(images):
     expected = by_all_pairs(standard, wanted, weight)
     assert coordinates[N:] @ coefficients + center == pytest.approx(expected, abs=2e-3)
     assert standard[N:] @ (toward @ coefficients) + center == pytest.approx(expected, abs=2e-3)
-
-
-def test_images_that_are_nearly_alike_do_no_harm(images):
-    standard, wanted, weight = images
-    twice = np.concatenate([standard[:N], standard[:5] + np.float32(1e-4)])
-    coordinates = standard @ reduction(twice, LAST)
-    coefficients, center = ridge_regression(coordinates[:N], wanted[:N], weight, RIDGE)
-    assert coordinates[N:] @ coefficients + center == pytest.approx(by_all_pairs(standard, wanted, weight), abs=5e-3)
