@@ -61,7 +61,7 @@ class Transport(httpx.BaseTransport):
         url, proxy = str(request.url), proxy_for(str(request.url))
         with (
             _in_words(url, proxy, min(CONNECT, self.timeout), self.timeout),
-            self._connections(proxy) as connections,
+            self._connections(url, proxy) as connections,
             connections.stream(request.method, url, headers=headers, content=iter(pieces)) as answer,
         ):
             response = httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
@@ -78,9 +78,9 @@ class Transport(httpx.BaseTransport):
         kept = [(name, value) for name, value in response.headers.raw if name.lower().decode() not in ABOUT_THE_BODY]
         return httpx.Response(response.status_code, headers=kept, content=body)
 
-    def _connections(self, proxy: str | None) -> httpcore.ConnectionPool:
+    def _connections(self, url: str, proxy: str | None) -> httpcore.ConnectionPool:
         settings: dict[str, Any] = {
-            "ssl_context": _tls(),
+            "ssl_context": _tls() if url.startswith("https:") else None,
             "network_backend": Network(self.timeout),
             "max_keepalive_connections": 0,
         }
