@@ -75,7 +75,7 @@ def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False
     beside, found = _without_texts(text, by_text)
     claims = set(_claims(text, options, by_text, found, numbered))
     if exact:
-        return exact if claims <= {exact} else None
+        return exact if claims <= {exact, None} else None
     named = {letter for groups in _NAMED.findall(text) for letter in groups if letter in options}
     opening = _opening(_LEADING.sub("", text, count=1), by_text)
     if claims:

@@ -47,9 +47,9 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
             return _scored(gave_up, fusion.smoothed(level), "salvaged_level", reasoning)
         if level_named(words):
             return _scored(gave_up, *fusion.probabilities_and_source(words), words)
-    return (
-        _scored(gave_up, *fusion.probabilities_and_source(last_reasoning), last_reasoning) if last_reasoning else None
-    )
+    if not last_reasoning:
+        return None
+    return _scored(gave_up, *fusion.probabilities_and_source(last_reasoning), last_reasoning)
 
 
 def _scored(gave_up: Unanswered, shares: Probabilities, source: ProbabilitySource, reasoning: str) -> Scored:
