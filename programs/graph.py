@@ -26,7 +26,7 @@ import dspy
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
-from agenticiqa.programs.backends.history import keeping_history
+from agenticiqa.programs.backends.call_log import keeping_history
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.programs.events import judging
 from agenticiqa.programs.images import name_of

@@ -15,7 +15,7 @@ import dspy
 from PIL import Image
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.history import keeping_history
+from agenticiqa.programs.backends.call_log import keeping_history
 from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.events import judging

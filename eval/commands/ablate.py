@@ -11,7 +11,7 @@ from agenticiqa.eval.report.ablations import WHOLE, ablation_report
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.eval.scorers.left_out import Part, estimate_without, program_without
 from agenticiqa.eval.scorers.rows import Watch, judge_set
-from agenticiqa.programs.backends.limits import Limits, within
+from agenticiqa.programs.backends.ledger import Limits, within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import tables

@@ -14,7 +14,7 @@ from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, fit_rows, fitted_text, unusable

@@ -18,7 +18,7 @@ from agenticiqa.eval.report.questions import choice_figures, explanation_figures
 from agenticiqa.eval.runs import default_folder, made_with, pin, report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render, tables

@@ -23,7 +23,7 @@ from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import config_from, limits_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED

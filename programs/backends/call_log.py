@@ -3,11 +3,17 @@
 An engine of ours (``engine.Model``) logs each request as it goes out. What DSPy answers from its cache, and what
 another engine is asked, is known from DSPy's callbacks alone: there the messages are the ones given to the model.
 Texts are not changed, but for secrets, which become ``***``; an image is its media type, hash and size.
+
+DSPy's own history is kept only when asked for, and without the bytes of images: DSPy keeps each request whole, 2 MB for
+an image of 1.5 MB, in the model's history, the modules' and a global one.
 """
 
+import base64
+import binascii
+import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -20,7 +26,7 @@ from pydantic import BaseModel
 
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.forget import Asked
-from agenticiqa.programs.backends.history import description
+from agenticiqa.programs.backends.held_images import held_image_at
 from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
 
@@ -31,6 +37,8 @@ PARAMETERS = (
     "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "stop", "n", "logprobs",
     "top_logprobs", "frequency_penalty", "presence_penalty", "reasoning_effort", "rollout_id",
 )  # fmt: skip
+
+NEWEST = 256  # entries that are looked through: more than there are calls at the same time
 
 Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
 
@@ -59,6 +67,7 @@ class Turn:
 
 
 _turn: ContextVar[Turn | None] = ContextVar("agenticiqa_turn", default=None)
+_history_kept: ContextVar[bool] = ContextVar("agenticiqa_history_history_kept", default=False)
 
 
 @contextmanager
@@ -251,3 +260,60 @@ def _secrets_of(lm: Any) -> tuple[str, ...]:
     headers = [v for name in ("headers", "extra_headers") for v in (lm.kwargs.get(name) or {}).values()]
     given = [lm.kwargs.get("api_key"), *headers]
     return (*ours, *(secret for secret in given if isinstance(secret, str)))
+
+
+@contextmanager
+def keeping_history(wanted: bool) -> Iterator[None]:
+    """Keep DSPy's history of the questions asked inside, or keep none."""
+    token = _history_kept.set(wanted)
+    try:
+        yield
+    finally:
+        _history_kept.reset(token)
+
+
+def history_settings() -> dict[str, Any]:
+    """DSPy's settings for a question."""
+    # With a limit of 0 DSPy still fills its global history, where no entry can be found to take images out of.
+    return {"disable_history": not (_history_kept.get() and dspy.settings.max_history_size)}
+
+
+@contextmanager
+def images_left_out(lm: dspy.BaseLM) -> Iterator[None]:
+    """After the question asked inside, each image in the model's history is its hash and size.
+
+    DSPy's other histories share these entries.
+    """
+    try:
+        yield
+    finally:
+        for entry in lm.history[-NEWEST:] if _history_kept.get() else ():
+            _without_images(entry.get("messages") or ())
+
+
+def _without_images(messages: Iterable[dict[str, Any]]) -> None:
+    for message in messages:
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            image = part.get("image_url") if isinstance(part, dict) else None
+            if isinstance(image, dict) and isinstance(image.get("url"), str):
+                image["url"] = description(image["url"])
+
+
+def description(url: str) -> str:
+    """Media type, hash and size of the image at a data URI or at the address of a held image; other text as it is."""
+    held = held_image_at(url)
+    if held is not None:
+        return _described(held.mime, held.sent_sha256, len(base64.b64decode(held.base64)))
+    head, found, data = url.partition(";base64,")
+    if not (found and head.startswith("data:")):
+        return url
+    try:
+        content = base64.b64decode(data)
+    except binascii.Error:
+        content = data.encode()
+    return _described(head.removeprefix("data:"), hashlib.sha256(content).hexdigest(), len(content))
+
+
+def _described(mime: str, sha256: str, size: int) -> str:
+    return f"{mime}, sha256 {sha256}, {size} bytes"

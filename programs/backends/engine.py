@@ -18,9 +18,14 @@ from agenticiqa.programs.backends.call_log import log_request, log_response
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
-from agenticiqa.programs.backends.ledger import AskedFor, Spent, spend
+from agenticiqa.programs.backends.ledger import (
+    AskedFor,
+    Limits,
+    Spent,
+    current,
+    spend,
+)
 from agenticiqa.programs.backends.level_token import level_token_only
-from agenticiqa.programs.backends.limits import Limits, current
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
 from agenticiqa.programs.backends.refusals import ModelFeatures
 

@@ -21,7 +21,7 @@ import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import causes
-from agenticiqa.programs.backends.limits import current
+from agenticiqa.programs.backends.ledger import current
 
 logger = logging.getLogger(__name__)
 

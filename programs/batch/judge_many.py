@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import Halted, LimitReached, current, set_current
+from agenticiqa.programs.backends.ledger import Halted, LimitReached, current, set_current
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unforeseen, UserError

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.limits import within
+from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs

@@ -5,7 +5,7 @@ from argparse import Namespace
 from agenticiqa.configs import SMALLEST_SENT, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 

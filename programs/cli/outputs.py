@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agenticiqa.programs.backends.limits import LimitReached
+from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of

@@ -18,15 +18,28 @@ from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
-from agenticiqa.programs.backends.call_log import Turn, attempting, logging_settings
+from agenticiqa.programs.backends.call_log import (
+    Turn,
+    attempting,
+    history_settings,
+    images_left_out,
+    logging_settings,
+)
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.forget import forget_answers
 from agenticiqa.programs.backends.held_images import holding
-from agenticiqa.programs.backends.history import history_settings, images_left_out
-from agenticiqa.programs.backends.ledger import AskedFor, Spent, answered_by, asking, note_reading, spending_of
-from agenticiqa.programs.backends.limits import Halted, LimitReached
+from agenticiqa.programs.backends.ledger import (
+    AskedFor,
+    Halted,
+    LimitReached,
+    Spent,
+    answered_by,
+    asking,
+    note_reading,
+    spending_of,
+)
 from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields, too_much
 from agenticiqa.programs.errors import ImageError, Unanswered, excerpt
 from agenticiqa.programs.events import event

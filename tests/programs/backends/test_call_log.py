@@ -18,7 +18,7 @@ from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.cleaning import UNFINISHED
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.limits import Limits, within
+from agenticiqa.programs.backends.ledger import Limits, within
 from agenticiqa.programs.cli.logs import logging_to
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load

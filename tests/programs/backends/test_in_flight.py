@@ -15,7 +15,7 @@ from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at, is_refused
-from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits, set_current
+from agenticiqa.programs.backends.ledger import Halted, LimitReached, Limits, set_current
 
 pytestmark = pytest.mark.slow
 

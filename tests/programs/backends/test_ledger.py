@@ -1,11 +1,24 @@
-"""The ledger has what was asked, by stage, once."""
+"""The ledger has what was asked, by stage, once; limits are never passed, and an interruption ends every wait."""
 
 import contextvars
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agenticiqa.programs.backends.ledger import Ledger, Spent, asking, keeping, spend
+from agenticiqa.programs.backends.ledger import (
+    Halted,
+    Ledger,
+    LimitReached,
+    Limits,
+    Spent,
+    asking,
+    current,
+    keeping,
+    set_current,
+    spend,
+    within,
+)
 
 
 def test_a_question_has_the_sum_of_its_requests() -> None:
@@ -87,3 +100,107 @@ def test_the_last_answer_tells_whether_it_was_cut_off() -> None:
     assert ledger.stages["plan"].cut_off
     ledger.add("plan", Spent(calls=1))
     assert not ledger.stages["plan"].cut_off
+
+
+def test_without_limits_everything_is_admitted() -> None:
+    limits = current()
+    for _ in range(100):
+        limits.admit(None)
+        limits.settle(None, None)
+    assert current() is not limits, "each caller without a run has one of its own"
+
+
+def test_calls_are_counted_and_the_next_one_is_refused() -> None:
+    limits = Limits(max_calls=3)
+    for _ in range(3):
+        limits.admit(None)
+        limits.settle(None, None)
+    with pytest.raises(LimitReached, match="limit of 3 calls"):
+        limits.admit(None)
+    assert limits.calls == 3
+
+
+def test_no_call_at_all_may_be_the_limit() -> None:
+    with pytest.raises(LimitReached):
+        Limits(max_calls=0).admit(None)
+
+
+def test_many_threads_do_not_pass_a_limit_together() -> None:
+    limits = Limits(max_calls=50)
+
+    def ask(_: int) -> int:
+        try:
+            limits.admit(None)
+        except LimitReached:
+            return 0
+        limits.settle(None, None)
+        return 1
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(ask, range(200))) == 50
+
+
+def test_money_is_admitted_by_the_highest_price_and_entered_by_the_real_one() -> None:
+    limits = Limits(max_usd=1.0)
+    for _ in range(8):  # each could take 0.3, and takes 0.1
+        limits.admit(0.3)
+        limits.settle(0.3, 0.1)
+    with pytest.raises(LimitReached, match=r"0\.3000 USD.*limit of 1 USD \(8 calls, 0\.8000 USD spent\)"):
+        limits.admit(0.3)
+    assert limits.usd == pytest.approx(0.8)
+
+
+def test_a_call_that_does_not_fit_now_waits_for_the_real_price_of_another() -> None:
+    limits = Limits(max_usd=1.0)
+    limits.admit(0.9)
+    admitted = threading.Event()
+
+    def ask() -> None:
+        limits.admit(0.9)
+        admitted.set()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert not admitted.wait(0.05)
+    limits.settle(0.9, 0.05)
+    assert admitted.wait(5)
+    thread.join()
+
+
+def test_a_limit_in_usd_needs_a_price() -> None:
+    with pytest.raises(LimitReached, match="price"):
+        Limits(max_usd=1.0).admit(None)
+
+
+def test_after_an_interruption_nothing_is_admitted_and_no_wait_goes_on() -> None:
+    limits = Limits(max_usd=1.0)
+    limits.admit(0.9)
+    refused: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            limits.admit(0.9)
+        except Halted as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    limits.halt()
+    thread.join(5)
+    assert len(refused) == 1
+    assert limits.halted.wait(0), "whoever waits for another attempt wakes up"
+
+
+def test_the_limits_of_a_run_are_those_inside_of_it() -> None:
+    with within(Limits(max_calls=1)) as limits:
+        assert current() is limits
+        context = contextvars.copy_context()
+    assert current() is not limits
+    assert context.run(current) is limits
+
+
+def test_limits_may_be_set_for_a_context_that_is_handed_on() -> None:
+    limits, context = Limits(), contextvars.copy_context()
+    context.run(set_current, limits)
+    assert context.run(current) is limits
+    assert current() is not limits

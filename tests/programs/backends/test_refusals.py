@@ -18,7 +18,7 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import refusals as module
 from agenticiqa.programs.backends.connect import features_of, name_of
-from agenticiqa.programs.backends.limits import LimitReached, Limits, within
+from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
 from agenticiqa.programs.backends.refusals import DAYS_KEPT, FEWER_LOGPROBS, ModelFeatures, cache_folder
 from support.fake_server import Server, fake_server, server_error
 from support.judging import ASSESSMENT

@@ -9,7 +9,7 @@ import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends import retries
-from agenticiqa.programs.backends.limits import Limits, within
+from agenticiqa.programs.backends.ledger import Limits, within
 
 
 def state(error: BaseException, attempt: int = 1) -> tenacity.RetryCallState:

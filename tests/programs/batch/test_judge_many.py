@@ -10,7 +10,7 @@ from queue import SimpleQueue
 import dspy
 import pytest
 
-from agenticiqa.programs.backends.limits import Halted, LimitReached, current
+from agenticiqa.programs.backends.ledger import Halted, LimitReached, current
 from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many

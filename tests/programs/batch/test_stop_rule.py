@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.backends.failures import NOT_THERE
-from agenticiqa.programs.backends.limits import LimitReached
+from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.cli.options import limits_from, models_from
 from agenticiqa.programs.errors import UserError
 
