@@ -25,7 +25,7 @@ from dspy.utils.callback import BaseCallback
 from pydantic import BaseModel
 
 from agenticiqa.programs.backends.failures import redacted
-from agenticiqa.programs.backends.forget import Asked
+from agenticiqa.programs.backends.forget import CachedCall
 from agenticiqa.programs.backends.held_images import held_image_at
 from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
@@ -57,7 +57,7 @@ class Turn:
     model: str = ""
     text: str = ""
     cache: bool = False
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[CachedCall] = field(default_factory=list)
     sent: int = 0
 
     @property
@@ -119,7 +119,7 @@ class CallLog(BaseCallback):
         """A model is asked, or its cache."""
         turn = _turn.get()
         if turn is not None:
-            turn.asked.append(Asked(instance, inputs))
+            turn.asked.append(CachedCall(instance, inputs))
         self.begun[call_id] = instance, inputs, turn.sent if turn else 0, _usages()
 
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:

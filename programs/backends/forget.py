@@ -11,14 +11,14 @@ import dspy
 from dspy.clients.execution import IGNORED_CACHE_KEYS, prepare
 
 
-class Asked(NamedTuple):
+class CachedCall(NamedTuple):
     """A call of a DSPy model: the model, and what it was given (``prompt``, ``messages``, ``kwargs``)."""
 
     lm: dspy.BaseLM
     inputs: Mapping[str, Any]
 
 
-def forget_answers(calls: Iterable[Asked]) -> None:
+def forget_answers(calls: Iterable[CachedCall]) -> None:
     """Remove from DSPy's cache the answers to these calls; those not in it are left out."""
     for lm, inputs in calls:
         call = prepare(lm, inputs.get("prompt"), inputs.get("messages"), inputs.get("kwargs") or {}, asynchronous=False)
