@@ -8,6 +8,7 @@ the answer would not be known.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agenticiqa.signatures.categories import BLURS, BRIGHTNESS, COLOR, COMPRESSION, CONTRAST, NOISE, SHARPNESS
 from agenticiqa.signatures.vocabulary import Distortion
 
 
@@ -27,24 +28,24 @@ class Concept:
 
 
 CONCEPTS: Mapping[str, Concept] = {
-    "blur": Concept("Blurs", ("gaussian_blur", "defocus", "motion_blur"), ("white_noise", "desaturate"), "sharp"),
-    "defocus": Concept("Blurs", ("defocus", "gaussian_blur"), ("white_noise", "darken"), "sharp"),
-    "motion_blur": Concept("Blurs", ("motion_blur",), ("white_noise", "color_cast"), "sharp"),
-    "noise": Concept("Noise", ("white_noise", "impulse_noise", "chroma_noise"), ("gaussian_blur", "desaturate")),
-    "grain": Concept("Noise", ("white_noise", "speckle_noise"), ("defocus", "color_cast")),
-    "impulse_noise": Concept("Noise", ("impulse_noise",), ("gaussian_blur", "brighten")),
-    "compression": Concept("Compression", ("jpeg", "webp"), ("white_noise", "desaturate")),
-    "blocking": Concept("Compression", ("jpeg",), ("gaussian_blur", "white_noise")),
-    "banding": Concept("Compression", ("banding",), ("gaussian_blur", "white_noise")),
-    "dark": Concept("Brightness change", ("darken",), ("brighten", "gaussian_blur"), "neutral"),
-    "bright": Concept("Brightness change", ("brighten",), ("darken", "gaussian_blur"), "neutral"),
-    "exposure": Concept("Brightness change", ("darken", "brighten"), ("white_noise", "gaussian_blur"), "neutral"),
-    "low_contrast": Concept("Contrast", ("low_contrast",), ("high_contrast", "white_noise"), "neutral"),
-    "high_contrast": Concept("Contrast", ("high_contrast",), ("low_contrast", "jpeg"), "neutral"),
-    "faded": Concept("Color distortions", ("desaturate",), ("oversaturate", "gaussian_blur"), "neutral"),
-    "oversaturated": Concept("Color distortions", ("oversaturate",), ("desaturate", "jpeg"), "neutral"),
-    "cast": Concept("Color distortions", ("color_cast",), ("white_noise", "gaussian_blur"), "neutral"),
-    "oversharpened": Concept("Sharpness", ("oversharpen",), ("gaussian_blur", "darken"), "sharp"),
+    "blur": Concept(BLURS, ("gaussian_blur", "defocus", "motion_blur"), ("white_noise", "desaturate"), "sharp"),
+    "defocus": Concept(BLURS, ("defocus", "gaussian_blur"), ("white_noise", "darken"), "sharp"),
+    "motion_blur": Concept(BLURS, ("motion_blur",), ("white_noise", "color_cast"), "sharp"),
+    "noise": Concept(NOISE, ("white_noise", "impulse_noise", "chroma_noise"), ("gaussian_blur", "desaturate")),
+    "grain": Concept(NOISE, ("white_noise", "speckle_noise"), ("defocus", "color_cast")),
+    "impulse_noise": Concept(NOISE, ("impulse_noise",), ("gaussian_blur", "brighten")),
+    "compression": Concept(COMPRESSION, ("jpeg", "webp"), ("white_noise", "desaturate")),
+    "blocking": Concept(COMPRESSION, ("jpeg",), ("gaussian_blur", "white_noise")),
+    "banding": Concept(COMPRESSION, ("banding",), ("gaussian_blur", "white_noise")),
+    "dark": Concept(BRIGHTNESS, ("darken",), ("brighten", "gaussian_blur"), "neutral"),
+    "bright": Concept(BRIGHTNESS, ("brighten",), ("darken", "gaussian_blur"), "neutral"),
+    "exposure": Concept(BRIGHTNESS, ("darken", "brighten"), ("white_noise", "gaussian_blur"), "neutral"),
+    "low_contrast": Concept(CONTRAST, ("low_contrast",), ("high_contrast", "white_noise"), "neutral"),
+    "high_contrast": Concept(CONTRAST, ("high_contrast",), ("low_contrast", "jpeg"), "neutral"),
+    "faded": Concept(COLOR, ("desaturate",), ("oversaturate", "gaussian_blur"), "neutral"),
+    "oversaturated": Concept(COLOR, ("oversaturate",), ("desaturate", "jpeg"), "neutral"),
+    "cast": Concept(COLOR, ("color_cast",), ("white_noise", "gaussian_blur"), "neutral"),
+    "oversharpened": Concept(SHARPNESS, ("oversharpen",), ("gaussian_blur", "darken"), "sharp"),
 }
 MAIN = (
     "blur",

@@ -18,6 +18,7 @@ from agenticiqa.programs import images
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.offline.distortions import findings_of
 from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
 
 VISIBLE = 0.5  # least severity that counts as named
@@ -26,11 +27,11 @@ NONE = "none"
 
 # The correct categories by kind of distortion. Lost packets of JPEG 2000 are coding artifacts that mostly look blurred.
 CORRECT: dict[str, tuple[Distortion, ...]] = {kind: (made.category,) for kind, made in KINDS.items()} | {
-    "fast_fading": ("Compression", "Blurs"),
-    "jp2k-fast-fading": ("Compression", "Blurs"),
-    "jp2k": ("Compression",),
-    "gaussian-blur": ("Blurs",),
-    "white-noise": ("Noise",),
+    "fast_fading": (COMPRESSION, BLURS),
+    "jp2k-fast-fading": (COMPRESSION, BLURS),
+    "jp2k": (COMPRESSION,),
+    "gaussian-blur": (BLURS,),
+    "white-noise": (NOISE,),
 }
 SHORT = ("Blurs", "Color", "Compr.", "Noise", "Bright.", "Sharp.", "Contrast")
 

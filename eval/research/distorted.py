@@ -26,6 +26,7 @@ from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
+from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, NOISE
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
 Values = NDArray[np.float64]
@@ -34,7 +35,6 @@ PRISTINE = "pristine"
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
 PAIRS = 8  # frames with two distortions, per photo
 LARGEST_PHOTO = 1280  # pixels
-COLOR = "Color distortions"
 # The severity, none (0) to extreme (4), of the distortion levels 0..5.
 SEVERITY_OF_LEVEL = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
 SUBTYPE_OF = {
@@ -172,7 +172,7 @@ def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
 
 
 def _order(kind: str) -> int:
-    return {"Noise": 1, "Compression": 2}.get(KINDS[kind].category, 0)
+    return {NOISE: 1, COMPRESSION: 2}.get(KINDS[kind].category, 0)
 
 
 def _frame(photo: Image.Image, rng: np.random.Generator) -> RGB:
@@ -215,6 +215,6 @@ def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
                 for name in known:
                     known[name][row] = 0
             if kind in ALSO_BLUR:
-                for name in ("Blurs", *SUBTYPES["Blurs"]):
+                for name in (BLURS, *SUBTYPES[BLURS]):
                     known[name][row] = 0
     return truth, known

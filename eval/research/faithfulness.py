@@ -40,6 +40,7 @@ from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.planted import CORRECT, seed_of
+from agenticiqa.signatures.categories import BLURS, BRIGHTNESS, COLOR, COMPRESSION, CONTRAST, NOISE, SHARPNESS
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES, DetectableDistortion
 
 Row = dict[str, Any]
@@ -47,13 +48,13 @@ Row = dict[str, Any]
 JUDGE = "SSIMULACRA2"  # with the reference; no program that judges without one uses it
 # The order in which a camera and what follows it do their damage.
 ORDER: tuple[DetectableDistortion, ...] = (
-    "Brightness change",
-    "Contrast",
-    "Color distortions",
-    "Blurs",
-    "Noise",
-    "Sharpness",
-    "Compression",
+    BRIGHTNESS,
+    CONTRAST,
+    COLOR,
+    BLURS,
+    NOISE,
+    SHARPNESS,
+    COMPRESSION,
 )
 LEVELS = (2, 4)  # the least and the greatest level
 LONG_SIDE = 512  # larger photos are reduced

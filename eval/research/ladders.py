@@ -25,6 +25,7 @@ from agenticiqa.programs.tools import fr_fusion
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.programs.tools.metrics.learned_iqa import as_input, in_working_size
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.signatures.categories import COMPRESSION, NOISE
 
 LARGEST_PHOTO = 2600  # pixels
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
@@ -235,7 +236,7 @@ def _part(photo: RGB, rng: np.random.Generator) -> RGB:
 
 def _order(kind: str) -> int:
     """As in a camera: blur and exposure come before noise, and coding comes last."""
-    return {"Noise": 1, "Compression": 2}.get(KINDS[kind].category, 0)
+    return {NOISE: 1, COMPRESSION: 2}.get(KINDS[kind].category, 0)
 
 
 def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:

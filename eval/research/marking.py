@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from agenticiqa.signatures.categories import BLURS, BRIGHTNESS, COLOR, COMPRESSION, CONTRAST, NOISE, SHARPNESS
+
 Form = Literal["yes_no", "letter", "severity", "category", "place", "image", "number", "undetermined"]
 Mark = Literal["right", "wrong", "undetermined"]
 
@@ -29,13 +31,13 @@ _SEVERITIES: Mapping[str, str] = {
     "extreme": r"extreme\w*|massive\w*|terribl\w+|very severe|enormous\w*",
 }
 _CATEGORIES: Mapping[str, str] = {
-    "Blurs": r"blur\w*|out[- ]of[- ]focus|defocus\w*|unsharp|soft\w*|smear\w*",
-    "Noise": r"nois\w+|grain\w*|speckle\w*|salt[- ]and[- ]pepper",
-    "Compression": r"compress\w+|jpe?g|webp|block\w*|artifact\w*|artefact\w*|banding|coding|posteri[sz]\w+",
-    "Brightness change": r"bright\w*|dark\w*|under-?expos\w+|over-?expos\w+|exposure|dim|clipped highlights",
-    "Color distortions": r"colou?r\w*|satur\w+|desatur\w+|over-?satur\w+|faded|cast|tint\w*|hue",
-    "Contrast": r"(?:low |high |hard |poor |excessive )?contrast\w*|flat|hazy",
-    "Sharpness": r"over-?sharp\w+|sharpness|sharpening|sharpened|halo\w*|ringing",
+    BLURS: r"blur\w*|out[- ]of[- ]focus|defocus\w*|unsharp|soft\w*|smear\w*",
+    NOISE: r"nois\w+|grain\w*|speckle\w*|salt[- ]and[- ]pepper",
+    COMPRESSION: r"compress\w+|jpe?g|webp|block\w*|artifact\w*|artefact\w*|banding|coding|posteri[sz]\w+",
+    BRIGHTNESS: r"bright\w*|dark\w*|under-?expos\w+|over-?expos\w+|exposure|dim|clipped highlights",
+    COLOR: r"colou?r\w*|satur\w+|desatur\w+|over-?satur\w+|faded|cast|tint\w*|hue",
+    CONTRAST: r"(?:low |high |hard |poor |excessive )?contrast\w*|flat|hazy",
+    SHARPNESS: r"over-?sharp\w+|sharpness|sharpening|sharpened|halo\w*|ringing",
 }
 _PLACE = re.compile(
     r"\b(?:(?P<down>top|upper|bottom|lower|middle|cent(?:er|re|ral)\w*)(?:[- ]+(?P<across>left|right))?"

@@ -26,6 +26,7 @@ from agenticiqa.eval.research.concepts import CONCEPTS, MAIN
 from agenticiqa.eval.research.marking import UNDETERMINED, Form
 from agenticiqa.eval.research.recipes import OPPOSITE, PLACES, Content, Recipe
 from agenticiqa.eval.research.wordings import Wording
+from agenticiqa.signatures.categories import BLURS, COMPRESSION
 
 VISIBLE_LEVELS = (3, 4, 5)
 STRONG_LEVELS = (4, 5)  # of exposure, contrast and color also where others are visible: photos differ in them
@@ -33,7 +34,7 @@ PHOTOS = 2  # for each kind and level of distortion, so that images are shared b
 ASKED = 4  # images for each wording written by hand
 ASKED_OF_TEMPLATE = 2
 DAMAGED_PLACES = ("left", "right", "top", "bottom", "center", "top left", "bottom right")
-LOSES_DETAIL = ("Blurs", "Compression")  # so that a part without detail does not show it
+LOSES_DETAIL = (BLURS, COMPRESSION)  # so that a part without detail does not show it
 # By level, the words for a severity that are true.
 SEVERITIES: Mapping[int, tuple[str, ...]] = {
     0: ("none",),

@@ -43,6 +43,7 @@ from agenticiqa.programs.tools.planted import (
     saved_as_jpeg,
     seed_of,
 )
+from agenticiqa.signatures.categories import BRIGHTNESS, CONTRAST
 from agenticiqa.signatures.vocabulary import DETECTABLE
 
 Values = NDArray[np.float64]
@@ -158,7 +159,7 @@ def targets(sample: Sample) -> tuple[Values, Values]:
         severity = WORST if sample.kind == FLAT else SEVERITY_OF_LEVEL[sample.level]
         wanted[..., main] = severity * sample.share
         # Of these it is not known whether they are there, or how much.
-        tonal = [DETECTABLE.index("Contrast"), DETECTABLE.index("Brightness change")]
+        tonal = [DETECTABLE.index(CONTRAST), DETECTABLE.index(BRIGHTNESS)]
         unsure = set(others) | (set(tonal) if main in tonal else set())
         for column in unsure - {main}:
             known[..., column] = sample.share <= 0.02
