@@ -19,10 +19,10 @@ from agenticiqa.eval.research.questions import SEVERITIES as TRUE_OF_LEVEL
 from agenticiqa.eval.research.recipes import Recipe, photos_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.images import load
+from agenticiqa.programs.offline.answers.measured_image import VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.answers.question_reader import fault_named
 from agenticiqa.programs.offline.by_region import measured_image
 from agenticiqa.programs.offline.findings import severity_word
-from agenticiqa.programs.offline.language.measured_image import VISIBLE, MeasuredImage
-from agenticiqa.programs.offline.language.question_reader import fault_named
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
 UNDETERMINED = "undetermined"

@@ -7,8 +7,8 @@ from random import Random
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.concepts import CONCEPTS
 from agenticiqa.eval.research.wordings import SPLITS, Wording, read_wordings, wordings_file
-from agenticiqa.programs.offline.language.choices import is_yes_no
-from agenticiqa.programs.offline.language.question_reader import (
+from agenticiqa.programs.offline.answers.choices import is_yes_no
+from agenticiqa.programs.offline.answers.question_reader import (
     AMOUNT,
     INTENTS,
     MEANINGS,

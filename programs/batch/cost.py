@@ -27,7 +27,7 @@ from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
 from agenticiqa.programs.images import ImageSource, load, path_of
 from agenticiqa.programs.images.regions import place_in_frame
-from agenticiqa.programs.offline.language.planner import plan_question
+from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, read_options
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.planner import nameable

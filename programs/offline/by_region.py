@@ -8,10 +8,10 @@ from dataclasses import replace
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.boxes import area, shared_area
 from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
+from agenticiqa.programs.offline.answers.measured_image import PRESENT, MeasuredImage
+from agenticiqa.programs.offline.answers.table import IMAGE, NINTHS, REFERENCE, REFERENCE_BESIDE_IMAGE
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_of_whole
-from agenticiqa.programs.offline.language.measured_image import PRESENT, MeasuredImage
-from agenticiqa.programs.offline.language.places import IMAGE, NINTHS, REFERENCE, REFERENCE_BESIDE_IMAGE
 from agenticiqa.programs.offline.opinion import estimate_opinion
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box

@@ -6,6 +6,9 @@ from dataclasses import replace
 from statistics import fmean
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.offline.answers.answer import answer_from_evidence
+from agenticiqa.programs.offline.answers.measured_image import VISIBLE
+from agenticiqa.programs.offline.answers.own_words import answer_from_file
 from agenticiqa.programs.offline.by_region import (
     Findings,
     PartsMeasured,
@@ -16,11 +19,8 @@ from agenticiqa.programs.offline.by_region import (
     statistics_by_region,
 )
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_word
-from agenticiqa.programs.offline.language.answers import answer_from_evidence
-from agenticiqa.programs.offline.language.file_questions import answer_from_file
-from agenticiqa.programs.offline.language.measured_image import VISIBLE
-from agenticiqa.programs.offline.language.planner import plan_question
 from agenticiqa.programs.offline.opinion import learned_model_applies
+from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training

@@ -8,7 +8,7 @@ import pytest
 
 from agenticiqa.eval.research.reader_examples import MEASURED_ONLY, UNKNOWN, Example, examples_of, intent_of, taught
 from agenticiqa.eval.research.wordings import Wording, read_wordings, wordings_file
-from agenticiqa.programs.offline.language.question_reader import INTENTS, MEANINGS, NETWORK, VOCABULARY
+from agenticiqa.programs.offline.answers.question_reader import INTENTS, MEANINGS, NETWORK, VOCABULARY
 
 
 def wording(kind: str, about: str, truth: str, text: str, tags: dict[str, str] | None = None) -> Wording:

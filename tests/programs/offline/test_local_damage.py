@@ -9,9 +9,9 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline import patches
+from agenticiqa.programs.offline.answers.measured_image import VISIBLE
 from agenticiqa.programs.offline.distortions import damaged_parts, findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import severity_of_whole
-from agenticiqa.programs.offline.language.measured_image import VISIBLE
 from agenticiqa.programs.offline.local_damage import local_change, straight_edge
 from agenticiqa.programs.offline.opinion import estimate_opinion, expected_level
 from agenticiqa.programs.offline.patch_features import patch_grid

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
 from agenticiqa.programs.offline.by_region import with_local_damage
 from agenticiqa.programs.offline.findings import Finding, LocalDamage
-from agenticiqa.programs.offline.language.measured_image import MeasuredImage
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import UNABLE
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
@@ -45,7 +45,6 @@ def left_noisy(pristine: np.ndarray, noisy: np.ndarray) -> np.ndarray:
         ("Rate the noise from 1 to 5.", "4."),
         ("On a scale where 5 = no noise and 1 = extreme noise, rate the noise.", "1."),
         ("Is the woman's face blurred?", UNABLE),
-        ("Is there a reason to call it noisey?", "Yes"),
     ],
 )
 def test_of_a_noisy_photo(program: AgenticIQA, noisy: np.ndarray, question: str, answer: str) -> None:

@@ -1,0 +1,315 @@
+"""Multiple choice: the option that follows from the measurements; what an option means is read by the network."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agenticiqa.programs.offline.answers.asked import Asked
+from agenticiqa.programs.offline.answers.measured_image import OBJECTIONABLE, PRESENT, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.answers.question_reader import (
+    AMOUNT,
+    NOUNS,
+    OTHER,
+    Read,
+    fault_named,
+    in_context,
+    main_kind,
+    read_text,
+)
+from agenticiqa.programs.offline.answers.rule_answer import (
+    TIE,
+    RuleAnswer,
+    cannot_exclude,
+    cannot_grade,
+    cannot_tell,
+    nearest,
+    nearest_degree,
+    not_understood,
+)
+from agenticiqa.programs.offline.answers.table import LEVEL_OF, Look, change
+from agenticiqa.programs.offline.findings import severity_word
+from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
+from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
+from agenticiqa.signatures.vocabulary import SEVERITIES
+
+READ = 0.5  # least probability of what an option, or the question, is about
+ALONE = 0.9  # from which what an option names is clear without its question, whatever that is about
+WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
+CLEARLY = 0.5  # severity by which an option must be nearer than the next one: what it claims is read no better
+ORDERED = 0.8  # least correlation of the levels with the order of the list for this to count
+TWO_SIDED = {BRIGHTNESS, COLOR, CONTRAST}  # too much of these is a fault, and too little as well
+OPPOSITES = {"dark", "bright"}  # of one category, but no degrees of the same
+_QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re.I)
+_NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)
+_OF_THESE = re.compile(r"\bof (?:the|these|those|them)\b|\bneither\b", re.I)
+_BOTH = re.compile(r"(?:all|both)(?: (?:of )?(?:the|these|them|above))*", re.I)
+ABSENT = re.compile(
+    r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",
+    re.I,
+)
+_SAME = re.compile(r"\b(?:same|equal\w*|neither|both|no difference|identical)\b", re.I)
+_REFERENCE = re.compile(r"\b(?:reference|original|pristine|source)\b", re.I)
+_IMAGE = re.compile(
+    r"\W*(?:the |this )?(?:(?:distorted|test|given|degraded) )?(?:image|picture|photo|one|version|copy|file|shot)\W*",
+    re.I,
+)
+_WORSE = re.compile(r"\b(?:worse|inferior|worsened|degraded)\b", re.I)
+_BETTER = re.compile(r"\b(?:better|superior|improved|enhanced)\b", re.I)
+_MUCH = re.compile(r"\b(?:much|far|a lot|considerably)\b", re.I)
+
+
+def pictures_in(options: Mapping[str, str]) -> dict[str, str]:
+    """Which picture each option names, "image", "reference" or "same"; empty if one names none."""
+    named = {
+        letter: "reference" if _REFERENCE.search(text) else "same" if _SAME.search(text) else "image"
+        for letter, text in options.items()
+        if _REFERENCE.search(text) or _SAME.search(text) or _IMAGE.fullmatch(text)
+    }
+    return named if len(named) == len(options) and "reference" in named.values() else {}
+
+
+def names_reference(text: str) -> bool:
+    """Whether a text names the reference."""
+    return bool(_REFERENCE.search(text))
+
+
+def choose_picture(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """The option that names the picture with more, or less, of the distortion."""
+    found = change(asked, measured, look)
+    if isinstance(found, RuleAnswer):
+        return found
+    more_in_image = (found > 0) == (asked.what != "compare-reference")
+    chosen = "same" if abs(found) < VISIBLE else "image" if more_in_image else "reference"
+    letters = [letter for letter, picture in pictures_in(asked.options).items() if picture == chosen]
+    reason = "Against the reference, a difference counts from slight on."
+    return RuleAnswer(letters[0] if len(letters) == 1 else None, reason)
+
+
+def choose_change(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer | None:
+    """The option nearest to the change from the reference; ``None`` unless all say better, worse or the same."""
+    places: dict[str, float | None] = {}
+    for letter, text in asked.options.items():
+        degree = 3.0 if _MUCH.search(text) else float(SEVERITIES.index(fold_severity(text.split()[0]) or "slight"))
+        sign = 0 if _SAME.search(text) else -1 if _BETTER.search(text) else 1 if _WORSE.search(text) else None
+        places[letter] = None if sign is None else sign * (degree or 1.0)
+    if None in places.values():
+        return None
+    fault = replace(asked.fault, kind="") if asked.fault else Meaning("any", "fault")
+    found = change(replace(asked, fault=fault), measured, look)
+    return found if isinstance(found, RuleAnswer) else nearest(places, found, (), "difference from the reference")
+
+
+def choose_quality(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
+    """The option nearest to the quality; ``None`` unless all are levels of it."""
+    levels = {letter: _level(text) for letter, text in asked.options.items()}
+    others = [term for term in asked.terms if term.meaning.subject not in ("quality", "any")]
+    said = f"{asked.text} {' '.join(asked.options.values())}"
+    if None in levels.values() or others or (asked.text and not _QUALITY.search(said)):
+        return None
+    return nearest(levels, measured.level, measured.visible[:2], f"quality ({measured.level:.1f} between 1 and 5)")
+
+
+def choose(asked: Asked, measured: MeasuredImage) -> RuleAnswer:
+    """The option that fits: of several distortions the worst, of degrees of one the nearest."""
+    if chosen := _property_level(asked, measured):
+        return chosen
+    read = {letter: _read_option(asked.text, text) for letter, text in asked.options.items()}
+    clear = [option.about.name for option in read.values() if option.about.category >= READ]
+    faults = {name for name in clear if name in NOUNS}
+    kinds = {term.meaning.kind for text in asked.options.values() for term in terms_in(text)} - {""}
+    if len({main_kind(name) for name in faults}) > 1 or len(kinds) > 1 or faults >= OPPOSITES:
+        unclear = min(option.about.category for option in read.values()) < READ
+        return not_understood([]) if unclear or AMOUNT in clear else _worst(asked, read, measured)
+    about = _one_fault(asked, faults, clear)
+    if about is None or OTHER in clear:
+        return not_understood([])
+    return _nearest_degree(about, asked.options, {letter: each.level for letter, each in read.items()}, measured)
+
+
+def _property_level(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
+    """The option, "High" or "Poor", nearest to how much there is of a property; ``None`` if not all are such."""
+    meanings = [term.meaning for term in asked.terms if term.meaning.subject not in ("quality", "any")]
+    levels = {letter: _level(text) for letter, text in asked.options.items()}
+    if (
+        None in levels.values()
+        or {each.sense for each in meanings} != {"neutral"}
+        or len({each.scale for each in meanings}) > 1
+    ):
+        return None
+    fault = Meaning(meanings[0].subject, "fault")
+    of_amount = re.search(r"\b(?:high|low)\b", " ".join(asked.options.values()), re.I)
+    if of_amount and fault.subject in TWO_SIDED:
+        signed = measured.signed_severity(fault.subject)
+        places = {letter: 3.0 * ((level or 3) > 3) - 3.0 * ((level or 3) < 3) for letter, level in levels.items()}
+        if signed is None:
+            return cannot_tell(fault, measured)
+        return nearest(places, signed, fault.categories, f"{fault.subject.lower()} ({signed:+.1f} between -4 and 4)")
+    severity = measured.severity(fault)
+    if severity is None:
+        return cannot_tell(fault, measured)
+    return nearest_degree({letter: 5 - (level or 0) for letter, level in levels.items()}, severity, fault, measured)
+
+
+@dataclass(frozen=True)
+class _Option:
+    """What an option is about, and how much of that it claims, 0 (none) to 5."""
+
+    about: Read
+    level: float
+
+
+def _read_option(asked: str, text: str) -> _Option:
+    alone, behind = read_text(text), read_text(in_context(asked, text))
+    is_clear = alone.meaning.name in NOUNS and alone.meaning.category >= ALONE
+    return _Option((alone if is_clear else behind).meaning, (alone.level + behind.level) / 2)
+
+
+def _level(text: str) -> float | None:
+    words = " ".join(
+        word for word in re.findall(r"[a-z]+", text.lower()) if word not in ("quality", "image", "it", "is")
+    )
+    return LEVEL_OF.get(words)
+
+
+def _one_fault(asked: Asked, faults: set[str], clear: list[str]) -> Meaning | None:
+    """The one distortion that the question and its options are about."""
+    if asked.fault and asked.fault.subject != "any":
+        named = [fault for name in faults if (fault := fault_named(name))]
+        return asked.fault if all(fault.scale == asked.fault.scale for fault in named) else None
+    return fault_named(max(faults, key=clear.count)) if faults else asked.fault if asked.what == "degree" else None
+
+
+def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -> RuleAnswer:
+    """The option that names the worst of several distortions; one that says none, or another, where none is there."""
+    named = {letter: faults for letter, option in read.items() if (faults := _faults(asked.options[letter], option))}
+    every = list(dict.fromkeys(fault for faults in named.values() for fault in faults))
+    rest = {letter: option.about.name for letter, option in read.items() if letter not in named}
+    both = [letter for letter, text in asked.options.items() if _BOTH.fullmatch(text.strip(" ."))]
+    named |= {letter: tuple(every) for letter in both}
+    severities = {fault: _severity(fault, every, measured) for fault in every}
+    known = {fault: severity for fault, severity in severities.items() if severity is not None}
+    highest, absent = max(known.values(), default=0.0), bool(ABSENT.search(asked.text))
+    several = any(len(faults) > 1 for faults in named.values())
+    for fault in severities.keys() - known.keys():  # it may be the worst: the severity of its category is the bound
+        bound = measured.severity(replace(fault, kind=""))
+        if bound is not None and (bound > highest - TIE or several or absent):
+            return cannot_tell(fault, measured)
+    if absent:
+        return _absent(named, known)
+    hidden = next((fault for fault in every if measured.may_hide(fault)), None)
+    if hidden and highest < VISIBLE:
+        return cannot_exclude(hidden, measured)
+    none = [letter for letter, name in rest.items() if name != OTHER and letter not in both]
+    of_one = len({fault.scale for fault in every}) == 1  # "too low", "fine" and "too high" are degrees
+    if highest < (OBJECTIONABLE if of_one and none else VISIBLE):
+        if highest >= VISIBLE and measured.may_be_more(max(known, key=known.__getitem__)):
+            return cannot_grade(max(known, key=known.__getitem__), measured)
+        fits = len(none) == 1 and (
+            of_one or measured.worst_severity < VISIBLE or _OF_THESE.search(asked.options[none[0]])
+        )
+        reason = "None of the distortions offered is visible in the measurements."
+        return RuleAnswer(none[0] if fits else None, reason, measured.visible[:1])
+    if several:
+        return _together(named, known)
+    best, *others = sorted(named, key=lambda letter: -known.get(named[letter][0], 0.0))
+    about = named[best][0].categories
+    covered = {category for fault in every for category in fault.categories}
+    elsewhere = max((found.severity for name, found in measured.findings.items() if name not in covered), default=0.0)
+    other = next((letter for letter, name in rest.items() if name == OTHER), "")
+    if other and elsewhere >= VISIBLE and elsewhere > highest + TIE:
+        return RuleAnswer(other, "The worst distortion measured is none of those offered.", measured.visible[:1])
+    if others and highest - known.get(named[others[0]][0], 0.0) < TIE:
+        return RuleAnswer(None, f"Options {others[0]} and {best} are measured as equally severe.", about)
+    return RuleAnswer(best, f"Of the distortions offered, {best} has the worst measurement.", about)
+
+
+def _together(named: Mapping[str, tuple[Meaning, ...]], known: Mapping[Meaning, float]) -> RuleAnswer:
+    """The option that names exactly the distortions that are there."""
+    least = OBJECTIONABLE if max(known.values()) >= OBJECTIONABLE else VISIBLE
+    present = {fault for fault, severity in known.items() if severity >= least}
+    fitting = [letter for letter, faults in named.items() if {*faults} == present]
+    if len(fitting) != 1:
+        return RuleAnswer(None, "No single option names exactly the distortions that were measured.")
+    return RuleAnswer(fitting[0], f"{fitting[0]} names exactly those that are {severity_word(least)} or worse.")
+
+
+def _absent(named: Mapping[str, tuple[Meaning, ...]], known: Mapping[Meaning, float]) -> RuleAnswer:
+    """The one option that names what is not there."""
+    missing = [letter for letter, faults in named.items() if all(known.get(each, VISIBLE) < VISIBLE for each in faults)]
+    if len(missing) != 1:
+        return RuleAnswer(
+            None, f"Not visible are {', '.join(missing) or 'none of the options'}, so that no one option fits."
+        )
+    return RuleAnswer(missing[0], f"{missing[0]} is the only one offered that is not visible in the measurements.")
+
+
+def _faults(text: str, option: _Option) -> tuple[Meaning, ...]:
+    """The distortions that an option names: several only where its words say so."""
+    terms = terms_in(text)
+    words = list(dict.fromkeys(term.meaning for term in terms if term.meaning.sense == "fault"))
+    if {term.meaning.sense for term in terms} == {"virtue"}:
+        return ()
+    if len({each.scale for each in words}) > 1:
+        return tuple(words)
+    fault = fault_named(option.about.name)
+    return () if fault is None or _NONE.match(text) or _level(text) == 3 else (_exact(text, fault),)
+
+
+def _exact(text: str, fault: Meaning) -> Meaning:
+    """The distortion, of the kind that the words of an option name."""
+    kinds = {term.meaning.kind for term in terms_in(text) if {*term.meaning.categories} & {*fault.categories}} - {""}
+    return replace(fault, kind=kinds.pop()) if len(kinds) == 1 else fault
+
+
+def _severity(fault: Meaning, offered: list[Meaning], measured: MeasuredImage) -> float | None:
+    """As ``MeasuredImage.severity``, but if one of several kinds offered was measured, the others have severity 0.
+
+    If the kind of the finding is unknown, the only distortion offered of a category stands for the whole category.
+    """
+    severity = measured.severity(fault)
+    if severity is not None or len(fault.categories) != 1 or fault.categories[0] not in measured.findings:
+        return severity
+    kind = measured.kind_of(fault.categories[0])
+    rivals = [other for other in offered if other.categories == fault.categories and other != fault]
+    if not kind:
+        return None if rivals else measured.severity(replace(fault, kind=""))
+    return 0.0 if any(rival.kind == kind for rival in rivals) else None
+
+
+def _nearest_degree(
+    fault: Meaning, options: Mapping[str, str], levels: Mapping[str, float], measured: MeasuredImage
+) -> RuleAnswer:
+    severity = measured.severity(fault)
+    if severity is None:
+        return cannot_tell(fault, measured)
+    if severity < PRESENT and measured.may_hide(fault):
+        return cannot_exclude(fault, measured)
+    places = {letter: level / WORST_LEVEL * WORST_SEVERITY for letter, level in in_listed_order(levels).items()}
+    words = {letter: degree for letter, text in options.items() if (degree := _degree(text)) is not None}
+    if len(words) + 1 >= len(options) and len({*words.values()}) == len(words):
+        return nearest_degree(places | words, severity, fault, measured)
+    nearer, other, *_ = sorted(abs(place - severity) for place in places.values())
+    if other - nearer < CLEARLY:
+        return RuleAnswer(None, f"Two options fit the measured severity ({severity:.1f} between 0 and 4) equally well.")
+    return nearest_degree(places, severity, fault, measured)
+
+
+def _degree(text: str) -> float | None:
+    """The severity that an option says in a word of the vocabulary, beside the name of the distortion."""
+    for term in terms_in(text):
+        text = text.replace(term.text, "")
+    word = fold_severity(re.sub(r"^\W*(?:yes|it is|is)?\W*|\W+$", "", text))
+    return float(SEVERITIES.index(word)) if word else None
+
+
+def in_listed_order(levels: Mapping[str, float]) -> dict[str, float]:
+    """The levels, made even where they rise or fall along the list: most degrees are listed in their order.
+
+    The straight line that fits the levels best, where they follow one; of less than three the levels as they are.
+    """
+    read, order = np.array(list(levels.values())), np.arange(len(levels))
+    if len(levels) < 3 or not read.std() or abs(np.corrcoef(order, read)[0, 1]) < ORDERED:
+        return dict(levels)
+    return dict(zip(levels, map(float, np.polyval(np.polyfit(order, read, 1), order)), strict=True))

@@ -1,0 +1,261 @@
+"""What a question or an option means, read by a small network: for wordings that the rules do not know.
+
+A sentence encoder (all-MiniLM-L6-v2: W. Wang et al., "MiniLM", NeurIPS 2020) trained further on questions that people
+of many kinds might ask; ``eval/train/train_question_reader.py`` trains it and prints how well it reads.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.fusion.formula import softmax
+from agenticiqa.programs.images.memo import Memo
+from agenticiqa.programs.questions.instructions import without_instructions
+from agenticiqa.programs.questions.options import parse_options, question_part
+from agenticiqa.programs.tools.numerics.networks import run_network
+from agenticiqa.programs.tools.numerics.weights import read_checked
+from agenticiqa.signatures.lexicon import Meaning, terms_in
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+NETWORK = Path(__file__).with_name("question_reader.onnx")
+SHA256 = "0775a9f0fa098240c638f4704fb35044658dd7e9a8f6e54700bc0328db745221"
+VOCABULARY = Path(__file__).with_name("question_reader.json")
+VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
+OUTPUT = "read"
+LONGEST_TEXT, LONGEST = 2_000, 96  # characters, and tokens of them, that are read: nobody asks at greater length
+KEPT = 256  # texts whose reading is kept: the same question is asked of all images of a folder
+
+_CUT_OFF = re.compile(r"\s*[,;:-]\s*$")  # what its options have left of a question
+
+INTENTS = (
+    "yes",
+    "no",
+    "degree",
+    "which",
+    "where",
+    "half",
+    "half-clean",
+    "part-yes",
+    "part-no",
+    "part-degree",
+    "part-which",
+    "compare-yes",
+    "compare-no",
+    "compare-image",
+    "compare-reference",
+    "compare-category",
+    "reference-yes",
+    "reference-no",
+    "metric",
+    "rating-high",
+    "rating-low",
+    "unanswerable",
+)
+"""What may be asked for. "yes" and "no" are the true answers where the distortion is there: "no" for "Is it sharp?".
+
+With "part" of a part of the image, with "reference" of the reference; "compare" is with the reference: whether there is
+more of it, which of the two has it ("image", "reference"), or what differs. "half" is which half has it, "half-clean"
+which one has less. "rating" is a number on a scale whose best end is the high or the low one.
+"""
+EXTENT = {
+    **dict.fromkeys(("yes", "no", "degree", "which"), "whole"),
+    **dict.fromkeys(("part-yes", "part-no", "part-degree", "part-which"), "part"),
+    **dict.fromkeys(("half", "half-clean"), "half"),
+    **dict.fromkeys(("compare-yes", "compare-no"), "compare"),
+}
+"""What an intent is about: all of the image, a part, its halves, or the image and the reference."""
+NOUNS = {
+    "blur": "blur",
+    "defocus": "defocus blur",
+    "motion_blur": "motion blur",
+    "noise": "noise",
+    "grain": "grain",
+    "impulse_noise": "salt and pepper noise",
+    "compression": "compression artifacts",
+    "blocking": "blocking artifacts",
+    "banding": "banding",
+    "dark": "underexposure",
+    "bright": "overexposure",
+    "exposure": "brightness change",
+    "low_contrast": "low contrast",
+    "high_contrast": "excessive contrast",
+    "faded": "desaturation",
+    "oversaturated": "oversaturation",
+    "cast": "color cast",
+    "oversharpened": "oversharpening",
+}
+"""The distortions that may be meant, with words for them that the rules know."""
+KINDS = {
+    **dict.fromkeys(("blur", "defocus", "motion_blur"), "blur"),
+    **dict.fromkeys(("noise", "grain", "impulse_noise"), "noise"),
+    **dict.fromkeys(("compression", "blocking", "banding"), "compression"),
+    **dict.fromkeys(("dark", "bright", "exposure"), "exposure"),
+}
+"""The distortions that are kinds of one category, and the one that stands for all of them."""
+NONE, OTHER, AMOUNT = "none", "other", "amount"
+MEANINGS = (*NOUNS, NONE, OTHER, AMOUNT)
+"""What a text may be about: a distortion, none or any of them, something else, or only how much of it there is."""
+READINGS: Mapping[str, int] = {"intent": len(INTENTS), "meaning": len(MEANINGS), "level": 1}
+"""What the network reads, in the order of its output, and how many values that is."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """One of ``INTENTS`` or ``MEANINGS``, and how probable it is (0..1); ``category`` is that of it and its like.
+
+    Alike are intents of the same ``EXTENT``, and meanings of the same of ``KINDS``.
+    """
+
+    name: str
+    probability: float
+    category: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a text asks for, and what it is about; ``level`` is how much of that an option claims, 0 (none) to 5."""
+
+    intent: Read
+    meaning: Read
+    level: float
+
+
+def fault_named(name: str) -> Meaning | None:
+    """One of ``NOUNS`` in the terms of the rules; ``None`` for another name."""
+    terms = terms_in(NOUNS.get(name, ""))
+    return replace(terms[0].meaning, sense="fault") if terms else None
+
+
+def main_kind(name: str) -> str:
+    """The distortion that stands for all kinds of its category; any other name as it is."""
+    return KINDS.get(name, name)
+
+
+def question_alone(query: str) -> str:
+    """The words of a query without its options; "" if it has no others."""
+    asked = question_part(query)
+    return "" if asked == without_instructions(query) and parse_options(query) else asked
+
+
+def in_context(asked: str, option: str) -> str:
+    """An option behind the question that it answers, so that "over" means something."""
+    return f"{asked} {option}".strip()
+
+
+def listing(asked: str, options: Mapping[str, str]) -> str:
+    """A question and all its options, of which some tell what it asks: "It is ... A. sharp B. blurred"."""
+    return " ".join([asked, *(f"{letter}. {text}" for letter, text in options.items())]).strip()
+
+
+@lru_cache(KEPT)
+def read_text(text: str) -> Reading:
+    """What a question without its options, or one option, means. Raises ToolError for damaged weights."""
+    shown = _CUT_OFF.sub("?", text[:LONGEST_TEXT])
+    numbers = _vocabulary().encode(shown).ids[:LONGEST]
+    found = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]
+    intents, meanings, level = np.split(found, np.cumsum(list(READINGS.values()))[:-1])
+    return Reading(_likeliest(INTENTS, intents, EXTENT), _likeliest(MEANINGS, meanings, KINDS), float(level[0]))
+
+
+def is_word(word: str) -> bool:
+    """Whether the network's vocabulary has a word, in lower case, whole: it has the common English words."""
+    return _vocabulary().token_to_id(word) is not None
+
+
+def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32], kinds: Mapping[str, str]) -> Read:
+    shares = softmax(dict(zip(names, map(float, scores), strict=True)))
+    best = max(names, key=shares.__getitem__)
+    like = sum(share for name, share in shares.items() if kinds.get(name, name) == kinds.get(best, best))
+    return Read(best, shares[best], like)
+
+
+def _vocabulary() -> "Tokenizer":
+    return _tokenizer.once("", _loaded)
+
+
+_tokenizer = Memo()
+
+
+def _loaded() -> "Tokenizer":
+    from tokenizers import Tokenizer  # here, so that the program starts without it
+
+    return Tokenizer.from_str(read_checked(VOCABULARY, VOCABULARY_SHA256).decode())
+
+
+# --- misspelled words, corrected to those that questions about image quality are made of
+
+SHORTEST = 4  # letters of a word that is corrected
+LONG = 8  # letters of a word from which on two letters may be wrong
+_MEANT = """
+    blurry blurred blurriness blurring unfocused defocused focused focus motion sharp sharpness sharper sharpened
+    sharpening oversharpened unsharp crisp clear clarity unclear detail details detailed fuzzy smeared shaky noise
+    noisy noisier grain grainy grainier graininess speckled speckles compression compressed compress artifact
+    artifacts artefacts artefact blocky blockiness blocking banding ringing posterized pixelated exposure exposed
+    overexposed overexposure underexposed underexposure bright brighter brightness darkness darker lighting
+    luminance highlights shadows contrast contrasty saturated saturation oversaturated undersaturated desaturated
+    desaturation vibrant vivid colorful color colors colour colours reddish greenish bluish yellowish tinted washed
+    faded distortion distortions distorted degraded degradation defect defects quality reference original pristine
+    severe severity moderate main which where right upper lower slightly extremely noticeable visible background
+    subject picture photo image halos vignetting aliasing what cast bottom center middle corner
+    """
+TARGETS = frozenset(_MEANT.split())
+_OTHERS = frozenset({"cant", "contour", "contours"})  # correct words that are as near to one of those
+_WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
+
+
+def corrected(text: str) -> str:
+    """The text with misspelled words for distortions, degrees and qualities replaced.
+
+    A word is replaced that the network's vocabulary does not have whole and from which a known word with the same first
+    letter is one edit away (an added, missing, changed or swapped letter), from eight letters on two. Words in capitals
+    stay.
+
+    >>> corrected("Is it bluury, or is the contarst low?")
+    'Is it blurry, or is the contrast low?'
+    """
+    return _WORD.sub(lambda match: _corrected(match[0]), text)
+
+
+@cache
+def _corrected(word: str) -> str:
+    lower = word.lower()
+    if len(word) < SHORTEST or lower in TARGETS or lower in _OTHERS or word.isupper() or "'" in word:
+        return word
+    for most in (1, 2)[: 2 if len(word) >= LONG else 1]:
+        near = [known for known in TARGETS if known[0] == lower[0] and distance(lower, known, most) <= most]
+        if near:
+            kept = is_word(lower) or _inflected(lower) or terms_in(lower)
+            return word if kept else min(near, key=lambda known: (abs(len(known) - len(lower)), known))
+    return word
+
+
+def _inflected(word: str) -> bool:
+    """Whether a known word is in it, with an ending."""
+    stems = {word.removesuffix(ending) for ending in ("s", "es", "ed", "d", "ing", "ly", "er", "est")} - {word}
+    return any(stem in TARGETS or is_word(stem) for stem in stems)
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """Edits between two words (Damerau-Levenshtein with adjacent swaps); more than ``most`` are not counted exactly."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        last, before, row = before, row, [i]
+        for j, wanted in enumerate(other, 1):
+            edits = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                edits = min(edits, last[j - 2] + 1)
+            row.append(edits)
+        if min(row) > most:
+            return most + 1
+    return row[-1]

@@ -1,0 +1,106 @@
+"""Find the tools that a question names."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+
+from agenticiqa.programs.tools.tool import find_tool, unknown_tool
+from agenticiqa.signatures.lexicon import distortions_in
+from agenticiqa.signatures.types import unique
+
+# Metrics that users may ask for by name. Those that are not in the toolbox are recognized, so that they can be refused.
+WELL_KNOWN: tuple[str, ...] = (
+    "PSNR", "SSIM", "MS-SSIM", "IW-SSIM", "CW-SSIM", "GMSD", "MS-GMSD", "MDSI", "FSIM", "FSIMc", "VIF", "VSI",
+    "HaarPSI", "NLPD", "MAD", "LPIPS", "DISTS", "PieAPP", "AHIQ", "CKDN", "WaDIQaM", "WaDIQaM-FR",
+    "WaDIQaM-NR", "TOPIQ", "TOPIQ-FR", "TOPIQ-NR", "QAlign", "Q-Align", "Q-Instruct", "UNIQUE", "UNIQIE",
+    "LIQE", "CLIP-IQA", "CLIP-IQA+", "HyperIQA", "TReS", "MUSIQ", "DBCNN", "ARNIQA", "NIMA", "BRISQUE",
+    "NIQE", "IL-NIQE", "PIQE", "MANIQA", "PaQ-2-PiQ", "DeQA", "DeQA-Score", "CPBD", "VMAF",
+)  # fmt: skip
+# Names that are also English words.
+_ENGLISH = frozenset({"unique", "tres", "dists", "mad"})
+_CUE = r"(?=['\"]?\s+(?:metric|tool|measure|index|model|algorithm)\b)"
+_UNKNOWN_NAME = re.compile(
+    r"\b(?i:us(?:e|ing)|with|by|run|apply|via)\s+(?:the\s+)?(?!IQA\b|NR\b|FR\b|AI\b|VLM\b|MOS\b)([A-Z][A-Z\d-]{2,})"
+    + _CUE
+)
+# Counts only if it is similar to the name of a known tool: "use SSMI", but not "use HDR".
+_MISSPELLED_NAME = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z][A-Z\d-]{2,})(?![\w+])")
+_SIMILARITY = 0.74  # minimum ratio of difflib; two swapped letters of four give 0.75
+# A question about the tools themselves, or a report of a tool's result, does not request a tool.
+_ABOUT_TOOLS = re.compile(
+    r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited|usable|applicable"
+    r"|(?:needs?|requires?|without)\b[^.?!]*\b(?:reference|original))\b|\b(?:can|could|may|should)\b[^.?!]*\bbe used\b"
+    r"|\bbe (?:computed|calculated|measured|run) without\b"
+    r"|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
+    re.I | re.S,
+)
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A tool's name in a text at ``[start, end)``; ``tool`` is the known tool's name, or ``None``."""
+
+    text: str
+    start: int
+    end: int
+    tool: str | None
+
+
+def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
+    """Every name of a tool in the text, in order; of two that overlap, the longer.
+
+    Names that are also English words ("contrast", "blur extent", "unique") count only in front of "metric", "tool" and
+    the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``.
+    """
+    names = _spelled(frozenset(known)).finditer(query)
+    found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in names if _is_meant(m)]
+    taken = {mention.start for mention in found}
+    unknown = [m for m in _UNKNOWN_NAME.finditer(query) if m.start(1) not in taken]
+    taken |= {m.start(1) for m in unknown}
+    plain = [name.upper() for name in known]
+    unknown += [
+        m
+        for m in _MISSPELLED_NAME.finditer(query)
+        if m.start(1) not in taken and get_close_matches(m[1], plain, cutoff=_SIMILARITY)
+    ]
+    found += [Mention(m[1], *m.span(1), None) for m in unknown]
+    return sorted(found, key=lambda mention: mention.start)
+
+
+@lru_cache(maxsize=16)
+def _spelled(known: frozenset[str]) -> re.Pattern[str]:
+    names = sorted({*known, *WELL_KNOWN}, key=lambda name: (-len(name), name))
+    spelled = "|".join(r"[\s_-]*".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
+    return re.compile(rf"(?<![\w-])(?:{spelled})(?![\w+])", re.I)
+
+
+def names_tools(query: str, tools: Collection[str]) -> list[str]:
+    """The tools of those given that a query names."""
+    return unique(mention.tool for mention in tool_mentions(query, tools) if mention.tool)
+
+
+def requested_tools(query: str, mentions: Collection[Mention], known: Collection[str]) -> list[str]:
+    """The known tools that the question requests. Raises ToolError if it requests one that is not known."""
+    if asks_about_tools(query):
+        return []
+    for mention in mentions:
+        if mention.tool is None:
+            raise unknown_tool(mention.text, known)
+    return unique(mention.tool for mention in mentions if mention.tool)
+
+
+def asks_about_tools(query: str) -> bool:
+    """Whether a question is about the tools themselves, or reports the result of one."""
+    return bool(_ABOUT_TOOLS.search(query))
+
+
+def _is_meant(match: re.Match[str]) -> bool:
+    name = match[0]
+    if re.match(_CUE, match.string[match.end() :]):
+        return True
+    if name.lower() not in _ENGLISH and not distortions_in(name):
+        return True
+    stands_out = name not in (name.lower(), name.capitalize()) and not match.string.isupper()
+    return stands_out or "_" in name or "-" in name

@@ -1,0 +1,292 @@
+"""The offline answerer: a table of questions with the answers that follow, and what holds for every question."""
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenticiqa.programs.offline.answers.answer import IMAGE, REFERENCE, answer_from_evidence
+from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
+from agenticiqa.programs.offline.findings import GRAY, Finding
+from agenticiqa.programs.questions.options import parse_options, question_part
+from agenticiqa.programs.stages.protocols import Answered
+from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput, ToolCall
+from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+
+TABLE = yaml.safe_load(Path(__file__).with_name("answer_cases.yaml").read_text())
+CASES = [(group, case) for group, cases in TABLE.items() for case in cases]
+CHOICES = [case for _, case in CASES if parse_options(case["query"])]
+KINDS: dict[DetectableDistortion, tuple[str, ...]] = {
+    "Blurs": ("defocus or motion blur", "motion blur", ""),
+    "Color distortions": ("oversaturation", "desaturation", "color cast"),
+    "Compression": ("JPEG blocking",),
+    "Noise": ("Gaussian noise", "impulse noise"),
+    "Brightness change": ("underexposure", "overexposure", ""),
+    "Sharpness": ("lack of sharpness", "oversharpening"),
+    "Contrast": ("low contrast", "high contrast"),
+}
+LETTERS = "ABCDEFGHIJ"
+NOTHING = Finding(0.0, "", "")
+
+
+def findings_of(found: Mapping[str, tuple[float, str]]) -> dict[DetectableDistortion, Finding]:
+    measured = {name: found.get(name, (0.0, "")) for name in DETECTABLE}
+    return {
+        name: Finding(severity=severity, subtype=kind, explanation=f"It measures {severity:.2f}.")
+        for name, (severity, kind) in measured.items()
+    }
+
+
+def evidence_of(regions: list[str]) -> ExecutorOutput:
+    row = DistortionAnalysis(type="Blurs", severity="none", explanation="measured")
+    return ExecutorOutput(distortion_analysis={region: [row] for region in regions} or None)
+
+
+def answered(case: Mapping[str, Any]) -> Answered:
+    """The answer to a case of the table, whose regions are all found and measured like the image."""
+    found, regions = case["found"], case.get("regions", [])
+    compared = case.get("reference", False)
+    level = case.get("level", 5 - max((severity for severity, _ in found.values()), default=0.0))
+    image = MeasuredImage(findings_of(found), level, compared)
+    pristine = MeasuredImage(findings_of(case.get("in_reference", {})), 4.0)
+
+    def look(name: str) -> MeasuredImage | None:
+        if name == REFERENCE:
+            return pristine if compared else None
+        return image if name == IMAGE or name in regions else None
+
+    options = case.get("options", parse_options(case["query"]))
+    return answer_from_evidence(case["query"], options, look, evidence_of(regions))
+
+
+def yes_or_no(query: str, **found: tuple[float, str]) -> str:
+    return answered({"query": query, "found": found}).final_answer.partition(",")[0]
+
+
+any_findings = st.fixed_dictionaries(
+    {name: st.tuples(st.floats(0, 4), st.sampled_from(kinds)) for name, kinds in KINDS.items()}
+)
+
+
+@pytest.mark.parametrize(("group", "case"), CASES, ids=[f"{group}-{case['query'][:60]}" for group, case in CASES])
+def test_the_answer_follows_from_the_measurements(group: str, case: dict[str, Any]) -> None:
+    result = answered(case)
+    if parse_options(case["query"]) or case["answer"] == UNABLE:
+        assert result.final_answer == case["answer"], result.reasoning
+    else:
+        assert re.match(case["answer"], result.final_answer), result
+
+
+@given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5), reference=st.booleans())
+def test_a_choice_is_a_letter_offered_or_none(
+    case: dict[str, Any], found: dict[str, tuple[float, str]], level: float, reference: bool
+) -> None:
+    result = answered({**case, "found": found, "level": level, "reference": reference})
+    assert result.final_answer in (*parse_options(case["query"]), UNABLE)
+    assert result.reasoning
+
+
+@given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5), seed=st.integers(0, 1000))
+def test_the_order_of_the_options_does_not_matter(
+    case: dict[str, Any], found: dict[str, tuple[float, str]], level: float, seed: int
+) -> None:
+    # Said so that the shuffled options are the only ones: the question itself may spell options out.
+    options = parse_options(case["query"])
+    texts = list(options.values())
+    random.Random(seed).shuffle(texts)
+    shuffled = dict(zip(LETTERS, texts, strict=False))
+    case = {**case, "query": question_part(case["query"]), "found": found, "level": level}
+    before, after = (answered({**case, "options": given}).final_answer for given in (options, shuffled))
+    assert options.get(before, UNABLE) == shuffled.get(after, UNABLE)
+
+
+@given(found=any_findings, level=st.floats(1, 5), reference=st.booleans())
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What is the man holding? A. Umbrella B. Camera",
+        "Is this photo beautiful? A. Yes B. No",
+        "Does the blur make the mood calmer? A. Yes B. No",
+        "Which object is the blurriest? A. The dog B. The car",
+        "How is the composition? A. Good B. Average C. Poor",
+        "Is the lighting dramatic?",
+        "What color is the sky?",
+        "Was this picture taken by a professional?",
+        "Describe what the people are doing.",
+    ],
+)
+def test_what_measurements_cannot_tell_stays_open_whatever_they_are(
+    query: str, found: dict[str, tuple[float, str]], level: float, reference: bool
+) -> None:
+    result = answered({"query": query, "found": found, "level": level, "reference": reference})
+    assert result.final_answer == UNABLE
+    assert "--backend" in result.reasoning
+
+
+@given(lower=st.floats(0, 4), upper=st.floats(0, 4))
+def test_more_noise_never_makes_a_noisy_picture_clean(lower: float, upper: float) -> None:
+    lower, upper = sorted((lower, upper))
+    for query in ("Is it noisy?", "Is there any noise?", "Is it very noisy?"):
+        assert yes_or_no(query, Noise=(4.0, "")) == "Yes"
+        if yes_or_no(query, Noise=(lower, "")) == "Yes":
+            assert yes_or_no(query, Noise=(upper, "")) == "Yes"
+
+
+@given(found=any_findings, level=st.floats(1, 5))
+@pytest.mark.parametrize(
+    ("claim", "denial"),
+    [
+        ("Is the image noisy?", "Is the image not noisy?"),
+        ("Is there any noise?", "Is it free of noise?"),
+        ("Is the picture sharp?", "Is the picture not sharp?"),
+        ("Is it underexposed?", "Is it not underexposed?"),
+        ("Is the quality good?", "Is the quality not good?"),
+    ],
+)
+def test_a_claim_and_its_denial_are_never_both_so(
+    claim: str, denial: str, found: dict[str, tuple[float, str]], level: float
+) -> None:
+    given = {"found": found, "level": level}
+    answers = [answered({"query": query, **given}).final_answer.partition(",")[0] for query in (claim, denial)]
+    assert sorted(answers) in (["No", "Yes"], [UNABLE, UNABLE])
+
+
+def test_a_negative_question_is_answered_like_the_positive_one() -> None:
+    for severity in (0.2, 2.4):
+        assert yes_or_no("Isn't it noisy?", Noise=(severity, "")) == yes_or_no("Is it noisy?", Noise=(severity, ""))
+
+
+def test_a_region_that_is_not_found_is_not_answered_from_the_whole_image() -> None:
+    case = {"query": "Is the vehicle blurry? A. Yes B. No", "found": {"Blurs": (2.0, "")}}
+    assert answered({**case, "regions": ["vehicle"]}).final_answer == "A"
+    evidence = ExecutorOutput(boxes={"vehicle": None})
+    result = answer_from_evidence("Is the vehicle blurry?", {}, {IMAGE: halves("left")}.get, evidence)
+    assert result.final_answer == UNABLE
+    assert "vehicle" in result.reasoning
+
+
+def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() -> None:
+    evidence = ExecutorOutput(quality_scores={"Global": {"Noise": ("BRISQUE", 2.6)}})
+    found = findings_of({"Noise": (2.0, "Gaussian noise")})
+    result = answer_from_evidence("Is it noisy?", {}, lambda name: MeasuredImage(found, 3.0), evidence)
+    assert result.final_answer == "Yes, moderate Gaussian noise"
+    for part in ("moderate", "It measures 2.00", "BRISQUE", "2.60"):
+        assert part in result.reasoning
+
+
+def test_a_metric_asked_for_by_name_is_answered_in_its_own_unit() -> None:
+    call = ToolCall(tool="PSNR", region="Global", distortion="Overall", raw=31.4159, unit="dB", calibrated=3.1, ms=1)
+    result = answer_from_evidence("What is the psnr?", {}, lambda name: None, ExecutorOutput(tool_log=[call]))
+    assert result.final_answer == "PSNR 31.42 dB (3.10 of 5)"
+
+
+def test_a_comparison_without_a_reference_asks_for_one() -> None:
+    result = answered({"query": "Is it worse than the original?", "found": {"Noise": (3.0, "")}})
+    assert result.final_answer == UNABLE
+    assert "--reference" in result.reasoning
+
+
+def test_a_tie_names_the_options_that_fit_equally_well() -> None:
+    case = {"query": "What is the worst? A. Noise B. Blur C. Haze", "found": {"Noise": (3.0, ""), "Blurs": (3.0, "")}}
+    result = answered(case)
+    assert result.final_answer == UNABLE
+    assert "A" in result.reasoning
+    assert "B" in result.reasoning
+
+
+def test_without_any_measurement_nothing_is_answered() -> None:
+    for case in (case for group, case in CASES if group not in ("paper", "words_alone")):
+        options = parse_options(case["query"])
+        result = answer_from_evidence(case["query"], options, lambda name: None, ExecutorOutput())
+        assert result.final_answer == UNABLE
+
+
+def test_an_option_of_doubt_does_not_stand_in_the_way() -> None:
+    case = {"query": "Is it noisy? A. Yes B. No C. Cannot tell", "found": {"Noise": (3.0, "")}}
+    assert answered(case).final_answer == "A"
+
+
+def test_the_reason_has_the_words_of_the_option() -> None:
+    case = {"query": "How noisy is it? Choose from: not at all, slightly, strongly", "found": {"Noise": (3.0, "")}}
+    assert answered(case).reasoning.startswith("Of what is offered, C (strongly) is the nearest")
+
+
+def test_too_much_of_a_property_is_compared_like_more_of_it() -> None:
+    case = {"query": "Relative to the original, does it show too much contrast?", "reference": True}
+    assert answered(case | {"found": {"Contrast": (3.0, "high contrast")}}).final_answer.startswith("Yes")
+    assert answered(case | {"found": {"Contrast": (3.0, "low contrast")}}).final_answer.startswith("No")
+
+
+@pytest.mark.parametrize("query", ["What is wrong with it?", "What is the main distortion?", "Diagnose the defect."])
+def test_hidden_colors_may_be_what_is_wrong_where_little_else_is_found(query: str) -> None:
+    """A slight finding is not said to be what is wrong while the colors of a photo may be, which nothing measures."""
+    slight, color = Finding(0.8, "white noise", ""), Finding(0.7, "desaturation", "")
+    gray = Finding(0.0, GRAY, "")
+
+    def answer(noise: Finding = NOTHING, colors: Finding = NOTHING) -> str:
+        found = {name: {"Noise": noise, "Color distortions": colors}.get(name, NOTHING) for name in DETECTABLE}
+        look = {IMAGE: MeasuredImage(found, 4.0, unsure=frozenset({"desaturation"}))}.get
+        return answer_from_evidence(query, {}, look, ExecutorOutput()).final_answer
+
+    assert answer(slight) == UNABLE
+    assert answer(slight, gray) == UNABLE
+    assert "cannot be told" in answer(colors=gray)
+    assert answer(colors=color).startswith("Color distortions")
+    assert answer(replace(slight, severity=2.0)).startswith("Noise")
+
+
+def test_options_of_degrees_are_not_chosen_by_colors_that_nothing_tells() -> None:
+    options = {"A": "not faded", "B": "faded"}
+    found = dict.fromkeys(DETECTABLE, NOTHING)
+    for unsure, letter in ((frozenset({"desaturation"}), UNABLE), (frozenset[str](), "A")):
+        look = {IMAGE: MeasuredImage(found, 4.0, unsure=unsure)}.get
+        assert answer_from_evidence("The colors are:", options, look, ExecutorOutput()).final_answer == letter
+
+
+def halves(name: str) -> MeasuredImage:
+    severity = 3.0 if "left" in name else 0.0
+    return MeasuredImage({each: Finding(severity, "", "") for each in DETECTABLE}, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("Which half is sharper, left or right?", "The right half"),
+        ("Which half is noisier?", "The left half"),
+        ("Which half is less noisy?", "The right half"),
+        ("Which half is cleaner, left or right?", "The right half"),
+        ("Where is the noise?", "The left side"),
+        ("Is the left half noisier than the right half?", "Yes,"),
+        ("Is the right half noisier than the left half?", "No,"),
+        ("One part of this frame was spoiled by pixel noise. Mark it. A. Left half B. Lower right quarter", "A"),
+        ("Which is the sharpest? A. Left half B. Lower right quarter", "B"),
+        ("Are the left half and the right half blurry? A. Yes B. No", UNABLE),
+    ],
+)
+def test_which_part(query: str, answer: str) -> None:
+    evidence = evidence_of([side for side in ("left half", "right half") if side in query and "Which" not in query])
+    assert answer_from_evidence(query, parse_options(query), halves, evidence).final_answer.startswith(answer)
+
+
+@pytest.mark.parametrize(("least", "answer"), [(1.0, "Everywhere, no part stands out"), (0.4, UNABLE)])
+def test_everywhere_is_only_where_every_part_shows_it(least: float, answer: str) -> None:
+    def look(name: str) -> MeasuredImage:
+        severity = least + 0.3 if "left" in name else least
+        return MeasuredImage({each: Finding(severity, "", "") for each in DETECTABLE}, 3.0)
+
+    assert answer_from_evidence("Which half is noisier?", {}, look, ExecutorOutput()).final_answer == answer
+
+
+@pytest.mark.parametrize("query", ["Is it noisy? " * 5000, "the sky of the sea of " * 5000 + "is noisy?", "a " * 60000])
+def test_a_very_long_question_is_read_in_time(query: str) -> None:
+    started = perf_counter()
+    answered({"query": query, "found": {}})
+    assert perf_counter() - started < 10
