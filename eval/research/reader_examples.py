@@ -7,6 +7,7 @@ from random import Random
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.concepts import CONCEPTS
 from agenticiqa.eval.research.wordings import SPLITS, Wording, read_wordings, wordings_file
+from agenticiqa.programs.offline.answers.asked import question_alone
 from agenticiqa.programs.offline.answers.choices import is_yes_no
 from agenticiqa.programs.offline.answers.question_reader import (
     AMOUNT,
@@ -16,7 +17,6 @@ from agenticiqa.programs.offline.answers.question_reader import (
     OTHER,
     in_context,
     listing,
-    question_alone,
 )
 from agenticiqa.programs.questions.options import parse_options
 from agenticiqa.signatures.lexicon import terms_in

@@ -19,9 +19,10 @@ from agenticiqa.programs.offline.answers.question_reader import (
     fault_named,
     listing,
     main_kind,
-    question_alone,
     read_text,
 )
+from agenticiqa.programs.questions.instructions import without_instructions
+from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.questions.scale import RatingScale, in_digits, stated_scale
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.lexicon import Meaning, Term, terms_in
@@ -133,6 +134,12 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
     if subject == "both":
         what = f"compare-{what}"
     return Asked(what, subject, fault, is_denial, parts if subject == "part" else (), options, text, scale)
+
+
+def question_alone(query: str) -> str:
+    """The words of a query without its options; "" if it has no others."""
+    asked = question_part(query)
+    return "" if asked == without_instructions(query) and parse_options(query) else asked
 
 
 def _by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from agenticiqa.programs.fusion.formula import softmax
 from agenticiqa.programs.images.memo import Memo
-from agenticiqa.programs.questions.instructions import without_instructions
-from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.lexicon import Meaning, terms_in
@@ -137,12 +135,6 @@ def fault_named(name: str) -> Meaning | None:
 def main_kind(name: str) -> str:
     """The distortion that stands for all kinds of its category; any other name as it is."""
     return KINDS.get(name, name)
-
-
-def question_alone(query: str) -> str:
-    """The words of a query without its options; "" if it has no others."""
-    asked = question_part(query)
-    return "" if asked == without_instructions(query) and parse_options(query) else asked
 
 
 def in_context(asked: str, option: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenticiqa.programs.offline.answers.asked import Asked, read_question, side_named
+from agenticiqa.programs.offline.answers.asked import Asked, question_alone, read_question, side_named
 from agenticiqa.programs.offline.answers.choices import in_listed_order
 from agenticiqa.programs.offline.answers.question_reader import (
     INTENTS,
@@ -14,7 +14,6 @@ from agenticiqa.programs.offline.answers.question_reader import (
     corrected,
     fault_named,
     listing,
-    question_alone,
     read_text,
 )
 from agenticiqa.programs.questions.options import parse_options
