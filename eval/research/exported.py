@@ -18,6 +18,9 @@ MOST = 127  # of a weight in eight bits
 class EightBits(nn.Module):
     """A matrix (A, B) in eight bits, with a scale for each place along ``axis``."""
 
+    values: Tensor
+    scale: Tensor
+
     def __init__(self, values: Tensor, axis: int) -> None:
         super().__init__()
         scale = values.abs().amax(1 - axis, keepdim=True).clamp(min=1e-12) / MOST
@@ -31,6 +34,8 @@ class EightBits(nn.Module):
 
 class HalfPrecision(nn.Module):
     """An array in half precision."""
+
+    values: Tensor
 
     def __init__(self, values: Tensor) -> None:
         super().__init__()
@@ -74,6 +79,7 @@ def save_onnx(
         dynamo=True,
         verbose=False,
     )
+    assert program is not None  # it is for exporters that write the file themselves
     model = program.model_proto
     for each in (*model.graph.node, *model.graph.value_info, *model.graph.initializer):
         del each.metadata_props[:]  # the exporter writes where each line of the code lies on this machine

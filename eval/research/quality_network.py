@@ -57,7 +57,9 @@ UNLIKE, ALIKE = 0.2, 0.5
 def _conv(into: int, out: int, kernel: int, stride: int = 1, groups: int = 1, clipped: bool = True) -> nn.Sequential:
     """A convolution, its normalization and, if ``clipped``, ReLU6; TensorFlow's "same" padding for even sides."""
     total = kernel - stride
-    pad = nn.ZeroPad2d([total // 2, total - total // 2] * 2) if stride > 1 else nn.Identity()
+    pad = (
+        nn.ZeroPad2d((total // 2, total - total // 2, total // 2, total - total // 2)) if stride > 1 else nn.Identity()
+    )
     same = total // 2 if stride == 1 else 0
     conv = nn.Conv2d(into, out, kernel, stride, same, groups=groups, bias=False)
     return nn.Sequential(pad, conv, nn.BatchNorm2d(out, eps=1e-3), nn.ReLU6() if clipped else nn.Identity())
@@ -87,7 +89,8 @@ class Backbone(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = _conv(3, STEM, 3, 2)
-        blocks, into = [], STEM
+        blocks: list[Block] = []
+        into = STEM
         for count, stride, kernel, out in STAGES:
             for number in range(count):
                 blocks.append(Block(into, out, kernel, 1 if number else stride, EXPANSION if blocks else 1))
@@ -112,8 +115,10 @@ def backbone(state: Sequence[Tensor]) -> Backbone:
     made = Backbone().eval()
     made.load_state_dict(dict(zip(made.state_dict(), state, strict=False)))
     for layers in [each for each in made.modules() if isinstance(each, nn.Sequential)]:
-        layers[1] = nn.utils.fusion.fuse_conv_bn_eval(layers[1], layers[2])
-        layers[2] = nn.Identity()
+        conv, norm = layers[1], layers[2]
+        assert isinstance(conv, nn.Conv2d)
+        assert isinstance(norm, nn.BatchNorm2d)
+        layers[1], layers[2] = nn.utils.fusion.fuse_conv_bn_eval(conv, norm), nn.Identity()
     return made.requires_grad_(False)
 
 
@@ -134,6 +139,10 @@ class Statistics(nn.Module):
     distribution of brightness, clipping, saturation and tints.
     """
 
+    haar: Tensor
+    ring: Tensor
+    to_luma_tints: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("haar", torch.tensor(HAAR * 3)[:, None])
@@ -145,7 +154,8 @@ class Statistics(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         """All statistics."""
         # Not a convolution: onnxruntime computes 16 channels for these three, in three times the time.
-        tints = sum(image[:, channel : channel + 1] * self.to_luma_tints[channel] for channel in range(3))
+        red, green, blue = (image[:, channel : channel + 1] * self.to_luma_tints[channel] for channel in range(3))
+        tints = red + green + blue
         luma = tints[:, :1]
         found = [*self._detail(tints), *_steps(luma), *self._isolated(luma)]
         return torch.cat([each.flatten(1) for each in (*found, *_brightness(image, luma), *_color(image, tints))], 1)
@@ -249,6 +259,11 @@ class Features(nn.Module):
 class Projections(nn.Module):
     """Features (N, F) to projections (N, K), with those of the panels, and the features in clipped deviations."""
 
+    mean: Tensor
+    spread: Tensor
+    weight: Tensor
+    bias: Tensor
+
     def __init__(self, mean: Array, spread: Array, weight: Array, bias: Array, panels: int) -> None:
         super().__init__()
         for name, values in (("mean", mean), ("spread", spread), ("weight", weight), ("bias", bias)):
@@ -283,6 +298,9 @@ class Networks(nn.Module):
 
     The mean of the perceptrons is added to the first input, the opinion, in part or where it is a large loss in full.
     """
+
+    mean: Tensor
+    spread: Tensor
 
     def __init__(self, mean: Array, spread: Array, perceptrons: Sequence[Perceptron]) -> None:
         super().__init__()
