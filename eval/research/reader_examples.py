@@ -8,7 +8,6 @@ from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.concepts import CONCEPTS
 from agenticiqa.eval.research.wordings import SPLITS, Wording, read_wordings, wordings_file
 from agenticiqa.programs.offline.answers.asked import question_alone
-from agenticiqa.programs.offline.answers.choices import is_yes_no
 from agenticiqa.programs.offline.answers.question_reader import (
     AMOUNT,
     INTENTS,
@@ -18,6 +17,7 @@ from agenticiqa.programs.offline.answers.question_reader import (
     in_context,
     listing,
 )
+from agenticiqa.programs.offline.answers.rule_answer import is_yes_no
 from agenticiqa.programs.questions.options import parse_options
 from agenticiqa.signatures.lexicon import terms_in
 
