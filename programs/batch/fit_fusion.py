@@ -1,4 +1,4 @@
-"""FusionFit a fusion profile to the rows of a run, and give the rows the score that it makes.
+"""Fit a fusion profile to the rows of a run, and give the rows the score that it makes.
 
 ::
 
