@@ -177,7 +177,7 @@ class ModelFeatures:
             refusal = self.refusal or Refusal(None, None, "", "")
             if "response_format" in doubts:
                 left = self.forms[self.forms.index(form) :]
-                found = next((each for each in left if takes(response_format=FORMATS[each])), "off")
+                found: Form = next((each for each in left if takes(response_format=FORMATS[each])), "off")
                 refusal = replace(refusal, form=None if found == form else found)
             if "logprobs" in doubts:
                 counts = dict.fromkeys((count, min(count, FEWER_LOGPROBS)))

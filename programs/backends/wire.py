@@ -106,9 +106,9 @@ class ChatServer(Server):
             raise error.__cause__ or error  # noqa: B904 - as the transport raised it, with its own cause
         if reply.status_code < 400:
             return lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
-        error = self._dialect.normalize_error(reply.status_code, reply.text)
-        error.retry_after, error.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
-        raise error
+        refused = self._dialect.normalize_error(reply.status_code, reply.text)
+        refused.retry_after, refused.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
+        raise refused
 
 
 class NativeServer(Server):

@@ -230,7 +230,7 @@ def _with_call(
     cost: StageCost, stage: str, section: StageConfig, reference: bool, filled: int, answer: int
 ) -> StageCost:
     """The cost with one call, whose prompt is filled in with so many tokens."""
-    signature = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
+    signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
     text = _frame_tokens(signature, reference) + filled
     if section.backend.partition(".")[0] in BILL_SCHEMAS and section.structured_outputs in ("auto", "json_schema"):
         text += _schema_tokens(signature)

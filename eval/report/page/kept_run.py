@@ -17,8 +17,10 @@ from agenticiqa.programs.page.entry import Entry, entry_of
 from agenticiqa.signatures.types import LEVEL_KEYS
 
 UNFINISHED = "the same `agenticiqa evaluate` command finishes it"
-OF_A_QUESTION = ("name", "rotation", "image", "image_sha256", "query", "options", "truth", "answer", "correct")
-OF_A_QUESTION += ("unparsed", "fields", "error")
+OF_A_QUESTION = (
+    *("name", "rotation", "image", "image_sha256", "query", "options", "truth", "answer", "correct"),
+    *("unparsed", "fields", "error"),
+)
 
 
 @dataclass(frozen=True, slots=True)
