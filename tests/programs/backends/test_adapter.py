@@ -15,7 +15,10 @@ SIGNATURES = [
     found
     for room in ROOMS
     for found in vars(room).values()
-    if isinstance(found, type) and issubclass(found, dspy.Signature) and found.__module__ == room.__name__
+    if isinstance(found, type)
+    and issubclass(found, dspy.Signature)
+    and found.__module__ == room.__name__
+    and found is not summarizer.NameLevel  # its answer is one word, not an object
 ]
 
 
