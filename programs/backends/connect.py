@@ -17,7 +17,6 @@ from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.providers import IN_PROCESS, PROVIDERS, Provider
 from agenticiqa.programs.backends.refusals import ModelFeatures
-from agenticiqa.programs.backends.wire import server
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
 GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000, and a photo up to as many again
@@ -67,6 +66,8 @@ class Reconnect:
 
 
 def _lm(stage: StageConfig) -> dspy.LM:
+    from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
+
     provider, model = provider_of(stage), stage.backend.partition(".")[2]
     if provider is None:
         return _in_process(stage, model)

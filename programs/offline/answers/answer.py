@@ -1,10 +1,11 @@
 """Answer a question from measurements, or from its own words; what does not follow from them is not answered."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from agenticiqa.programs.offline.answers.asked import Asked, read_question
+from agenticiqa.programs.offline.answers.asked import Asked, question_alone, read_question
 from agenticiqa.programs.offline.answers.choices import (
     ABSENT,
     choose,
@@ -18,7 +19,7 @@ from agenticiqa.programs.offline.answers.evidence_text import quoting, scores_in
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
 from agenticiqa.programs.offline.answers.own_words import answer_from_text
 from agenticiqa.programs.offline.answers.question_reader import LONGEST_TEXT
-from agenticiqa.programs.offline.answers.rule_answer import RuleAnswer, definite, is_yes_no, yes_no_letter
+from agenticiqa.programs.offline.answers.rule_answer import NO, YES, RuleAnswer, definite, is_yes_no, yes_no_letter
 from agenticiqa.programs.offline.answers.table import (
     ANSWERS,
     IMAGE,
@@ -38,7 +39,10 @@ from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
+YES_NO = {"A": YES, "B": NO}
 SHORT = 3  # words of a query that asks for a metric's value by its name alone
+_COMPARES = re.compile(r"\b(?:than|equally|same)\b", re.I)
+_VERB = re.compile(r"\W*\b(?:is|are|was|were|does|do|has|have)\b", re.I)
 _VALUE = re.compile(
     r"\b(?:whats?|how (?:high|low|much|large|big)|comput\w+|calculat\w+|run|scores?|values?|measure\w*|give|report|tell"
     r"|need|want|know|show|print|output|state|decibels?|db|rate|evaluate|get|say)\b",
@@ -67,8 +71,11 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
         analyzed = [*(evidence.boxes or {}), *(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
         regions = list(dict.fromkeys(name for name in analyzed if name != GLOBAL))
         offered = definite(options)
-        asked = read_question(query, offered, regions, listed=not is_yes_no(offered))
-        answer, measured = _answer(asked, look, measured)
+        if claims := _claims_of_parts(query, offered, regions):
+            answer = _of_each(claims, offered, look)
+        else:
+            asked = read_question(query, offered, regions, listed=not is_yes_no(offered))
+            answer, measured = _answer(asked, look, measured)
     quoted = quoting(measured, query[:LONGEST_TEXT]) if measured else None
     return Answered(answer.answer or UNABLE, _reasoning(_with_option(answer, options), quoted, evidence))
 
@@ -91,15 +98,70 @@ def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer,
         return RuleAnswer(None, f"Nothing here finds {' and '.join(missing)} in the image."), whole
     found = {region: part for region, part in parts.items() if part}
     found = {region: found[region] for region in sorted(found, key=asked.text.find)}
-    if len(found) == 2 and re.search(r"\b(?:than|equally|same)\b", asked.text, re.I):
+    if len(found) == 2 and _COMPARES.search(asked.text):
         return _lettered(asked, compared_parts(asked, found)), whole
     answers = {region: _of_one(asked, part, look) for region, part in found.items()}
     first, *others = answers.values()
     if all(other.answer == first.answer for other in others):
         return first, next(iter(found.values()))
+    return _differing(answers, asked.options), whole
+
+
+def _differing(answers: Mapping[str, RuleAnswer], options: Mapping[str, str]) -> RuleAnswer:
     each = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
     reasons = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
-    return RuleAnswer(None if asked.options else each, f"The regions differ. {reasons}"), whole
+    return RuleAnswer(None if options else each, f"The regions differ. {reasons}")
+
+
+class PartClaim(NamedTuple):
+    """What a question claims of one part; ``joint`` is "and" or "or", "" where all parts share one claim."""
+
+    region: str
+    text: str
+    joint: str
+
+
+def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> list[PartClaim]:
+    """What a question for yes or no claims of each of two parts: "Is the left half noisy and the right one sharp?" """
+    text = question_alone(query)[:LONGEST_TEXT]
+    verb, named = _VERB.match(text), sorted((text.find(region), region) for region in regions if region in text)
+    if verb is None or len(named) != 2 or _COMPARES.search(text) or not is_yes_no(options or YES_NO):
+        return []
+    (start, one), (next_start, other) = named
+    joint = re.search(r"\b(and|or)\b(?!.*\b(?:and|or)\b)", text[start + len(one) : next_start], re.I)
+    if joint is None:
+        return []
+    begin, end = (start + len(one) + place for place in joint.span())
+    if terms_in(text[:begin]) and terms_in(text[end:]):  # each part has a claim of its own
+        said = text[end:].strip()
+        said = said if _VERB.match(said) else f"{verb[0]} {said}"
+        return [PartClaim(one, f"{text[:begin].strip()}?", joint[1].lower()), PartClaim(other, said, joint[1].lower())]
+    if terms_in(text[:begin]) or joint[1].lower() == "or":  # which of both is asked
+        return []
+    rest = text[next_start + len(other) :]
+    return [PartClaim(region, f"{text[:start]}{region}{rest}", "") for region in (one, other)]
+
+
+def _of_each(claims: Sequence[PartClaim], options: Mapping[str, str], look: Look) -> RuleAnswer:
+    """The answer to all claims together: one that fails is enough for "No", with "or" one that holds for "Yes"."""
+    answers: dict[str, RuleAnswer] = {}
+    for claim in claims:
+        measured = look(claim.region)
+        if measured is None:
+            return RuleAnswer(None, f"Nothing here finds {claim.region} in the image.")
+        answers[claim.region] = _of_one(read_question(claim.text, {}, [claim.region], listed=False), measured, look)
+    words = {region: (answer.answer or "").partition(", ") for region, answer in answers.items()}
+    decisive = YES if claims[0].joint == "or" else NO
+    found = [word for word, *_ in words.values()]
+    if not claims[0].joint and len({*found}) > 1:
+        return _differing(answers, options)
+    word = decisive if decisive in found else found[0] if len({*found}) == 1 else ""
+    reason = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
+    if word not in (YES, NO):
+        return RuleAnswer(None, reason)
+    shown = "; ".join(f"{region}: {told or said}" for region, (said, _, told) in words.items())
+    answer = RuleAnswer(f"{word} ({shown})", reason)
+    return yes_no_letter(options, replace(answer, answer=word)) if options else answer
 
 
 def _of_one(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
