@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -51,6 +52,10 @@ ROOMS = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 MOST_FILES = {"programs": 8, "eval": 9}
 MOST_LINES = 500
 MOST_DEPTH = 16
+EQUAL_NAMES = {
+    "Assessment": "the signature's is written into the prompt, and the result's is what users import",
+    "Scorer": "a stage of the program, and what evaluate measures: users import both",
+}
 NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")
 
 # What still breaks a rule, and why; an entry that no longer does has to go.
@@ -113,6 +118,17 @@ def large_files(code: Sources) -> Iterator[Violation]:
             yield Violation(file_of(code, name), f"{file_of(code, name)} has {lines} lines, at most {MOST_LINES}")
 
 
+def equal_names() -> Iterator[Violation]:
+    """Classes of one name in two files: a reader could take one for the other."""
+    places: dict[str, list[str]] = {}
+    for module, path in code().files.items():
+        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.M):
+            places.setdefault(name, []).append(file_of(code(), module))
+    for name, files in places.items():
+        if len(files) > 1 and name not in EQUAL_NAMES:
+            yield Violation(name, f"class {name} stands in {' and '.join(files)}: give one another name")
+
+
 def full_folders() -> Iterator[Violation]:
     """Top folders with too many files of their own; data counts."""
     for folder, most in MOST_FILES.items():
@@ -138,6 +154,7 @@ RULES = {
     "short chains of imports": lambda: long_chains(code()),
     "small files": lambda: large_files(code()),
     "few files at the top": full_folders,
+    "a class has a name of its own": equal_names,
     "a metric loads no model": heavy_metric,
 }
 

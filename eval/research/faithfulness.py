@@ -61,7 +61,7 @@ LONG_SIDE = 512  # larger photos are reduced
 
 
 @dataclass(frozen=True)
-class Pair:
+class PlantedPair:
     """A photo with two distortions, and what it gains, in levels of JUDGE, without the first or without the second."""
 
     image: str
@@ -94,7 +94,7 @@ def chosen(number: int, content: str) -> tuple[str, int, str, int, int]:
     return first, int(levels[0]), second, int(levels[1]), int(rng.integers(1 << 31))
 
 
-def pairs(photos: Sequence[Path], count: int, save: Callable[[str, RGB], None]) -> Iterator[Pair]:
+def pairs(photos: Sequence[Path], count: int, save: Callable[[str, RGB], None]) -> Iterator[PlantedPair]:
     """``count`` photos with two distortions; ``save`` gets the name and the pixels of each."""
     tool = toolbox()[JUDGE]
     for number in range(count):
@@ -110,7 +110,7 @@ def pairs(photos: Sequence[Path], count: int, save: Callable[[str, RGB], None]) 
         name = f"images/{number:04d}.png"
         save(name, both)
         worth = score(both)
-        yield Pair(
+        yield PlantedPair(
             image=name,
             content=path.name,
             first=first,
@@ -139,7 +139,7 @@ def write_set(photos: Sequence[Path], count: int, out: Path) -> None:
     made = pairs(photos, count, lambda name, pixels: Image.fromarray(pixels).save(out / name))
     found = list(render.progress(made, count, "planting"))
     with (out / "planted.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Pair)])
+        writer = csv.DictWriter(file, [field.name for field in fields(PlantedPair)])
         writer.writeheader()
         writer.writerows(asdict(pair) for pair in found)
     with (out / "labels.csv").open("w", newline="", encoding="utf-8") as file:
@@ -150,11 +150,11 @@ def write_set(photos: Sequence[Path], count: int, out: Path) -> None:
             rows.writerow([each.image, each.score, f"{each.first}+{each.second}", levels, each.content])
 
 
-def read_pairs(file: Path) -> dict[str, Pair]:
+def read_pairs(file: Path) -> dict[str, PlantedPair]:
     """The rows of a ``planted.csv`` by the names of their images."""
     with file.open(newline="", encoding="utf-8") as lines:
         made = [
-            Pair(**{field.name: field.type(row[field.name]) for field in fields(Pair)})  # type: ignore[operator]
+            PlantedPair(**{field.name: field.type(row[field.name]) for field in fields(PlantedPair)})  # type: ignore[operator]
             for row in csv.DictReader(lines)
         ]
     return {pair.image: pair for pair in made}
@@ -169,7 +169,7 @@ def named_first(row: Row) -> DetectableDistortion | None:
     return worst["type"] if worst else None
 
 
-def gains_of(pair: Pair, named: DetectableDistortion) -> tuple[float, float, float]:
+def gains_of(pair: PlantedPair, named: DetectableDistortion) -> tuple[float, float, float]:
     """What a photo gains without the planted distortion of a name, on average over all names, and at best."""
     gains = {name: pair.gain_without(name) for name in DETECTABLE}
     return gains[named], fmean(gains.values()), max(pair.gain_without_first, pair.gain_without_second)

@@ -164,7 +164,7 @@ def _known(name: str, scores: Numbers, quality: Numbers) -> float:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCase:
     """One VLM beside one tool: gain in SRCC over the better part, and the share of opinions inside the intervals."""
 
     tool: str
@@ -175,7 +175,7 @@ class Measured:
     covered: Mapping[tuple[str, str], float]
 
 
-def measured(case: ToolCase, vlm: Vlm, quality: Numbers, images: np.ndarray, others: np.ndarray) -> Measured:
+def measured(case: ToolCase, vlm: Vlm, quality: Numbers, images: np.ndarray, others: np.ndarray) -> MeasuredCase:
     """Fuse in every way and measure on ``images`` (row numbers); ``others`` are the images to fit to beside them."""
     truth, tool = quality[images], case.scores[images]
     expectation = vlm.probabilities @ LEVEL_VALUES
@@ -198,7 +198,7 @@ def measured(case: ToolCase, vlm: Vlm, quality: Numbers, images: np.ndarray, oth
                 covered[way, share] = float(np.mean(np.abs(truth - scores) <= quantile * errors))
     x, y = normal_scores(tool), normal_scores(expectation[images])
     gains["best in hindsight"] = max(_srcc(w * x + (1 - w) * y, truth) for w in np.linspace(0, 1, 41)) - better
-    return Measured(case.name, vlm.name, vlm.is_real, alone, gains, covered)
+    return MeasuredCase(case.name, vlm.name, vlm.is_real, alone, gains, covered)
 
 
 def fitted(case: ToolCase, vlm: Vlm, images: np.ndarray) -> FusionProfile:
@@ -238,7 +238,7 @@ def deviations(fusion: ScoreFusion, case: ToolCase, scores: Numbers, images: np.
     return np.array([score_error(fusion, case.spread, score, tool, None) for score, tool in pairs])
 
 
-def report(found: Sequence[Measured]) -> list[str]:
+def report(found: Sequence[MeasuredCase]) -> list[str]:
     """Mean and worst gain of each way by tool, real and simulated VLMs apart, and the coverage of the intervals."""
     lines = [f"| tool | VLMs | {' | '.join(WAYS)} |", f"|{' --- |' * (2 + len(WAYS))}"]
     tools = list(dict.fromkeys(each.tool for each in found))
@@ -255,7 +255,7 @@ def report(found: Sequence[Measured]) -> list[str]:
     return lines
 
 
-def _row(tool: str, kind: str, group: Sequence[Measured]) -> str:
+def _row(tool: str, kind: str, group: Sequence[MeasuredCase]) -> str:
     cells = []
     for way in WAYS:
         worst = min(group, key=lambda each: each.gains[way])
@@ -276,7 +276,7 @@ def reported(vlms: Sequence[Vlm]) -> list[Vlm]:
     return [vlm for vlm, place in zip(vlms, places, strict=True) if place % 2]
 
 
-def mean_gain_interval(found: Sequence[Measured], way: str, resamples: int = 1000) -> tuple[float, float]:
+def mean_gain_interval(found: Sequence[MeasuredCase], way: str, resamples: int = 1000) -> tuple[float, float]:
     """The 95 % bootstrap interval of the mean gain, VLMs drawn with replacement."""
     names = sorted({each.vlm for each in found})
     by_vlm = np.array([np.mean([each.gains[way] for each in found if each.vlm == name]) for name in names])

@@ -46,7 +46,7 @@ TONAL = ("darken", "brighten", "low_contrast", "high_contrast", "desaturate", "o
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DamageOutcome:
     """What was found of one planted damage: by category whether it is visible, and the boxes of what is local."""
 
     content: str
@@ -104,7 +104,7 @@ def plan(number: int, content: str, size: tuple[int, int]) -> tuple[str, int, st
 
 def outcomes(
     paths: Sequence[Path], count: int, with_maps: bool, *, jpeg: int | None = None, feather: int = 0
-) -> Iterator[Outcome]:
+) -> Iterator[DamageOutcome]:
     """``count`` planted damages in the contents, in turn, and what was found of each."""
     for number in range(count):
         path = paths[number % len(paths)]
@@ -116,7 +116,7 @@ def outcomes(
         visible = {name: finding for name, finding in found.items() if finding.severity >= VISIBLE}
         boxes = {name: finding.local.box for name, finding in visible.items() if finding.local}
         points = pointed(image, reference, planted) if with_maps else {}
-        yield Outcome(path.name, planted, place, image.size, frozenset(visible), boxes, points)
+        yield DamageOutcome(path.name, planted, place, image.size, frozenset(visible), boxes, points)
 
 
 def opened(pixels: RGB, jpeg: int | None) -> LoadedImage:
@@ -160,16 +160,16 @@ def share(hits: Sequence[bool], contents_of: Sequence[str]) -> str:
     return f"{error_interval(lambda x, _: float(np.mean(x)), values, values, contents_of):.2f}"
 
 
-def table(found: Sequence[Outcome]) -> list[str]:
+def table(found: Sequence[DamageOutcome]) -> list[str]:
     """Markdown rows by kind and by place: n, the shares that were found, placed, and named where they are."""
-    measures: dict[str, Callable[[Outcome], bool]] = {
+    measures: dict[str, Callable[[DamageOutcome], bool]] = {
         "found": lambda each: each.is_found,
         "placed": lambda each: each.is_placed,
         "placed and named": lambda each: each.is_named_there,
     }
     lines = [f"| damage | n | {' | '.join(measures)} |", "| --- | ---: | ---: | ---: | ---: |"]
     structural = [each for each in found if each.planted.kind not in TONAL]
-    groups: dict[str, Sequence[Outcome]] = {
+    groups: dict[str, Sequence[DamageOutcome]] = {
         "all kinds": found,
         "but for tone and color": structural,
         "tone and color": [each for each in found if each.planted.kind in TONAL],
@@ -186,7 +186,7 @@ def table(found: Sequence[Outcome]) -> list[str]:
     return lines
 
 
-def pointing_table(found: Sequence[Outcome]) -> list[str]:
+def pointing_table(found: Sequence[DamageOutcome]) -> list[str]:
     """Markdown rows: each map and the share of planted damage (but tone and color) that its highest point lies in."""
     rows = [each for each in found if each.planted.kind not in TONAL]
     area = np.mean([float((each.planted.share >= 0.5).mean()) for each in rows])

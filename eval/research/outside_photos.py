@@ -82,7 +82,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Sample:
+class PictureSample:
     """One picture: its true look, the group that it is counted with, whether it is fitted on, its features."""
 
     look: Look
@@ -91,7 +91,7 @@ class Sample:
     values: Values
 
 
-def fit(samples: Sequence[Sample]) -> dict[str, Values]:
+def fit(samples: Sequence[PictureSample]) -> dict[str, Values]:
     """The regression's weights, fitted to the samples that are for it; every look but "photo" has the same weight."""
     used = [sample for sample in samples if sample.fitted]
     given, truth = np.array([s.values for s in used]), np.array([LOOKS.index(s.look) for s in used])
@@ -112,28 +112,28 @@ def write_weights(weights: Mapping[str, Values], file: Path) -> str:
     return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
-def told_as(weights: Mapping[str, Values], sample: Sample) -> Look:
+def told_as(weights: Mapping[str, Values], sample: PictureSample) -> Look:
     """What the program takes a sample for."""
     shares = looks(weights, sample.values)
     return "photo" if shares[0] >= MOST_PHOTO else LOOKS[1 + int(shares[1:].argmax())]
 
 
-def drawn_samples(count: int) -> Iterator[Sample]:
+def drawn_samples(count: int) -> Iterator[PictureSample]:
     """``count`` pictures of each drawn kind; every second one is fitted on."""
     for kind in KINDS:
         for seed in range(count):
-            yield Sample(LOOK_OF[kind], f"drawn: {kind}", seed % 2 == 0, measured(drawn(kind, seed)))
+            yield PictureSample(LOOK_OF[kind], f"drawn: {kind}", seed % 2 == 0, measured(drawn(kind, seed)))
 
 
-def folder_samples(look: Look, folder: Path, fitted: bool) -> Iterator[Sample]:
+def folder_samples(look: Look, folder: Path, fitted: bool) -> Iterator[PictureSample]:
     """All images of a folder that are large enough."""
     for path in sorted(each for each in folder.rglob("*") if each.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")):
         pixels = load(path).pixels
         if min(pixels.shape[:2]) >= SMALL_SIDE:
-            yield Sample(look, f"{look}: {folder.name}", fitted, measured(pixels))
+            yield PictureSample(look, f"{look}: {folder.name}", fitted, measured(pixels))
 
 
-def skimage_samples() -> Iterator[Sample]:
+def skimage_samples() -> Iterator[PictureSample]:
     """The pictures of scikit-image's wheel."""
     import skimage.data
 
@@ -142,10 +142,10 @@ def skimage_samples() -> Iterator[Sample]:
         if pixels.dtype != np.uint8:
             pixels = np.clip(255 * (pixels / pixels.max()), 0, 255).astype(np.uint8)
         rgb = pixels[..., :3] if pixels.ndim == 3 else pixels[..., None].repeat(3, axis=2)
-        yield Sample(look, f"scikit-image: {look}", False, measured(np.ascontiguousarray(rgb)))
+        yield PictureSample(look, f"scikit-image: {look}", False, measured(np.ascontiguousarray(rgb)))
 
 
-def photo_samples(labels: str, most: int) -> Iterator[Sample]:
+def photo_samples(labels: str, most: int) -> Iterator[PictureSample]:
     """Photos of a data set, gray versions and distorted ones; ``most`` photos, drawn by the checksum of their names.
 
     Half of them are fitted on, by the checksum too. Generated images count as a group of their own.
@@ -154,12 +154,12 @@ def photo_samples(labels: str, most: int) -> Iterator[Sample]:
     for item in items[:most]:
         name = Path(labels).parent.name
         if item.distortion == "ai-generated":
-            yield Sample("photo", f"{name}: generated", False, measured(load(item.image).pixels))
+            yield PictureSample("photo", f"{name}: generated", False, measured(load(item.image).pixels))
             continue
         fitted, pixels = zlib.crc32(item.content.encode()) % 2 == 0, load(item.image).pixels
-        yield Sample("photo", f"{name}: photos", fitted, measured(pixels))
-        yield Sample("photo", f"{name}: photos made gray", fitted, measured(in_gray(pixels)))
-        yield Sample("photo", f"{name}: photos, distorted", fitted, measured(distorted(pixels, item.name)))
+        yield PictureSample("photo", f"{name}: photos", fitted, measured(pixels))
+        yield PictureSample("photo", f"{name}: photos made gray", fitted, measured(in_gray(pixels)))
+        yield PictureSample("photo", f"{name}: photos, distorted", fitted, measured(distorted(pixels, item.name)))
 
 
 def measured(image: RGB) -> Values:
@@ -178,7 +178,7 @@ def in_gray(image: RGB) -> RGB:
     return np.asarray(Image.fromarray(image).convert("L").convert("RGB"))
 
 
-def report(weights: Mapping[str, Values], samples: Sequence[Sample]) -> list[str]:
+def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> list[str]:
     """Markdown rows by group, of the samples that were not fitted on."""
     lines = [
         "| pictures | n | told to be no photos [95 %] | of these with the right look |",

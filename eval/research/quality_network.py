@@ -243,7 +243,7 @@ def _spread(blocks: Tensor) -> list[Tensor]:
     return [_deviation(blocks), blocks.amin((2, 3), keepdim=True), blocks.amax((2, 3), keepdim=True)]
 
 
-class Features(nn.Module):
+class FeatureNetwork(nn.Module):
     """Images (1, 3, H, W) to all features (1, F), and the output of the backbone's last stage."""
 
     def __init__(self, network: Backbone) -> None:
@@ -323,7 +323,7 @@ class QualityModel(nn.Module):
     that people judged for the training).
     """
 
-    def __init__(self, features: Features, projections: Projections, networks: Networks) -> None:
+    def __init__(self, features: FeatureNetwork, projections: Projections, networks: Networks) -> None:
         super().__init__()
         self.features, self.projections, self.networks = features, projections, networks
 

@@ -62,7 +62,7 @@ PENALTY = 1.0  # on the squared weights of the regions' evidence, which are scal
 
 
 @dataclass(frozen=True)
-class Sample:
+class PatchSample:
     """One image: its photo, what was planted at which level, the share of each patch, and the patches' features."""
 
     photo: str
@@ -101,7 +101,7 @@ def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Itera
             yield f"{name}#{copy}", np.asarray(scaled)
 
 
-def samples_of(name: str, pixels: RGB) -> Iterator[Sample]:
+def samples_of(name: str, pixels: RGB) -> Iterator[PatchSample]:
     """The samples made from one photo: itself, itself saved as JPEG, copies damaged in a part, one damaged all over.
 
     Half of the damaged copies are saved as JPEG afterwards. The copy that is saved and not damaged counts as clean:
@@ -110,18 +110,20 @@ def samples_of(name: str, pixels: RGB) -> Iterator[Sample]:
     photo = name.partition("#")[0]
     grid = patch_grid(pixels)
     rows, columns = grid.values.shape[:2]
-    yield Sample(photo, CLEAN, 0, np.zeros((rows, columns)), grid.values.astype(np.float32))
+    yield PatchSample(photo, CLEAN, 0, np.zeros((rows, columns)), grid.values.astype(np.float32))
     rng = np.random.default_rng(seed_of(name, PLANTED_EACH + 1))
     saved = patch_grid(saved_as_jpeg(pixels, int(rng.integers(*JPEG_QUALITIES))))
-    yield Sample(photo, CLEAN, 0, np.zeros((rows, columns)), saved.values.astype(np.float32))
+    yield PatchSample(photo, CLEAN, 0, np.zeros((rows, columns)), saved.values.astype(np.float32))
     for number in range(PLANTED_EACH):
         planted = random_planted(pixels, name, number)
         share = share_of_patches(planted.share, (rows, columns), grid.side)
-        yield Sample(photo, planted.kind, planted.level, share, patch_grid(planted.pixels).values.astype(np.float32))
+        yield PatchSample(
+            photo, planted.kind, planted.level, share, patch_grid(planted.pixels).values.astype(np.float32)
+        )
     rng = np.random.default_rng(seed_of(name, PLANTED_EACH))
     kind, level = list(KINDS)[rng.integers(len(KINDS))], int(rng.integers(1, 6))
     damaged = patch_grid(perhaps_saved(distort(pixels, kind, level, seed=int(rng.integers(1 << 31))), rng))
-    yield Sample(photo, kind, level, np.ones((rows, columns)), damaged.values.astype(np.float32))
+    yield PatchSample(photo, kind, level, np.ones((rows, columns)), damaged.values.astype(np.float32))
 
 
 def share_of_patches(share: Values, shape: tuple[int, int], side: int) -> Values:
@@ -131,7 +133,7 @@ def share_of_patches(share: Values, shape: tuple[int, int], side: int) -> Values
     return np.pad(share, sides, mode="symmetric").reshape(rows, side, columns, side).mean(axis=(1, 3))
 
 
-def cached_samples(name: str, pixels: RGB, cache: Path) -> list[Sample]:
+def cached_samples(name: str, pixels: RGB, cache: Path) -> list[PatchSample]:
     """``samples_of``, kept in an .npz file per photo."""
     file = cache / f"{zlib.crc32(name.encode()):08x}.npz"
     if not file.exists():
@@ -147,10 +149,10 @@ def cached_samples(name: str, pixels: RGB, cache: Path) -> list[Sample]:
         write_atomically(file, archive.getvalue())
     with np.load(file) as kept:
         each = zip(kept["kind"].tolist(), kept["level"].tolist(), kept["share"], kept["features"], strict=True)
-        return [Sample(name.partition("#")[0], *row) for row in each]
+        return [PatchSample(name.partition("#")[0], *row) for row in each]
 
 
-def targets(sample: Sample) -> tuple[Values, Values]:
+def targets(sample: PatchSample) -> tuple[Values, Values]:
     """The severities of the patches (rows, columns, 7), and how much each is known."""
     wanted = np.zeros((*sample.share.shape, len(DETECTABLE)))
     known = np.ones_like(wanted)
@@ -166,7 +168,7 @@ def targets(sample: Sample) -> tuple[Values, Values]:
     return wanted, known
 
 
-def train(samples: Sequence[Sample], seed: int) -> dict[str, Values]:
+def train(samples: Sequence[PatchSample], seed: int) -> dict[str, Values]:
     """The weights of the networks."""
     rng = np.random.default_rng(seed)
     given, wanted, known = [], [], []
@@ -194,7 +196,7 @@ def train(samples: Sequence[Sample], seed: int) -> dict[str, Values]:
     return {f"patch_{part}": values for part, values in fitted.items()}
 
 
-def predicted(weights: dict[str, Values], sample: Sample) -> Values:
+def predicted(weights: dict[str, Values], sample: PatchSample) -> Values:
     """The severities of the patches, (rows, columns, 7)."""
     return np.clip(head_outputs(weights, "patch", sample.features.astype(float)), 0, WORST)
 
@@ -210,7 +212,7 @@ class Candidate:
     is_planted: bool
 
 
-def candidates(number: int, sample: Sample, severities: Values) -> Iterator[Candidate]:
+def candidates(number: int, sample: PatchSample, severities: Values) -> Iterator[Candidate]:
     """The regions of an image that is damaged in a part or nowhere; those that are partly right are left out."""
     truth = sample.share > 0.5
     for column, name in enumerate(DETECTABLE):
@@ -243,7 +245,7 @@ def fit_regions(found: Sequence[Candidate]) -> Values:
     return weights
 
 
-def report(samples: Sequence[Sample], found: Sequence[Candidate], odds: Values) -> list[str]:
+def report(samples: Sequence[PatchSample], found: Sequence[Candidate], odds: Values) -> list[str]:
     """How often planted damage is found by kind, levels 3 to 5, and how often something is found in clean photos."""
     best: dict[int, tuple[float, bool]] = {}
     least = np.array([LEAST_CONFIDENCE[DETECTABLE[each.column]] for each in found])
@@ -281,7 +283,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
-    samples: list[Sample] = []
+    samples: list[PatchSample] = []
     for name, pixels in read_photos(args.labels, args.packages, args.photos):
         samples += cached_samples(name, pixels, args.cache)
     print(f"{len(samples)} images of {len({sample.photo for sample in samples})} photos", flush=True)

@@ -27,7 +27,7 @@ from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, r
 from agenticiqa.eval.intervals import fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.research.quality_head import FEWEST, NO_PANEL
-from agenticiqa.eval.research.quality_network import Features, QualityModel, pretrained, save_quality_model
+from agenticiqa.eval.research.quality_network import FeatureNetwork, QualityModel, pretrained, save_quality_model
 from agenticiqa.eval.research.quality_rows import Rows, read_photos, read_rows, wanted_of
 from agenticiqa.eval.research.quality_training import Training, ladder_table, scores_of
 from agenticiqa.programs.cli.status import OK, USAGE
@@ -59,7 +59,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOut:
     """Scores and the novelty of labeled images (by number) that the head was not fitted on."""
 
     rows: NDArray[np.intp]
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute the features, cross-validate, fit on all training images, write."""
     data = read(args.data)
     photos = read_photos(args.packages)
-    features = Features(pretrained()).eval()
+    features = FeatureNetwork(pretrained()).eval()
     rows = read_rows(
         data.items,
         data.contents,
@@ -171,7 +171,7 @@ def panels_of(data: Data) -> NDArray[np.intp]:
     return np.asarray(numbers[which])
 
 
-def features_of(features: Features, image: NDArray[np.float32]) -> NDArray[np.float32]:
+def features_of(features: FeatureNetwork, image: NDArray[np.float32]) -> NDArray[np.float32]:
     """The features (F,) of an image as the network takes it."""
     with torch.no_grad():
         return features(torch.from_numpy(image))[0][0].numpy()
@@ -182,18 +182,18 @@ def of_items(rows: Rows, items: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return (rows.item >= 0) & items[rows.item]
 
 
-def judged(rows: Rows, scores: Floats, novelty: Floats) -> Held:
+def judged(rows: Rows, scores: Floats, novelty: Floats) -> HeldOut:
     """The scores (rows,) of the images that people have judged, where they are known (not NaN)."""
     here = np.flatnonzero(rows.authentic & np.isfinite(scores))
-    return Held(rows.item[here], scores[here], novelty[here])
+    return HeldOut(rows.item[here], scores[here], novelty[here])
 
 
-def joined(parts: Sequence[Held]) -> Held:
+def joined(parts: Sequence[HeldOut]) -> HeldOut:
     """Several predictions as one."""
-    return Held(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "score", "novelty")))
+    return HeldOut(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "score", "novelty")))
 
 
-def spreads(data: Data, across: Held) -> tuple[float, float]:
+def spreads(data: Data, across: HeldOut) -> tuple[float, float]:
     """The standard deviation of opinions around the score in a new set, and its increase per novelty above 1.
 
     Maximum likelihood over ``SPREADS``, every set with the same weight, around the line from scores to opinions that
@@ -212,7 +212,7 @@ def spreads(data: Data, across: Held) -> tuple[float, float]:
     return min(pairs, key=lambda pair: negative_log_likelihood(*pair))
 
 
-def figures(data: Data, cases: dict[str, Held]) -> str:
+def figures(data: Data, cases: dict[str, HeldOut]) -> str:
     """The table of held-out figures, per set, with 95 % intervals."""
     lines = ["| trained on | tested on | n | SRCC [95 %] | KRCC | PLCC | PLCC fitted |", "| --- " * 7 + "|"]
     for trained, held in cases.items():
@@ -227,7 +227,7 @@ def figures(data: Data, cases: dict[str, Held]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_held_out(file: Path, data: Data, cases: dict[str, Held]) -> None:
+def write_held_out(file: Path, data: Data, cases: dict[str, HeldOut]) -> None:
     """Write every held-out prediction and its opinion score, on 1..5."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
@@ -246,7 +246,7 @@ def print_progress(done: int, of: int) -> None:
     )
 
 
-def _equal_sets(data: Data, held: Held) -> Floats:
+def _equal_sets(data: Data, held: HeldOut) -> Floats:
     """Weights of the images that give every set the same total weight."""
     names, which, sizes = np.unique(data.sets[held.rows], return_inverse=True, return_counts=True)
     return (len(which) / len(names) / sizes)[which]

@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.research.faithfulness import ORDER, Pair, chosen, gains_of, main, named_first, pairs, read_pairs
+from agenticiqa.eval.research.faithfulness import (
+    ORDER,
+    PlantedPair,
+    chosen,
+    gains_of,
+    main,
+    named_first,
+    pairs,
+    read_pairs,
+)
 from agenticiqa.programs.tools.planted import CORRECT
 
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-PAIR = Pair("images/0000.png", "scene", "gaussian_blur", 3, "white_noise", 2, 0, 2.0, 0.75, 0.25)
+PAIR = PlantedPair("images/0000.png", "scene", "gaussian_blur", 3, "white_noise", 2, 0, 2.0, 0.75, 0.25)
 
 
 def test_taking_away_what_was_not_planted_gains_nothing() -> None:

@@ -11,7 +11,7 @@ from PIL import Image
 from agenticiqa.eval.research import outside_photos
 from agenticiqa.eval.research.drawn_pictures import drawn
 from agenticiqa.eval.research.outside_photos import (
-    Sample,
+    PictureSample,
     fit,
     main,
     pair,
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.slow
 RANDOM = np.random.default_rng(4)
 
 
-def samples(fitted: bool, count: int = 20) -> list[Sample]:
+def samples(fitted: bool, count: int = 20) -> list[PictureSample]:
     """Samples whose look is told by which of the first features is high."""
     made = []
     for index, look in enumerate(LOOKS):
         values = RANDOM.normal(0, 0.3, (count, 8))
         values[:, index] += 3
-        made += [Sample(look, f"set: {look}", fitted, each) for each in values]
+        made += [PictureSample(look, f"set: {look}", fitted, each) for each in values]
     return made
 
 
@@ -59,7 +59,7 @@ def test_the_fitted_regression_tells_the_looks_and_is_read_back(tmp_path):
 
 def test_only_pictures_that_were_not_fitted_on_are_counted():
     weights = fit(samples(True))
-    wrong = Sample("photo", "set: photo", False, samples(False)[-1].values)
+    wrong = PictureSample("photo", "set: photo", False, samples(False)[-1].values)
     rows = report(weights, [*samples(True), *samples(False, 4), wrong])
     counted = {row.split(" | ")[0].strip("| "): row for row in rows[2:]}
     assert "| 5 | 20.0% [3.6%, 62.4%] |" in counted["set: photo"]
