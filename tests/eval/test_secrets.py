@@ -37,7 +37,7 @@ ASSESSMENT = {
 
 def answers() -> Script:
     """A first answer that is rejected, then good ones."""
-    return by_stage({"assessment": [bad_json(), ASSESSMENT]})
+    return by_stage({"assessment": [bad_json(), ASSESSMENT], "color": {"color": "grey"}})
 
 
 @dataclass(frozen=True)

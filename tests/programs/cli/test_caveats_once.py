@@ -109,4 +109,3 @@ def test_in_a_folder_once_for_each_image(tmp_path: Path, examples: Path, capsys:
     counts = Counter({sentence: text.count(sentence) for sentence in (NO_JSON, BABBLE, "VLM output parsing failed")})
     assert set(counts.values()) == {3}, text
     assert text.count("the limit of 2 calls is reached") == 1
-    assert text.count("strict JSON schema") == 1, "what the model can do is found out once"
