@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import httpcore
 from dspy import lm15
 
 from agenticiqa.programs.errors import LONGEST_SHOWN
@@ -127,6 +126,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def ran_out_of_time(error: BaseException) -> bool:
     """Whether a request that was sent ended because no answer came in time."""
+    import httpcore  # which a program without a model never loads
+
     chain = causes(error)
     if not isinstance(error, lm15.TransportError) or any(isinstance(e, httpcore.ConnectTimeout) for e in chain):
         return False

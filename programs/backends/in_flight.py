@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition, Lock
 
-import httpcore
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import causes, ran_out_of_time
@@ -32,6 +31,8 @@ def is_refused(error: BaseException) -> bool:
         return True
     if not isinstance(error, lm15.TransportError) or ran_out_of_time(error):
         return False
+    import httpcore  # which a program without a model never loads
+
     return any(
         isinstance(cause, ConnectionError)
         or (isinstance(cause, httpcore.RemoteProtocolError) and "disconnected" in str(cause))

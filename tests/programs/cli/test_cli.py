@@ -239,7 +239,10 @@ def test_a_full_disk_under_the_output_is_one_line(album, options):
 @pytest.mark.parametrize(
     ("statement", "heavy"),
     [
-        ("import agenticiqa.programs.assess", "datasets litellm torch onnxruntime pandas"),
+        (
+            "import agenticiqa.programs.assess",
+            "datasets litellm torch onnxruntime pandas httpx httpcore aiohttp scipy.fft scipy.ndimage",
+        ),
         ("from agenticiqa.eval.cli import main; main(sys.argv[1:])", "dspy numpy scipy PIL pydantic rich aiohttp"),
     ],
 )
