@@ -117,7 +117,7 @@ def _of_model(lm: dspy.BaseLM) -> dict[str, Any]:
 
 
 def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:
-    """The ``run_fingerprint`` in a job's row: of its run's settings (``batch.fingerprint``) and its own options."""
+    """The ``run_fingerprint`` in a job's row: of its run's settings and its own options."""
     return digest({**settings, "resize_reference": job.resize_reference and job.reference is not None})
 
 

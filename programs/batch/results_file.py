@@ -55,7 +55,7 @@ class Identity(NamedTuple):
     ``image`` and ``reference`` are names as the caller compares them (absolute paths, or names in a labels file), the
     hashes are SHA-256 in hex (``None`` where the file cannot be read), ``query`` is the question with its options (see
     ``question_of``), ``run_fingerprint`` is that of the settings
-    (``batch.fingerprint``), ``None`` in rows of versions that did not write it.
+    (``batch.plan_run``), ``None`` in rows of versions that did not write it.
     """
 
     image: str

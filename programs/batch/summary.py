@@ -22,7 +22,7 @@ class Summary:
     ``unscored`` of those ``judged`` have neither a score nor an answer, because the model gave no usable one.
     ``judged_again`` counts those that the results file held an outdated or incomplete result of, by reason; ``skipped``
     what folders held that cannot be judged, by suffix or reason. ``settings`` are what the results of this run were
-    made with (see ``batch.fingerprint``). ``fusion`` describes the profile that ``--fuse auto`` fitted, else is empty.
+    made with (see ``batch.plan_run``). ``fusion`` describes the profile that ``--fuse auto`` fitted, else is empty.
     """
 
     images: int

@@ -39,9 +39,9 @@ from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
-YES_NO = {"A": YES, "B": NO}
 SHORT = 3  # words of a query that asks for a metric's value by its name alone
 _COMPARES = re.compile(r"\b(?:than|equally|same)\b", re.I)
+_JOINT = re.compile(r"\b(and|or)\b", re.I)
 _VERB = re.compile(r"\W*\b(?:is|are|was|were|does|do|has|have)\b", re.I)
 _VALUE = re.compile(
     r"\b(?:whats?|how (?:high|low|much|large|big)|comput\w+|calculat\w+|run|scores?|values?|measure\w*|give|report|tell"
@@ -95,7 +95,7 @@ def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer,
         return _of_one(asked, whole, look), whole
     parts = {region: look(region) for region in asked.regions}
     if missing := [region for region, part in parts.items() if part is None]:
-        return RuleAnswer(None, f"Nothing here finds {' and '.join(missing)} in the image."), whole
+        return _not_found(missing), whole
     found = {region: part for region, part in parts.items() if part}
     found = {region: found[region] for region in sorted(found, key=asked.text.find)}
     if len(found) == 2 and _COMPARES.search(asked.text):
@@ -105,6 +105,10 @@ def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer,
     if all(other.answer == first.answer for other in others):
         return first, next(iter(found.values()))
     return _differing(answers, asked.options), whole
+
+
+def _not_found(regions: Sequence[str]) -> RuleAnswer:
+    return RuleAnswer(None, f"Nothing here finds {' and '.join(regions)} in the image.")
 
 
 def _differing(answers: Mapping[str, RuleAnswer], options: Mapping[str, str]) -> RuleAnswer:
@@ -125,12 +129,13 @@ def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[s
     """What a question for yes or no claims of each of two parts: "Is the left half noisy and the right one sharp?" """
     text = question_alone(query)[:LONGEST_TEXT]
     verb, named = _VERB.match(text), sorted((text.find(region), region) for region in regions if region in text)
-    if verb is None or len(named) != 2 or _COMPARES.search(text) or not is_yes_no(options or YES_NO):
+    if verb is None or len(named) != 2 or _COMPARES.search(text) or (options and not is_yes_no(options)):
         return []
     (start, one), (next_start, other) = named
-    joint = re.search(r"\b(and|or)\b(?!.*\b(?:and|or)\b)", text[start + len(one) : next_start], re.I)
-    if joint is None:
+    joints = [*_JOINT.finditer(text[start + len(one) : next_start])]
+    if not joints:
         return []
+    joint = joints[-1]
     begin, end = (start + len(one) + place for place in joint.span())
     if terms_in(text[:begin]) and terms_in(text[end:]):  # each part has a claim of its own
         said = text[end:].strip()
@@ -148,7 +153,7 @@ def _of_each(claims: Sequence[PartClaim], options: Mapping[str, str], look: Look
     for claim in claims:
         measured = look(claim.region)
         if measured is None:
-            return RuleAnswer(None, f"Nothing here finds {claim.region} in the image.")
+            return _not_found([claim.region])
         answers[claim.region] = _of_one(read_question(claim.text, {}, [claim.region], listed=False), measured, look)
     words = {region: (answer.answer or "").partition(", ") for region, answer in answers.items()}
     decisive = YES if claims[0].joint == "or" else NO
