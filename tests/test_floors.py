@@ -42,7 +42,12 @@ FLOORS = (
     ("agenticiqa",),
     ("eval.research",),  # at the top, as the wheel has none of it: it imports the product, and nothing imports it
 )
-FACES = {"agenticiqa": "agenticiqa", "agenticiqa.__main__": "agenticiqa", "agenticiqa.programs": "programs"}
+FACES = {
+    "agenticiqa": "agenticiqa",
+    "agenticiqa.__main__": "agenticiqa",
+    "agenticiqa.metrics": "agenticiqa",
+    "agenticiqa.programs": "programs",
+}
 ALSO = {
     "programs.assess": ("programs.result", "programs.saving"),
     "programs.graph": ("programs.assess", "programs.result"),

@@ -15,9 +15,13 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
 
     Raises UserError as ``labeled_images`` does.
     """
-    ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
-    declared = Declared(args.image_column, args.mos_column, args.lower_is_better, ends)
-    found = labeled_images(data, args.root, args.split, declared)
+    found = labeled_images(data, args.root, args.split, declared_by(args))
     if found.doubt:
         print_error(f"the direction is declared otherwise, but {found.doubt}")
     return found
+
+
+def declared_by(args: Namespace) -> Declared:
+    """What the options say of the labels."""
+    ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
+    return Declared(args.image_column, args.mos_column, args.lower_is_better, ends)

@@ -12,15 +12,20 @@ from agenticiqa.programs.cli.arguments import (
     add_compare_arguments,
     add_tools_arguments,
 )
+from agenticiqa.programs.cli.measure_arguments import add_measure_arguments
 
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: one line of help, what adds its arguments to a parser, and the name of the module with its run."""
+    """A subcommand: one line of help, what adds its arguments to a parser, and the name of the module with its run.
+
+    One that is ``light`` asks no model: it has no options for logging, and starts without DSPy.
+    """
 
     help: str
     add_arguments: Callable[[ArgumentParser], None]
     module: str
+    light: bool = False
 
     def run(self, args: Namespace) -> int:
         """Run the command and return its exit status."""
@@ -35,6 +40,12 @@ COMMANDS: dict[str, Command] = {
         "rank images against each other, metric by metric",
         add_compare_arguments,
         "agenticiqa.programs.cli.compare_images",
+    ),
+    "measure": Command(
+        "print values of metrics, as SSIM or NIQE gives them",
+        add_measure_arguments,
+        "agenticiqa.programs.cli.measure",
+        light=True,
     ),
     "backends": Command(
         "list the models that are asked, and what each supports",

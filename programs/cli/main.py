@@ -22,6 +22,10 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     try:
         args = parse(sys.argv[1:] if argv is None else argv, commands)
         return_large_blocks()
+        if commands[args.command].light:
+            status = commands[args.command].run(args)
+            sys.stdout.flush()
+            return status
         # Only a command needs these, not --help or --version: they load DSPy.
         from agenticiqa.programs.cli import logs, tracing
         from agenticiqa.programs.images.files import cache_folder
@@ -56,13 +60,12 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
 
 def _status_of(error: Exception) -> int | None:
     """The exit status for an error that is reported in one line; ``None`` for any other one, which is a defect."""
-    import dspy
-
     from agenticiqa.configs import ConfigError
 
     if isinstance(error, UserError | ConfigError):
         return USAGE
-    return SOME_FAILED if isinstance(error, AgenticIQAError | dspy.LMError) else None
+    dspy = sys.modules.get("dspy")  # a light command has not loaded it, and none of its errors
+    return SOME_FAILED if isinstance(error, (AgenticIQAError, *([dspy.LMError] if dspy else []))) else None
 
 
 def _close_stdout() -> None:

@@ -149,7 +149,8 @@ def _parsers(
         found[name] = sub = subparsers.add_parser(name, help=command.help, description=about)
         if name in loaded:
             command.add_arguments(sub)
-            _add_logging_arguments(sub)
+            if not command.light:
+                _add_logging_arguments(sub)
     return parser, found
 
 

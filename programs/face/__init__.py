@@ -7,7 +7,7 @@
     program = AgenticIQA.offline()
     result = program("photo.jpg", "Is it sharp?")
 
-Single metrics are functions: ``from agenticiqa.programs.tools import ssim``.
+Single metrics are functions: ``from agenticiqa.metrics import ssim``.
 """
 
 from importlib import import_module

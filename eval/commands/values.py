@@ -1,0 +1,63 @@
+"""``agenticiqa evaluate PAIRS --scorer S`` of images without opinion scores: the scorer's values."""
+
+import csv
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agenticiqa.eval.commands.label_options import declared_by
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.labels.reading import DMOS, MOS, read_own
+from agenticiqa.eval.labels.sources import holds_labels, open_source
+from agenticiqa.eval.scorers.scorer import Scorer
+from agenticiqa.eval.tasks.catalog import TASKS
+from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import run_many
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.errors import UserError
+
+
+def without_opinions(data: Path, args: Namespace) -> bool:
+    """Whether ``data`` is a file of images that has no column of opinion scores, and none is named."""
+    if str(data) in TASKS or not data.is_file() or not holds_labels(data) or args.mos_column:
+        return False
+    _, cells = next(open_source(data).rows, ("", {}))
+    return not {name.lower() for name in cells if name} & {*MOS, DMOS}
+
+
+def write_values(scorer: Scorer, args: Namespace) -> int:
+    """Measure every image and write CSV: image, reference, value; to ``values.csv`` in ``--out``, else to stdout."""
+    if len(args.tasks) > 1:
+        raise UserError("values are written of one file without opinion scores at a time: evaluate them in turn")
+    labels = _images(args.tasks[0], args)
+    workers = args.workers or (available_cores() if scorer.computes else 1)
+    jobs = {Job(label.image, "", label.reference): label for label in labels}
+    rows, failed = {}, 0
+    outcomes = run_many(scorer, jobs, workers, computes=scorer.computes)
+    for job, outcome in render.progress(outcomes, len(jobs), "measuring"):
+        if isinstance(outcome, Exception):
+            print_error(str(outcome))
+            failed += 1
+        rows[jobs[job]] = "" if isinstance(outcome, Exception) else outcome["raw_score"]
+    print_error(f"{args.tasks[0]} has no opinion scores (a column mos): these are values, without agreement")
+    table = [(label.name, label.reference or "", rows[label]) for label in labels if label in rows]
+    if args.out is None:
+        csv.writer(sys.stdout).writerows([("image", "reference", scorer.name), *table])
+        return SOME_FAILED if failed else OK
+    args.out.mkdir(parents=True, exist_ok=True)
+    with (args.out / "values.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("image", "reference", scorer.name), *table])
+    print(f"Kept in {args.out / 'values.csv'}")
+    return SOME_FAILED if failed else OK
+
+
+def _images(data: Path, args: Namespace) -> Sequence[LabeledImage]:
+    """The images of the file; ``mos`` is of no meaning in them."""
+    source = open_source(data)
+    rows = ((place, {**cells, "mos": "0"}) for place, cells in source.rows)
+    return read_own(replace(source, rows=rows), declared_by(args), args.split)[: args.limit]

@@ -1,0 +1,174 @@
+"""``agenticiqa measure``: values of metrics on their own scales, without the program around them."""
+
+import csv
+import io
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from glob import glob
+from typing import Any
+
+from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.batch.find_jobs import find_jobs
+from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.cli.printable import json_text, print_error
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
+from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.images import name_of
+from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
+from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.tools import TOOLS, find_tool
+from agenticiqa.programs.tools.measuring import list_metrics, pixels_of
+from agenticiqa.programs.tools.tool import Tool, raw_value, unknown_tool
+
+Measurement = dict[str, Any]  # image, reference, a value or None by metric, and error where anything failed
+
+
+def run(args: Namespace) -> int:
+    """Measure the images and print the values; the exit status says whether all could be measured."""
+    if args.list:
+        _print_list(as_json=args.json)
+        return OK
+    tools, names = metrics_and_images(args.words)
+    compared = [tool.name for tool in tools if tool.kind == "FR"]
+    if compared and not args.reference:
+        raise UserError(f"{', '.join(compared)} compare with an original: name it, or a folder, with --reference")
+    if args.workers is not None and args.workers < 1:
+        raise UserError(f"--workers must be at least 1, got {args.workers}")
+    found = find_jobs(names, "", args.reference if compared else None)
+    if found.skipped:
+        print_error(f"skipped {skipped_text(found.skipped)}")
+    rows = [*measured(tools, found.jobs, args.workers or available_cores(), progress=not args.csv)]
+    failed = [{"image": None, "error": one_line(str(problem))} for problem in found.problems]
+    for row in (*failed, *rows):
+        if "error" in row:
+            print_error(row["error"])
+    alone = len(names) == 1 and not os.path.isdir(names[0])
+    show(tools, rows, args, alone=alone)
+    if not any(row[tool.name] is not None for row in rows for tool in tools):
+        return USAGE
+    return SOME_FAILED if failed or any("error" in row for row in rows) else OK
+
+
+def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
+    """The metrics that are named first, and the images after them. Raises UserError where either is missing."""
+    tools: dict[str, Tool] = {}
+    for place, word in enumerate(words):
+        found = [find_tool(name, TOOLS) for name in word.split(",")]
+        if None in found:
+            names = [*words[place:]]
+            break
+        tools |= {name: TOOLS[name] for name in found if name}
+    else:
+        names = []
+    if not tools:
+        if words and not (os.path.exists(words[0]) or set(words[0]) & set("./\\*-")):
+            raise unknown_tool(words[0], TOOLS)
+        raise UserError("name a metric, such as ssim or niqe, before the images; --list shows all")
+    if not names:
+        raise UserError(f"name images behind {', '.join(tools)}")
+    return [*tools.values()], [path for name in names for path in _expanded(name)]
+
+
+def measured(
+    tools: Sequence[Tool], jobs: Sequence[Job], workers: int, *, progress: bool = True
+) -> Iterator[Measurement]:
+    """A row for each job, in their order: a value by metric, ``None`` where it failed, and then ``error``."""
+    with ThreadPoolExecutor(workers) as pool:  # NumPy, SciPy and Pillow compute without Python's lock
+        rows = pool.map(partial(_measured, tools), jobs)
+        if progress and len(jobs) > 1 and sys.stderr.isatty():
+            from agenticiqa.programs.cli import render
+
+            rows = render.progress(rows, len(jobs), "measuring")
+        yield from rows
+
+
+def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
+    reference = None if job.reference is None else name_of(job.reference)
+    row: Measurement = {"image": one_line(job.name), "reference": reference, **{tool.name: None for tool in tools}}
+    errors: list[str] = []
+    try:
+        pixels = pixels_of(job.image)
+        original = None if job.reference is None else pixels_of(job.reference)
+        for tool in tools:
+            try:
+                row[tool.name] = raw_value(tool, pixels, original)
+            except ToolError as error:
+                errors.append(f"{tool.name}: {error}")
+    except UserError as error:
+        errors.append(str(error))
+    except MemoryError:
+        errors.append("out of memory; measure with --workers 1")
+    return {**row, "error": failure_text(job, UserError("; ".join(errors)))} if errors else row
+
+
+def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> None:
+    """Print the values as the options say: one number by itself, a table, CSV or JSON."""
+    if args.json:
+        print(json_text(rows, indent=2))
+    elif args.csv:
+        text = csv_text(tools, rows)
+        if args.csv == "-":
+            sys.stdout.write(text)
+        else:
+            write_atomically(args.csv, text)
+            print(f"The table is {printable_path(args.csv)}", file=sys.stderr)
+    elif alone and len(tools) == 1:
+        for row in rows:
+            if row[tools[0].name] is not None:
+                print(f"{row[tools[0].name]:.8g}")
+    elif rows:
+        from agenticiqa.programs.cli import render
+
+        lines = [[row["image"], *(_shown(row[tool.name]) for tool in tools)] for row in rows]
+        if sys.stdout.isatty() and len(rows) > 1:
+            lines.append(_means(tools, rows))
+        render.print_lines(("image", *(tool.name for tool in tools)), lines)
+
+
+def csv_text(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
+    """The rows as CSV (RFC 4180): image, reference, a column for each metric, error; empty where there is no value."""
+    text = io.StringIO()
+    names = [
+        "image",
+        "reference",
+        *(tool.name for tool in tools),
+        *(["error"] if any("error" in row for row in rows) else []),
+    ]
+    writer = csv.DictWriter(text, names)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _means(tools: Sequence[Tool], rows: Sequence[Measurement]) -> list[str]:
+    """The last line of a table: the mean of the images that have a value."""
+    values = [[row[tool.name] for row in rows if row[tool.name] is not None] for tool in tools]
+    return ["mean", *(_shown(sum(found) / len(found)) if found else "-" for found in values)]
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"
+
+
+def _expanded(name: str) -> list[str]:
+    """The files that a pattern stands for, where no shell has replaced it; any other name as it is."""
+    return sorted(glob(name)) or [name] if not os.path.exists(name) and set(name) & set("*?[") else [name]
+
+
+def _print_list(*, as_json: bool) -> None:
+    rows = list_metrics()
+    if as_json:
+        print(json_text(rows, indent=2))
+        return
+    from agenticiqa.programs.cli import render
+
+    lines = []
+    for row in rows:
+        low, high = row["range"]
+        unit = f" {row['unit']}" if row["unit"] else ""
+        lines.append([row["name"], row["kind"], row["better"], f"{low:g} .. {high:g}{unit}", row["source"]])
+    render.print_lines(("metric", "kind", "better", "usual range", "source"), lines)

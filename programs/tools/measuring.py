@@ -1,0 +1,130 @@
+"""A metric of whatever an image may be given as: a path, bytes, PIL, an array, a tensor, or a batch of them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.programs.errors import ImageError, ToolError, UserError
+from agenticiqa.programs.images import ImageSource, LoadedImage
+from agenticiqa.programs.images.decoding import decode_pixels, open_bytes
+from agenticiqa.programs.images.loading import MAX_PIXELS
+from agenticiqa.programs.images.sources import read_source
+from agenticiqa.programs.tools.catalog import TOOLS
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.tool import Tool, get_tool, raw_value
+
+Measured: TypeAlias = float | NDArray[np.float64]
+CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
+
+
+def list_metrics() -> list[dict[str, Any]]:
+    """Every embedded metric: name, kind (FR compares with a reference, NR does not), better, range, unit, source, ...
+
+    ``better`` is "higher" or "lower", ``range`` where values usually lie, ``smallest`` the least side in pixels.
+    """
+    return [
+        {
+            "name": tool.name,
+            "kind": tool.kind,
+            "better": "higher" if tool.higher_is_better else "lower",
+            "range": list(tool.raw_range),
+            "unit": tool.unit,
+            "smallest": tool.smallest,
+            "description": tool.description,
+            "source": tool.source,
+        }
+        for tool in TOOLS.values()
+    ]
+
+
+def measure(metric: str, image: Any, reference: Any = None) -> Measured:
+    """The value of a metric, on its own scale: a float for one image, an array of shape (N,) for a batch.
+
+    ``metric`` is its name in any case ("ssim", "MS-SSIM"). An image is a path, bytes, a file object, a PIL image, an
+    array or a torch tensor of shape (H, W), (H, W, C) or (C, H, W) with 1, 3 or 4 channels, in uint8 0..255,
+    uint16 0..65535 or float 0..1. Whatever it is, its 8-bit RGB pixels are measured, upright, over white. A batch is a
+    list of images, or an array or tensor of shape (N, H, W, C) or (N, C, H, W); a single reference serves all of it.
+    Where both ends of a shape could be channels, an array has them last and a tensor first.
+
+    Raises ToolError for an unknown metric or one that does not apply, ImageError for what is no image.
+    """
+    tool = get_tool(metric, TOOLS)
+    images, batch = _images_in(image)
+    if tool.kind == "NR":
+        references: Sequence[Any] = [None] * len(images)
+    elif reference is None:
+        raise ToolError(f"{tool.name} compares with a reference, and none was given")
+    else:
+        references, several = _images_in(reference)
+        if not several:
+            references = [pixels_of(references[0])] * len(images)
+        elif not batch or len(references) != len(images):
+            raise ToolError(f"expected one reference, or one for each of {len(images)} images, got {len(references)}")
+    if not batch:
+        return _value(tool, images[0], references[0])
+    values = np.empty(len(images))
+    for number, pair in enumerate(zip(images, references, strict=True)):
+        try:
+            values[number] = _value(tool, *pair)
+        except UserError as error:
+            raise type(error)(f"image {number} of the batch: {error}") from error
+    return values
+
+
+def function_of(name: str) -> Callable[..., Measured]:
+    """``measure`` of one metric, as a function of its name: ``ssim(image, reference)``, ``niqe(image)``."""
+    tool = get_tool(name, TOOLS)
+
+    def metric(image: Any, reference: Any = None) -> Measured:
+        return measure(tool.name, image, reference)
+
+    metric.__name__ = metric.__qualname__ = name
+    metric.__doc__ = f"{tool.description} Images and batches as ``measure`` takes them.\n\n{tool.measure.__doc__}"
+    return metric
+
+
+def pixels_of(source: ImageSource) -> RGB:
+    """The pixels that are measured of one image, (H, W, 3) uint8: as ``images.load`` has them, without what is sent."""
+    if isinstance(source, LoadedImage):
+        return source.pixels
+    if isinstance(source, np.ndarray) and source.dtype == np.uint8 and source.ndim == 3 and source.shape[2] == 3:
+        return source
+    given = read_source(source)
+    opened = given.content if isinstance(given.content, Image.Image) else open_bytes(given.source, given.content)
+    return decode_pixels(given.source, opened, MAX_PIXELS)
+
+
+def _value(tool: Tool, image: Any, reference: Any) -> float:
+    return raw_value(tool, pixels_of(image), None if reference is None else pixels_of(reference))
+
+
+def _images_in(source: Any) -> tuple[Sequence[Any], bool]:
+    """The images of a source, and whether it is a batch."""
+    if isinstance(source, list | tuple):
+        found = [_images_in(each) for each in source]
+        if any(several for _, several in found):
+            raise ImageError("expected single images in a list, found a batch in it")
+        return [images[0] for images, _ in found], True
+    tensor = hasattr(source, "detach") and hasattr(source, "cpu")
+    if tensor:  # of torch, on any device; torch itself is not imported
+        source = source.detach().cpu()
+        source = (source.float() if "float" in str(source.dtype) else source).numpy()  # NumPy has no bfloat16
+    if not isinstance(source, np.ndarray) or source.ndim < 3:
+        return [source], False
+    if source.ndim > 4:
+        raise ImageError(f"expected images of shape (H, W, C) or a batch of them, got {source.shape}")
+    images = _channels_last(source, axes=(-3, -1) if tensor else (-1, -3))
+    return (list(images), True) if source.ndim == 4 else ([images], False)
+
+
+def _channels_last(array: NDArray[Any], axes: tuple[int, int]) -> NDArray[Any]:
+    """The array with its channels last, or without them where there is one; they are the first that can be."""
+    for axis in axes:
+        if array.shape[axis] in CHANNELS:
+            moved = np.moveaxis(array, axis, -1)
+            return moved[..., 0] if moved.shape[-1] == 1 else np.ascontiguousarray(moved)
+    shapes = "(H, W, C) or (C, H, W), for a batch (N, H, W, C) or (N, C, H, W), with 1, 3 or 4 channels"
+    raise ImageError(f"expected the shape {shapes}, got {array.shape}")
