@@ -14,24 +14,28 @@ from agenticiqa.signatures.vocabulary import Distortion
 
 
 def expected_flags(
-    query_type: Literal["IQA", "Other"], has_regions: bool, explicit: bool, has_tools: bool
+    query_type: Literal["IQA", "Other"], has_regions: bool, explicit: bool, has_tools: bool, *, rates: bool = False
 ) -> PlanFlags:
     """The sub-tasks that run: none for ``"Other"``; else named distortions are not detected, and all are analyzed.
 
-    ============  ==============  ==============  ==============
-    tool named    region named    tool_selection  tool_execution
-    ============  ==============  ==============  ==============
-    yes           yes or no       no              yes
-    no            yes             no              no
-    no            no              yes             yes
-    ============  ==============  ==============  ==============
+    ``rates``: the question asks for a rating. That of a region needs tools as one of the image does; the paper, which
+    has the last three columns, runs none then.
+
+    ============  ====================  ==============  ==============
+    tool named    region named          tool_selection  tool_execution
+    ============  ====================  ==============  ==============
+    yes           yes or no             no              yes
+    no            yes, and not rated    no              no
+    no            yes, and rated        yes             yes
+    no            no                    yes             yes
+    ============  ====================  ==============  ==============
     """
-    is_iqa = query_type == "IQA"
+    is_iqa, measured = query_type == "IQA", rates or not has_regions
     return PlanFlags(
         distortion_detection=is_iqa and not explicit,
         distortion_analysis=is_iqa,
-        tool_selection=is_iqa and not has_tools and not has_regions,
-        tool_execution=is_iqa and (has_tools or not has_regions),
+        tool_selection=is_iqa and not has_tools and measured,
+        tool_execution=is_iqa and (has_tools or measured),
     )
 
 
@@ -48,17 +52,31 @@ def widened(flags: PlanFlags, explicit: bool) -> PlanFlags:
 
 
 def violations(
-    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], replanning: bool = False
+    plan: PlannerOutput,
+    *,
+    reference_given: bool,
+    known_tools: Collection[str],
+    replanning: bool = False,
+    rates: bool = False,
 ) -> list[str]:
     """One sentence for each rule that the plan breaks, for the model that made it: what the value is and must be.
 
     ``replanning``: the evidence of the previous plan was not sufficient, so the flags may go beyond the rules.
+    ``rates`` as for ``expected_flags``.
     """
-    return [*_content_violations(plan, reference_given, known_tools), *_flag_violations(plan, known_tools, replanning)]
+    return [
+        *_content_violations(plan, reference_given, known_tools),
+        *_flag_violations(plan, known_tools, replanning, rates),
+    ]
 
 
 def enforce(
-    plan: PlannerOutput, *, reference_given: bool, known_tools: Collection[str], replanning: bool = False
+    plan: PlannerOutput,
+    *,
+    reference_given: bool,
+    known_tools: Collection[str],
+    replanning: bool = False,
+    rates: bool = False,
 ) -> PlannerOutput:
     """The plan corrected so that ``violations`` finds nothing in it.
 
@@ -69,7 +87,7 @@ def enforce(
     named = _within_scope(plan)
     explicit = plan.distortion_source == "Explicit" and bool(named)
     tools = unique(tool for name in plan.tools if (tool := find_tool(name, known_tools)))
-    table = expected_flags(plan.query_type, plan.query_scope != GLOBAL, explicit, bool(tools))
+    table = expected_flags(plan.query_type, plan.query_scope != GLOBAL, explicit, bool(tools), rates=rates)
     flags = table
     if replanning:
         most = widened(table, explicit).model_dump()
@@ -116,10 +134,10 @@ def _content_violations(plan: PlannerOutput, reference_given: bool, known_tools:
             yield f"distortions has the key {region!r}, which is not in query_scope: the keys must be among {keys}."
 
 
-def _flag_violations(plan: PlannerOutput, known_tools: Collection[str], replanning: bool) -> Iterator[str]:
+def _flag_violations(plan: PlannerOutput, known_tools: Collection[str], replanning: bool, rates: bool) -> Iterator[str]:
     regional, explicit = plan.query_scope != GLOBAL, plan.distortion_source == "Explicit"
     has_tools = any(find_tool(name, known_tools) for name in plan.tools)
-    table = expected_flags(plan.query_type, regional, explicit, has_tools)
+    table = expected_flags(plan.query_type, regional, explicit, has_tools, rates=rates)
     allowed = (widened(table, explicit) if replanning else table).model_dump()
     why_detection = (
         "the question names the distortions" if explicit else "the question names no distortion, so they must be found"
@@ -127,6 +145,8 @@ def _flag_violations(plan: PlannerOutput, known_tools: Collection[str], replanni
     why_tools = (
         "the question names the tools to run"
         if has_tools
+        else "the question rates a region, which is measured"
+        if regional and rates
         else "the question names regions and no tool"
         if regional
         else "the question names neither a region nor a tool"

@@ -11,6 +11,7 @@ from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.plan_rules import enforce, violations
@@ -18,7 +19,7 @@ from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule, side_by_side
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
-from agenticiqa.signatures.types import PlannerOutput
+from agenticiqa.signatures.types import PlannerOutput, QueryType
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +57,17 @@ class Planner(StageModule):
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises ToolError when the question itself names an unknown tool."""
         reference_given, replanning = reference is not None, bool(feedback)
+        rates = detect_query_type(query) is QueryType.SCORING
 
         def check(answer: PlanAnswer) -> None:
             refuse_unknown_tools(answer.required_tool, query, self.toolbox)
             try:
                 wrong = violations(
-                    answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, replanning=replanning
+                    answer.to_plan(),
+                    reference_given=reference_given,
+                    known_tools=self.toolbox,
+                    replanning=replanning,
+                    rates=rates,
                 )
             except ValidationError as error:
                 raise Rejected("; ".join(item["msg"] for item in error.errors())) from error
@@ -70,7 +76,11 @@ class Planner(StageModule):
 
         def enforced(answer: PlanAnswer, rejected: RejectedAnswers) -> Planned:
             plan = enforce(
-                answer.to_plan(), reference_given=reference_given, known_tools=self.toolbox, replanning=replanning
+                answer.to_plan(),
+                reference_given=reference_given,
+                known_tools=self.toolbox,
+                replanning=replanning,
+                rates=rates,
             )
             return Planned(plan, rejected)
 

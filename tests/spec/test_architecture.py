@@ -52,7 +52,10 @@ def test_the_nodes_in_a_loop_end_at_the_limit_and_each_new_plan_is_told_why(
 ) -> None:
     """Evidence that never suffices is planned anew until the limit, and the planner is shown the reason each time."""
     # The analysis is never usable, so that the gap stays.
-    config, engine = scripted({"plan": PLAN, "analysis": "no idea", "assessment": ASSESSMENT})
+    flags = {**PLAN["plan"], "tool_selection": True, "tool_execution": True}  # a region that is rated is measured
+    selected = {"selected_tools": [{"region": "vehicle", "distortion": "Blurs", "tool": "LEARNED-IQA"}]}
+    planned = {**PLAN, "plan": flags}
+    config, engine = scripted({"plan": planned, "selection": selected, "analysis": "no idea", "assessment": ASSESSMENT})
     given: AgenticIQAState = {"query": RATE, "image_path": str(photo), "max_replan_iterations": limit}
     for _ in range(plans + 1):
         for node in (planner_node, executor_node, summarizer_node):

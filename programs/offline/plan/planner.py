@@ -11,9 +11,10 @@ from agenticiqa.programs.offline.plan import words
 from agenticiqa.programs.offline.plan.scope import read_scope, without_idioms
 from agenticiqa.programs.questions.instructions import without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import expected_flags, widened
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
-from agenticiqa.signatures.types import PlannerOutput
+from agenticiqa.signatures.types import PlannerOutput, QueryType
 from agenticiqa.signatures.vocabulary import Distortion
 
 _AESTHETIC = re.compile(rf"\b(?:{words.AESTHETIC})\b", re.I)
@@ -66,7 +67,8 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
     question = prepared(query, options)
     scope = read_scope(asking_part(question), options)
     query_type: Literal["IQA", "Other"] = "IQA" if tools else query_type_of(question, list(options.values()))
-    flags = expected_flags(query_type, bool(scope.regions), bool(scope.distortions), bool(tools))
+    rates = detect_query_type(query) is QueryType.SCORING
+    flags = expected_flags(query_type, bool(scope.regions), bool(scope.distortions), bool(tools), rates=rates)
     if feedback:
         flags = widened(flags, bool(scope.distortions))
     return PlannerOutput(

@@ -61,6 +61,15 @@ def test_the_tool_flags_are_those_of_the_papers_table(regions: bool, tools: bool
     assert expected_flags("IQA", regions, named, tools) == flags(letters)
 
 
+def test_a_rating_of_a_region_is_measured_as_one_of_the_image() -> None:
+    assert expected_flags("IQA", True, False, False, rates=True) == flags("DASE")
+    assert expected_flags("IQA", True, False, True, rates=True) == flags("DA-E")
+    assert violations(plan("DA--", query_scope=["sky"]), reference_given=False, known_tools=KNOWN, rates=True) == [
+        "plan.tool_selection is false, but must be true: the question rates a region, which is measured.",
+        "plan.tool_execution is false, but must be true: the question rates a region, which is measured.",
+    ]
+
+
 def test_a_question_about_anything_else_switches_everything_off() -> None:
     for regions, named, tools in product([True, False], repeat=3):
         assert not expected_flags("Other", regions, named, tools).any()

@@ -15,7 +15,7 @@ from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.offline.plan.scope import Scope, read_scope
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import enforce, violations
-from agenticiqa.signatures.types import PlanFlags
+from agenticiqa.signatures.types import PlanFlags, QueryType
 
 KNOWN = ["PSNR", "SSIM", "MS_SSIM", "GMSD", "FSIM", "VIF", "BRISQUE", "UNIQUE", "TOPIQ_FR"]
 KNOWN += [
@@ -108,15 +108,16 @@ def test_whatever_is_asked_the_plan_keeps_the_rules(query: str, reference: bool,
     except ToolError:
         reject()
     again = bool(feedback)
-    assert violations(plan, reference_given=reference, known_tools=KNOWN, replanning=again) == []
-    assert enforce(plan, reference_given=reference, known_tools=KNOWN, replanning=again) == plan
+    rates = detect_query_type(query) is QueryType.SCORING
+    assert violations(plan, reference_given=reference, known_tools=KNOWN, replanning=again, rates=rates) == []
+    assert enforce(plan, reference_given=reference, known_tools=KNOWN, replanning=again, rates=rates) == plan
 
 
 @pytest.mark.parametrize(
     ("query", "first", "second"),
     [
         ("Is the vehicle blurry?", "-A--", "-ASE"),
-        ("Rate the quality of the sky.", "DA--", "DASE"),
+        ("Is the sky of good quality?", "DA--", "DASE"),
         ("Is the singing man emphasized?", "----", "DASE"),
         ("Rate the quality with SSIM.", "DA-E", "DASE"),
     ],
