@@ -12,7 +12,17 @@ from agenticiqa.programs.images.decoding import png, refuse, rgb
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.loading import load, load_pair
-from agenticiqa.programs.images.registration import SAME_ELSEWHERE, SMALLEST_SIDE, Match, find_match, find_turn, is_same
+from agenticiqa.programs.images.recolored import recoloring
+from agenticiqa.programs.images.registration import (
+    SAME_ELSEWHERE,
+    SAME_IN_PLACE,
+    SMALLEST_SIDE,
+    Match,
+    find_match,
+    find_turn,
+    inside,
+    is_same,
+)
 from agenticiqa.programs.images.sources import ImageSource
 from agenticiqa.signatures.types import Box
 
@@ -32,8 +42,10 @@ class ReferenceCheck(BaseModel):
     picture``, with which nothing is compared; ``unknown``, where a side is below 32 pixels or there is no structure.
 
     ``similarity`` is the correlation of structure where both overlap, up to 1, ``confidence`` the height of the peak of
-    the phase correlation, 0 to 1. ``aligned`` says that the overlap was measured, and ``swapped`` that the reference
-    looks worse than the image. ``sentence`` tells what a reader has to know, and is empty where all is well.
+    the phase correlation, 0 to 1. ``colors`` says how those of the image are the reference's mixed up (a negative,
+    swapped channels), and is empty where they are not. ``aligned`` says that the overlap was measured, and ``swapped``
+    that the reference looks worse than the image. ``sentence`` tells what a reader has to know, and is empty where all
+    is well.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,6 +56,7 @@ class ReferenceCheck(BaseModel):
     box: Box | None = None
     similarity: float | None = None
     confidence: float | None = None
+    colors: str = ""
     aligned: bool = False
     swapped: bool = False
     sentence: str = ""
@@ -63,29 +76,71 @@ def check_reference(image: LoadedImage, reference: LoadedImage) -> tuple[Referen
         return ReferenceCheck(relation="identical", similarity=1.0, confidence=1.0), None
     found = find_match(image.pixels, reference.pixels)
     if found is None:
-        return ReferenceCheck(relation="unknown"), None
-    similarity, confidence = round(found.similarity, 4), round(found.confidence, 4)
+        same_size = image.size == reference.size
+        return _with_colors(ReferenceCheck(relation="unknown"), recolored(image, reference) if same_size else ""), None
     turned = find_turn(image.pixels, reference.pixels) if abs(found.similarity) < SAME_ELSEWHERE else None
+    if not turned and not is_same(found, image.size, reference.size):
+        found = _recolored_match(image, reference) or found
+    similarity, confidence = round(found.similarity, 4), round(found.confidence, 4)
     if turned or not is_same(found, image.size, reference.size):
         sentence = _another(reference, turned, similarity)
         return ReferenceCheck(relation="another picture", similarity=similarity, sentence=sentence), None
-    check = ReferenceCheck(relation="in place", similarity=similarity, confidence=confidence)
+    check = _place(image, reference, found, ReferenceCheck(relation="in place", similarity=similarity))
+    return _with_colors(check.model_copy(update={"confidence": confidence}), recolored(image, reference, found)), found
+
+
+def _place(image: LoadedImage, reference: LoadedImage, found: Match, check: ReferenceCheck) -> ReferenceCheck:
+    """The check with where in its reference the image lies."""
     whole = (0.0, 0.0, float(image.width), float(image.height))
     span = found.in_reference(whole)
     one_scale = found.across == found.down == 1
     if one_scale and image.size == reference.size:
         if max(map(abs, found.shift)) < TOLD_SHIFT:
-            return check, found
+            return check
         sentence = f"{shift_told(found)}: measured as it is, that counts as damage; {ADVICE}."
-        return check.model_copy(update={"relation": "shifted", "shift": _rounded(found), "sentence": sentence}), found
+        return check.model_copy(update={"relation": "shifted", "shift": _rounded(found), "sentence": sentence})
     ends = zip(span, (0, 0, *reference.size), strict=True)
     is_whole = all(abs(at - end) <= max(1.0, found.across) for at, end in ends)
     box = _box(span, reference.size)
     how = {"scale": round((found.across + found.down) / 2, 4), "box": box}
     if is_whole and image.size != reference.size:
-        return check.model_copy(update={"relation": "scaled", **how}), found
+        return check.model_copy(update={"relation": "scaled", **how})
     sentence = f"{part_told(found, image.size, reference.size)}: measured as it is, that counts as damage; {ADVICE}."
-    return check.model_copy(update={"relation": "part", **how, "sentence": sentence}), found
+    return check.model_copy(update={"relation": "part", **how, "sentence": sentence})
+
+
+def recolored(image: LoadedImage, reference: LoadedImage, found: Match | None = None) -> str:
+    """How the image has the reference's colors mixed up, in words, or "": see ``images.recolored``; computed once.
+
+    ``found`` says where the image lies in the reference, by default in place.
+    """
+
+    def compute() -> str:
+        here = found.overlap(image.size, reference.size) if found else (0.0, 0.0, *map(float, image.size))
+        there = inside(found.in_reference(here), reference.size) if found else None
+        if min(here[2] - here[0], here[3] - here[1]) < 1:
+            return ""
+        told = recoloring(image.pixels, reference.pixels, here, there)
+        return told or ("brightness is inverted" if found and found.similarity <= -SAME_IN_PLACE else "")
+
+    return reference.memo.once(("recolored", image.sha256, image.size), compute)
+
+
+def _recolored_match(image: LoadedImage, reference: LoadedImage) -> Match | None:
+    """Where the image lies in the reference if it is a negative, or one of its channels is as it was."""
+    for pixels in (255 - image.pixels, *np.moveaxis(image.pixels, -1, 0)):
+        found = find_match(np.ascontiguousarray(pixels), reference.pixels)
+        if found and found.similarity > 0 and is_same(found, image.size, reference.size):
+            return found
+    return None
+
+
+def _with_colors(check: ReferenceCheck, colors: str) -> ReferenceCheck:
+    """The check with what was found of the colors, if anything."""
+    if not colors:
+        return check
+    told = f"Against the reference, {colors}: the score counts that as damage."
+    return check.model_copy(update={"colors": colors, "sentence": f"{told} {check.sentence}".strip()})
 
 
 def refusal_of_size(image: LoadedImage, reference: LoadedImage, check: ReferenceCheck, found: Match | None) -> str:
@@ -245,7 +300,7 @@ def _aligned(
         cropped = image.pixels[box[1] : box[3], box[0] : box[2]]
         image = _with_pixels(image, cropped, f"Cropped to {list(box)}, which the reference shows, too.")
     aligned = check.model_copy(update={"aligned": True, "sentence": sentence})
-    return image, _with_pixels(reference, pristine, sentence), aligned
+    return image, _with_pixels(reference, pristine, sentence), _with_colors(aligned, check.colors)
 
 
 def _told(image: LoadedImage, reference: LoadedImage, check: ReferenceCheck, found: Match) -> str:

@@ -94,7 +94,7 @@ class Match:
 
 
 def find_match(image: NDArray[np.uint8], reference: NDArray[np.uint8]) -> Match | None:
-    """The best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3), of any two sizes.
+    """The best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3) or gray (H, W), of any two sizes.
 
     Scales from 1/4 to 4 are searched where the pictures do not fit as they are. Of several places the simplest one that
     explains the pair about as well is taken: in place, then a shift, then another scale. ``None`` where nothing can be
@@ -232,7 +232,7 @@ def _similarity(image: Image.Image, reference: Image.Image, found: Match) -> flo
         return -1.0
     factor = max(1.0, max(width, height) / COARSE)
     size = max(1, round(width / factor)), max(1, round(height / factor))
-    there = _inside(found.in_reference(span), reference.size)
+    there = inside(found.in_reference(span), reference.size)
     return correlation(structure(_resized(image, size, span)), structure(_resized(reference, size, there)))
 
 
@@ -250,7 +250,7 @@ def _windows(
             left, top = span[0] + x * (span[2] - span[0] - width), span[1] + y * (span[3] - span[1] - height)
             here = (left, top, left + width, top + height)
             there = found.in_reference(here)
-            planes = _resized(image, size, here), _resized(reference, size, _inside(there, reference.size))
+            planes = _resized(image, size, here), _resized(reference, size, inside(there, reference.size))
             yield here, there, planes
 
 
@@ -300,7 +300,7 @@ def _median(values: Plane, weight: Plane) -> float:
     return float(np.interp(weight.sum() / 2, below, values[order]))
 
 
-def _inside(span: Span, size: tuple[int, int]) -> Span:
+def inside(span: Span, size: tuple[int, int]) -> Span:
     """A span without what rounding puts outside a picture of this size."""
     left, top, right, bottom = span
     return max(0.0, left), max(0.0, top), min(float(size[0]), right), min(float(size[1]), bottom)

@@ -9,6 +9,7 @@ gray or toned picture was lost or never meant cannot be seen without a reference
 from dataclasses import replace
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.pairs import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop
 from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import predict, predict_change
@@ -24,6 +25,7 @@ from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 RIM = 32  # pixels
+INVERTED, SWAPPED = 4.0, 3.0  # severities of colors that are the reference's mixed up
 WITHOUT_COLOR: dict[Monochrome, Finding] = {
     "gray": Finding(
         0.0, GRAY, "The picture is gray, without any color; that may be meant, and counts as no distortion."
@@ -125,6 +127,9 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
     else:
         predictions = predictions_for(image, reference)
         found = full_reference.findings_from(_measurements(image), _measurements(reference), predictions)
+        if colors := recolored(image, reference):
+            severity = INVERTED if "inverted" in colors else SWAPPED
+            found[COLOR] = Finding(severity, "color cast", f"Against the reference, {colors}.", {"color cast": 1.0})
     return {name: with_source(finding) for name, finding in found.items()}
 
 

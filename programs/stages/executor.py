@@ -18,7 +18,7 @@ from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot, side_by_side
 from agenticiqa.programs.stages.tool_runs import (
-    applicable,
+    judging,
     named_tools,
     refuse_inapplicable_tools,
     run_in_box,
@@ -100,7 +100,7 @@ class Executor(StageModule):
     def prefetch(self, image: LoadedImage, query: str, reference: LoadedImage | None) -> None:
         """Run, ahead of the plan, the tool that any plan for this question runs on the whole image, if there is one."""
         if detect_query_type(query, "IQA") is QueryType.SCORING:
-            best = best_for(OVERALL, applicable(self.toolbox, image, reference))
+            best = best_for(OVERALL, judging(self.toolbox, image, reference))
             if best:
                 with cpu_slot():
                     run_tool(best, image, reference, region=GLOBAL, distortion=OVERALL)
@@ -144,7 +144,7 @@ class Executor(StageModule):
         if work.plan.tools and flags.tool_execution:
             selected = named_tools([get_tool(name, self.toolbox).name for name in work.plan.tools], distortions)
         elif flags.tool_selection:
-            tools = applicable(self.toolbox, work.image, work.reference)
+            tools = judging(self.toolbox, work.image, work.reference)
             with work.attempt("tool_selection"):
                 chosen = work.noted(self.select(distortion_set=distortions, tools=tools))
                 selected = with_overall(chosen.selected_tools, work.plan.regions, tools)

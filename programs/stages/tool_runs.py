@@ -4,16 +4,37 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.pairs import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop, grown
 from agenticiqa.programs.stages.protocols import ToolSelection
 from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool
-from agenticiqa.signatures.types import OVERALL, Box, Distortions, ToolCall
+from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, Distortions, ToolCall
+
+# Of a negative the lower one says 1.1, of swapped channels 1.3 to 2.7; structure and brightness alone say 3 to 5.
+SEE_COLORS = ("SSIMULACRA2", "MDSI")
 
 
 def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
     """The full-reference tools with a reference, else the no-reference ones; none that needs a larger image."""
     kind, side = "FR" if reference is not None else "NR", min(image.size)
     return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side]
+
+
+def judging(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
+    """The applicable tools that may tell the image's quality.
+
+    If it has the reference's colors mixed up, only few metrics see that, and it is the one of them that sees most.
+    """
+    tools = applicable(toolbox, image, reference)
+    if reference is None or not recolored(image, reference):
+        return tools
+    runs = [
+        (call.calibrated, tool)
+        for tool in tools
+        if tool.name in SEE_COLORS
+        and (call := run_tool(tool, image, reference, region=GLOBAL, distortion=OVERALL)).calibrated is not None
+    ]
+    return [min(runs, key=lambda run: run[0])[1]] if runs else tools
 
 
 def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, Tool], reference: LoadedImage | None) -> None:
