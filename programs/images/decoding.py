@@ -16,6 +16,7 @@ from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import heif
+from agenticiqa.programs.images.color_profile import Conversion, conversion_of
 from agenticiqa.programs.images.files import one_line
 
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
@@ -97,6 +98,7 @@ def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -
     """
     _check_header(name, image, max_pixels)
     profile = None if image.mode in {"CMYK", "LAB"} else image.info.get("icc_profile")  # it would not fit RGB
+    conversion = conversion_of(image)
     notes: list[str] = []
     try:
         frames = 1 if data is None else getattr(image, "n_frames", 1)
@@ -105,8 +107,8 @@ def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -
         if _is_deep_color(image):
             notes.append(DEEP_COLOR)
         keep = data if image.format in _MIME and (frames == 1 or image.format == "MPO") else None
-        lossless = _lossless(_upright(image, bool(keep), notes), notes)
-        pixels = _measured(lossless, notes)
+        lossless = _lossless(_upright(image, bool(keep), notes), conversion, notes)
+        pixels = _measured(lossless, conversion, notes)
     except Exception as error:  # decoders raise almost anything on damaged bytes
         _refuse_damaged(name, error)
     if keep:
@@ -118,7 +120,8 @@ def decode_pixels(name: str, image: Image.Image, max_pixels: int) -> np.ndarray:
     """The pixels of ``decode`` alone: no kind of file is encoded again, which takes longest. Raises ``ImageError``."""
     _check_header(name, image, max_pixels)
     try:
-        return _measured(_lossless(_upright(image, True, []), []), [])
+        conversion = conversion_of(image)
+        return _measured(_lossless(_upright(image, True, []), conversion, []), conversion, [])
     except Exception as error:  # as above
         _refuse_damaged(name, error)
 
@@ -205,26 +208,44 @@ def _upright(image: Image.Image, kept: bool, notes: list[str]) -> Image.Image:
     return image.transpose(_UPRIGHT[left]) if left in _UPRIGHT else image
 
 
-def _lossless(image: Image.Image, notes: list[str]) -> Image.Image:
+def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> Image.Image:
     """The same picture in mode I;16, RGBA, L or RGB, without loss where the mode it came in allows that."""
     if image.mode.startswith("I"):
         deep = Image.fromarray(np.asarray(image).astype(np.uint16))
         deep.info.update({key: value for key, value in image.info.items() if key == "transparency"})
         return deep
     if image.mode == "CMYK":
-        notes.append("CMYK was converted to RGB, without a color profile.")
+        image = conversion.apply(image)
+        if image.mode == "CMYK":
+            notes.append("CMYK was converted to RGB, without a color profile.")
     mode = "RGBA" if image.has_transparency_data else "L" if image.mode in {"1", "L"} else "RGB"
     return image if image.mode == mode else image.convert(mode)
 
 
-def _measured(image: Image.Image, notes: list[str]) -> np.ndarray:
-    """8-bit RGB from what ``_lossless`` gives."""
+def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> np.ndarray:
+    """8-bit sRGB from what ``_lossless`` gives."""
+    if conversion.note:
+        notes.append(conversion.note)
     if image.mode == "I;16":
         notes.append("16-bit grey was scaled to 8 bits for measuring (v / 257, rounded).")
         values = np.asarray(image)
-        gray = ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
-        return rgb(Image.fromarray(np.where(values == image.info.get("transparency", -1), np.uint8(255), gray)))
+        clear = values == image.info.get("transparency", -1)
+        gray = _in_srgb(Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8)), conversion)
+        return rgb(Image.composite(Image.new("RGB", image.size, "white"), gray.convert("RGB"), Image.fromarray(clear)))
+    image = _in_srgb(image, conversion)
     if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
         notes.append("Transparency was composited over white for measuring.")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return rgb(image)
+
+
+def _in_srgb(image: Image.Image, conversion: Conversion) -> Image.Image:
+    """A picture of mode L, RGB or RGBA by its color profile; one of CMYK is converted before."""
+    if conversion.transform is None or conversion.mode == "CMYK":
+        return image
+    if image.mode != "RGBA":
+        return conversion.apply(image)
+    colors = image.getchannel("R") if conversion.mode == "L" else image.convert("RGB")
+    converted = conversion.apply(colors)
+    converted.putalpha(image.getchannel("A"))
+    return converted

@@ -13,11 +13,12 @@ EXIF orientation                bytes keep their tag; a PNG is turned  turned up
 transparency                    kept                                   composited over white
 16-bit gray                     kept                                   v / 257, rounded
 16-bit color                    bytes keep it; a PNG has 8 bits        8 bits, as Pillow reads it
-CMYK                            bytes of a JPEG; else PNG in RGB       RGB, without a color profile
+color profile                   kept                                   converted to sRGB (see ``color_profile``)
+CMYK                            bytes of a JPEG; else PNG in RGB       by its profile, else without one
 PIL image, numpy array          lossless PNG                           like a file of its mode
 ==============================  =====================================  ============================================
 
-Embedded color profiles are never applied to what is measured. Refused, with a one-line ``ImageError``: damaged or
+Refused, with a one-line ``ImageError``: damaged or
 truncated files, integer or float pixels of unknown range, 12-bit gray, drawings (SVG, EPS, WMF), whatever is no
 image, more pixels than allowed, and web addresses. What an image may be given as is the table in ``images.sources``.
 """
