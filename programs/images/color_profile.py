@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.images.files import one_line
-
 if TYPE_CHECKING:
     from PIL.ImageCms import ImageCmsTransform
 
@@ -27,7 +25,8 @@ LONGEST = 60  # characters of a profile's name in a note
 class Conversion:
     """How pixels of ``mode`` (RGB, L or CMYK) become sRGB, and the note about it; both empty for sRGB itself.
 
-    ``transform`` is ``None`` where the profile cannot be used, too, as the note then says.
+    ``transform`` is ``None`` where the profile cannot be used, too, as the note then says. The note has words of the
+    profile, which may hold anything.
     """
 
     mode: str
@@ -63,7 +62,7 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
     try:
         given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         space = given.profile.xcolor_space.strip()
-        name = one_line(ImageCms.getProfileDescription(given))[:LONGEST]
+        name = ImageCms.getProfileDescription(given).strip()[:LONGEST]
         if mode == "L" and space == "RGB" and _conversion(profile, "RGB") == Conversion("RGB"):
             return Conversion(mode)  # a gray copy of a photo often keeps its sRGB
         if SPACES.get(space) != mode:
@@ -79,7 +78,7 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
         found = Conversion(mode, transform, f"The color profile ({name}) was converted to sRGB for measuring.")
         return Conversion(mode) if _changes_nothing(found) else found
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError) as error:
-        why = one_line(str(error)) or type(error).__name__
+        why = str(error) or type(error).__name__
         used = "an estimate without a profile" if mode == "CMYK" else "sRGB"
         return Conversion(
             mode, None, f"The color profile was not used ({why[: LONGEST * 2]}): the colors are read as {used}."

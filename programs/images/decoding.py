@@ -225,7 +225,7 @@ def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> I
 def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> np.ndarray:
     """8-bit sRGB from what ``_lossless`` gives."""
     if conversion.note:
-        notes.append(conversion.note)
+        notes.append(one_line(conversion.note))
     if image.mode == "I;16":
         notes.append("16-bit grey was scaled to 8 bits for measuring (v / 257, rounded).")
         values = np.asarray(image)
