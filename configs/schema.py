@@ -155,6 +155,11 @@ class Config(Section):
     attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)
     fusion: FusionConfig = FusionConfig()
+    prompts: str | None = Field(
+        default=None,
+        min_length=1,
+        description="tuned prompts: a folder that optimize wrote, whose fusion.yaml is used too, or a file",
+    )
     calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")
     pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
 
@@ -180,6 +185,19 @@ class Config(Section):
             return stage.model_copy(update={**changes, **no_fallback})
 
         return self.model_copy(update={name: moved(section) for name, section in self.sections.items()})
+
+    def with_tuned_fusion(self) -> "Config":
+        """This configuration with the profile that was fitted with its tuned prompts, unless it says how to fuse."""
+        fitted = None if self.prompts is None else Path(self.prompts) / "fusion.yaml"
+        if fitted is None or self.fusion != FusionConfig() or not fitted.is_file():
+            return self
+        return self.model_copy(update={"fusion": FusionConfig(profile=str(fitted))})
+
+    def without_fusion(self) -> "Config":
+        """This configuration with its prompts and the default fusion, for fitting a profile."""
+        folder = None if self.prompts is None else Path(self.prompts)
+        prompts = str(folder / "prompts.json") if folder and folder.is_dir() else self.prompts
+        return self.model_copy(update={"fusion": FusionConfig(), "prompts": prompts})
 
     def in_profile(self) -> "Config":
         """What the profile means: ``fast`` looks and doubts offline, by measurements and rules, and plans only once.
@@ -235,11 +253,13 @@ def load_config(path_or_name: str | os.PathLike[str] | None = None) -> Config:
 
 
 def _with_paths_from(folder: Path, config: Config) -> Config:
-    """The configuration with the path of its fusion profile taken from the folder of its file."""
-    if config.fusion.profile is None:
-        return config
-    path = folder / Path(config.fusion.profile).expanduser()
-    return config.model_copy(update={"fusion": FusionConfig(profile=str(path))})
+    """The configuration with the paths of its fusion profile and prompts taken from the folder of its file."""
+    changes: dict[str, object] = {}
+    if config.fusion.profile is not None:
+        changes["fusion"] = FusionConfig(profile=str(folder / Path(config.fusion.profile).expanduser()))
+    if config.prompts is not None:
+        changes["prompts"] = str(folder / Path(config.prompts).expanduser())
+    return config.model_copy(update=changes)
 
 
 def _text(wanted: str) -> str:

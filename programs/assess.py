@@ -12,7 +12,7 @@ from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
 from agenticiqa.programs.events import next_round
-from agenticiqa.programs.fusion.configured import fusion_of
+from agenticiqa.programs.fusion.configured import fusion_of, refuse_other_prompts
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import load_judged, with_check
@@ -27,7 +27,7 @@ from agenticiqa.programs.offline.stages import (
 )
 from agenticiqa.programs.questions.options import OptionsArgument, query_for_stages, read_options
 from agenticiqa.programs.result import Assessment, RunRecord, bookkeeping
-from agenticiqa.programs.saving import SavedProgram
+from agenticiqa.programs.saving import SavedProgram, scoring_prompt
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.answerer import Answerer
@@ -101,11 +101,13 @@ class AgenticIQA(SavedProgram):
     def from_config(cls, path_or_name: str | os.PathLike[str] | Config | None = None) -> "AgenticIQA":
         """The program that a configuration describes: a file, a shipped name, a ``Config``, or the default's search.
 
-        Raises ConfigError for a bad file and BackendError for a backend that is unknown or lacks its key.
+        Raises ConfigError for a bad file, BackendError for a backend that is unknown or lacks its key, and StateError
+        for tuned prompts of which none fits.
         """
-        config = (path_or_name if isinstance(path_or_name, Config) else load_config(path_or_name)).in_profile()
+        config = path_or_name if isinstance(path_or_name, Config) else load_config(path_or_name)
+        config = config.with_tuned_fusion().in_profile()
         stages = composed(config)
-        return cls(
+        program = cls(
             stages.planner,
             stages.executor,
             stages.summarizer,
@@ -116,6 +118,10 @@ class AgenticIQA(SavedProgram):
             backend=backend_name(config),
             keep_history=config.keep_history,
         )
+        if config.prompts is not None:
+            program.load(config.prompts)
+        refuse_other_prompts(config, scoring_prompt(program))
+        return program
 
     @property
     def questions(self) -> list[CheckedPredict[Any]]:

@@ -1,7 +1,7 @@
 """Tuned prompts on disk: DSPy's state, under a header that says what it was made for.
 
 DSPy restores fields by position and ignores predictors that vanished, so a state for other signatures would load
-silently and wrongly. The header's fingerprint covers every predictor's name and fields, and a mismatch is refused.
+silently and wrongly. The header has a fingerprint of each predictor's fields, and a predictor takes only what fits it.
 Models are left out: DSPy would write their addresses, headers and, with the whole program, their keys.
 """
 
@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,12 +19,15 @@ from typing import Any
 import dspy
 
 from agenticiqa.programs.errors import StateError
-from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.inputs import ImageProgram
+from agenticiqa.signatures.summarizer import ScoreQuality
 
 logger = logging.getLogger(__name__)
 
 PROGRAM = "AgenticIQA"
+PROMPTS_FILE = "prompts.json"  # in a folder that optimize writes
+SCORER = "summarizer.score.ask.predict"
 
 
 class SavedProgram(ImageProgram):
@@ -49,7 +52,11 @@ class SavedProgram(ImageProgram):
             save(self, path, created_with or {})
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read tuned prompts, also a JSON state of DSPy's. Raises StateError when they are for other signatures."""
+        """Read tuned prompts: a file, a folder that ``optimize`` wrote, or a JSON state of DSPy's.
+
+        What fits is taken, and the log says what is not. Raises StateError when nothing fits. A fusion profile beside
+        them is read by ``from_config`` alone (``prompts: FOLDER``).
+        """
         load(self, path)
 
 
@@ -63,60 +70,93 @@ def prompts_of(program: dspy.Module) -> dict[str, Any]:
     return {name: _bare(predictor).dump_state() for name, predictor in program.named_predictors()}
 
 
-def save(program: dspy.Module, path: str | os.PathLike[str], created_with: Mapping[str, Any]) -> None:
-    """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header."""
+def scoring_prompt(program: dspy.Module) -> str:
+    """A digest of the scorer's tuned prompt; empty where its prompt is the one that ships, and without a scorer."""
+    scorer = dict(program.named_predictors()).get(SCORER)
+    if scorer is None:
+        return ""
+    state = _bare(scorer).dump_state()
+    return "" if state == dspy.Predict(ScoreQuality).dump_state() else digest(state)
+
+
+def save(
+    program: dspy.Module,
+    path: str | os.PathLike[str],
+    created_with: Mapping[str, Any],
+    predictors: Collection[str] | None = None,
+) -> None:
+    """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header.
+
+    With ``predictors`` only theirs is written, so that no other prompt is set by it.
+    """
+    written = fingerprints(program).keys() if predictors is None else set(predictors)
     header = {
         "program": PROGRAM,
         "version": version("agenticiqa"),
         "dspy": dspy.__version__,
-        "fingerprints": fingerprints(program),
+        "fingerprints": {name: each for name, each in fingerprints(program).items() if name in written},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "created_with": dict(created_with),
     }
-    write_atomically(path, json.dumps({"header": header, "state": prompts_of(program)}, indent=2, ensure_ascii=False))
+    state = {name: each for name, each in prompts_of(program).items() if name in written}
+    write_atomically(path, json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False))
 
 
-def load(program: dspy.Module, path: str | os.PathLike[str]) -> None:
-    """Read a state into ``program``, whose models stay as they are; nothing in the file is executed.
+def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
+    """Read tuned prompts into ``program``: the names of the predictors that took theirs. Nothing in it is executed.
 
-    A state that ``dspy.Module.save`` wrote as JSON has no header: it is taken, with a warning in the log, when it has
-    the same predictors with the same number of fields under the same prefixes. Raises StateError when the file is no
-    state, or was made for other signatures.
+    ``path`` is a file, or a folder with a ``prompts.json``. Each predictor is compared by its own fingerprint; what
+    fits is taken, and the log says what is not. A state that ``dspy.Module.save`` wrote as JSON has no fingerprints: a
+    predictor of it fits, with a warning in the log, that has the same number of fields under the same prefixes. Models
+    stay as they are. Raises StateError when the file is no state, or when nothing in it fits.
     """
-    try:
-        saved = json.loads(Path(path).read_text(encoding="utf-8"))
-        plain = "header" not in saved and "dependency_versions" in saved["metadata"]
-        state = {name: saved[name] for name in saved.keys() - {"metadata"}} if plain else saved["state"]
-        header = {} if plain else saved["header"]
-        made_for: dict[str, Any] = {name: _layout(state[name]) for name in state} if plain else header["fingerprints"]
-        made_for = dict(made_for)
-    except OSError as error:
-        raise StateError(f"{path}: no saved program can be read from it ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{path}: no saved program can be read from it ({error!r})") from error
-    if not plain and header.get("program") != PROGRAM:
-        raise StateError(f"{path}: saved by {header.get('program')!r}, expected {PROGRAM!r}")
+    path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
+    saved, made_for, plain = _read(path)
     here: dict[str, Any] = (
         {name: _layout(state) for name, state in prompts_of(program).items()} if plain else fingerprints(program)
     )
-    different = sorted(name for name in here.keys() | made_for.keys() if here.get(name) != made_for.get(name))
-    if different:
-        by = "saved by DSPy" if plain else f"made by version {header.get('version')}"
+    fits = [name for name in here if name in saved and here[name] == made_for.get(name)]
+    other = sorted(name for name in saved.keys() & here.keys() if name not in fits)
+    absent = sorted(saved.keys() - here.keys())
+    why = "; ".join(
+        [f"{', '.join(other)}: made for other fields"] * bool(other)
+        + [f"{', '.join(absent)}: no model is asked that here"] * bool(absent)
+    )
+    if not fits:
         raise StateError(
-            f"{path}: {by} for other signatures than this program's; they differ in {', '.join(different)}. "
-            "Use the configuration that it was tuned with, or tune again"
+            f"{path}: none of its prompts is for this program ({why or 'it holds none'}). Use a configuration that "
+            "asks a model at the stage that was tuned, or tune again"
         )
     predictors = dict(program.named_predictors())
     try:
-        loaded = {
-            name: _bare(predictor).load_state({**state[name], "lm": None}) for name, predictor in predictors.items()
-        }
+        loaded = {name: _bare(predictors[name]).load_state({**saved[name], "lm": None}) for name in fits}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StateError(f"{path}: the state of a predictor is damaged ({error!r})") from error
-    for name, predictor in predictors.items():
-        predictor.signature, predictor.demos = loaded[name].signature, loaded[name].demos
+    for name in fits:
+        predictors[name].signature, predictors[name].demos = loaded[name].signature, loaded[name].demos
+    if why:
+        logger.warning("%s: used for %s; not used: %s", path, ", ".join(fits), why)
     if plain:
         logger.warning("%s: saved by DSPy, without what it was made for; taken, as its predictors and fields fit", path)
+    return fits
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The states in a file and what each is for, by predictor, and whether ``dspy.Module.save`` wrote it."""
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        plain = "header" not in saved and "dependency_versions" in saved["metadata"]
+        state = {name: saved[name] for name in saved.keys() - {"metadata"}} if plain else dict(saved["state"])
+        header = {} if plain else saved["header"]
+        made_for = {name: _layout(state[name]) for name in state} if plain else dict(header["fingerprints"])
+        writer = PROGRAM if plain else header.get("program")
+    except OSError as error:
+        raise StateError(f"{path}: no saved program can be read from it ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StateError(f"{path}: no saved program can be read from it ({error!r})") from error
+    if writer != PROGRAM:
+        raise StateError(f"{path}: saved by {writer!r}, expected {PROGRAM!r}")
+    return state, made_for, plain
 
 
 def save_whole(program: dspy.Module, folder: str | os.PathLike[str], modules: Sequence[ModuleType] = ()) -> None:

@@ -124,7 +124,6 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
         help="also measure every embedded metric of overall quality on all images, kept in RUN/baseline-NAME",
     )
     add_backend_arguments(parser)
-    parser.add_argument("--prompts", metavar="FILE", type=Path, help="tuned prompts, as written by optimize --out")
     parser.add_argument(
         "--out",
         metavar="RUN",

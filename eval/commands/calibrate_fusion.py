@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
-from agenticiqa.configs import Config, FusionConfig
+from agenticiqa.configs import Config
 from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
@@ -50,7 +50,7 @@ def run(args: Namespace, given: Given) -> int:
         if not (labels or args.no_labels):
             labels = _labels_in(rows, args.mos_range)
     else:
-        config = config_from(args).model_copy(update={"fusion": FusionConfig()})
+        config = config_from(args).without_fusion()
         if config.summarizer.is_offline:
             raise UserError("the configuration asks no model for scores: name one with --backend, or for summarizer")
         jobs, problems = _jobs(given.photos, data.labels if data else [])

@@ -14,7 +14,7 @@ from agenticiqa.eval.commands import evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
-from agenticiqa.eval.commands.shared import continuing, tuned_program
+from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.commands.values import without_opinions, write_values
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
@@ -92,7 +92,7 @@ def run(args: Namespace) -> int:
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
-    program = _scorer(args) if args.scorer else tuned_program(args, config)
+    program = _scorer(args) if args.scorer else configured_program(config)
     outcomes = [
         _evaluated(args, config, limits, program, query, task, data)
         for task, data in zip(args.tasks, sets, strict=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.commands.shared import continuing, tuned_program
+from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.questions.asking import NewRows, ask, marked_choice, unmarked
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.judging import judge_all, judge_question
@@ -66,7 +66,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
     if args.dry_run:
         tables.print_estimate(estimate(config, [asked.job for asked in questions]))
         return OK
-    program = tuned_program(args, config)
+    program = configured_program(config)
     out = args.out or default_folder(task.name, args.split, program.backend)
     options: dict[str, Any] = {"task": task.name, "split": args.split}
     figures: dict[str, Any] = {}

@@ -1,7 +1,6 @@
 """What commands that run the program share: the program itself, and what is said when a run ends early."""
 
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +12,10 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
 
 
-def tuned_program(args: Namespace, config: Config) -> AgenticIQA:
-    """The configured program, with the tuned prompts of --prompts."""
+def configured_program(config: Config) -> AgenticIQA:
+    """The program of a configuration; its answers are cached as it says."""
     install(config)
-    program = AgenticIQA.from_config(config)
-    if args.prompts:
-        program.load(args.prompts)
-    return program
+    return AgenticIQA.from_config(config)
 
 
 @contextmanager

@@ -32,18 +32,22 @@ from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType
 Row: TypeAlias = dict[str, Any]
 
 FEWEST_FOR_AUTO = 50  # images of a run that fits a profile from itself
-INPUTS = ("model", "prompts", "curves", "third_tools")  # what ``fit_inputs`` writes
+INPUTS = ("model", "prompts", "curves", "third_tools", "tuned")  # what ``fit_inputs`` writes
 ESTIMATES = {"agreement": "by agreement", "three_way": "three-way", "labels": "by the labels"}  # in a profile
 ANOTHER = "of another model, other prompts or other tools than most"
 
 
 class Subject(NamedTuple):
-    """What a profile is of: a model, by the name of its backend, the digest of its prompts, the tools and curves."""
+    """What a profile is of: a model, by the name of its backend, the digest of its prompts, the tools and curves.
+
+    ``tuned`` is the digest of the scorer's prompt where that was tuned.
+    """
 
     model: str
     prompts: str
     tools: tuple[str, ...]
     curves: str
+    tuned: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ def fit_rows(
         version=version("agenticiqa"),
         fitted_on=fitted_on,
     )
-    return FusionFit(profile.model_copy(update={"curves": subject.curves}), subject, left_out)
+    about = {"curves": subject.curves, "tuned": subject.tuned}
+    return FusionFit(profile.model_copy(update=about), subject, left_out)
 
 
 def unusable(row: Row) -> str | None:
@@ -124,7 +129,8 @@ def subject_of(row: Row) -> Subject:
     """What a usable row is of; rows of earlier versions know neither prompts nor curves."""
     inputs = row.get("fusion") or {}
     model = inputs.get("model") or backend_shown(row["answered_by"]["scoring"][-1])
-    return Subject(model, inputs.get("prompts", ""), _evidence(row).overall_tools, inputs.get("curves", ""))
+    tools, tuned = _evidence(row).overall_tools, inputs.get("tuned", "")
+    return Subject(model, inputs.get("prompts", ""), tools, inputs.get("curves", ""), tuned)
 
 
 def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow:

@@ -14,7 +14,7 @@ from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.saving import prompts_of
+from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA
@@ -36,7 +36,8 @@ def rows_with_fit_inputs(
     """
     if not program.questions:
         return to_row
-    return partial(_row, to_row, prompts_digest(program), getattr(program.executor, "toolbox", {}))
+    tools = getattr(program.executor, "toolbox", {})
+    return partial(_row, to_row, prompts_digest(program), scoring_prompt(program), tools)
 
 
 def prompts_digest(program: AgenticIQA) -> str:
@@ -85,7 +86,14 @@ def _names(rated: tuple[str, ...], reference: LoadedImage | None) -> tuple[str, 
     return THIRD_TOOLS if LEARNED in rated or reference is not None else (*THIRD_TOOLS, LEARNED)
 
 
-def _row(to_row: Callable[[Assessment], Row], prompts: str, tools: Mapping[str, Tool], result: Assessment) -> Row:
+def _row(
+    to_row: Callable[[Assessment], Row], prompts: str, tuned: str, tools: Mapping[str, Tool], result: Assessment
+) -> Row:
     row = to_row(result)
     inputs = fit_inputs(result, prompts, tools)
-    return row if inputs is None else {**row, "fusion": inputs}
+    if inputs is None:
+        return row
+    return {
+        **row,
+        "fusion": {**inputs, "tuned": tuned} if tuned else inputs,
+    }  # of the scorer's prompt, where it is tuned

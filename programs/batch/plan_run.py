@@ -77,9 +77,9 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     No address of a server, name of a key or path of a calibration is in it; a fusion profile counts by its content.
     Raises ToolError when the calibration cannot be read, and UserError when the fusion profile cannot.
     """
-    config = config.in_profile()
+    config = config.with_tuned_fusion().in_profile()
     resolved: dict[str, Any] = config.model_dump(
-        mode="json", exclude={"cache", "profile", "calibration", "levels", *STAGES}
+        mode="json", exclude={"cache", "profile", "calibration", "levels", "prompts", *STAGES}
     )
     resolved |= {name: _stage(section) for name, section in config.sections.items()}
     profile = resolved["fusion"].pop("profile")

@@ -208,6 +208,12 @@ def add_backend_arguments(parser: ArgumentParser) -> None:
         type=int,
         help="send scaled-down copies of larger images to a model, which changes their quality (default: no scaling)",
     )
+    prompts = add(
+        "--prompts",
+        metavar="P",
+        help="tuned prompts: the folder that optimize wrote, whose fusion profile is used too, or its prompts.json",
+    )
+    complete_files(prompts)
     add("--no-cache", action="store_true", help="do not reuse a model's earlier answers")
     add("--max-calls", metavar="N", type=int, help="stop before more calls to a model than this")
     add("--max-usd", metavar="M", type=float, help="stop before more is spent than this (needs price in --config)")

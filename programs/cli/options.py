@@ -29,6 +29,9 @@ def models_from(args: Namespace) -> Config:
 def config_from(args: Namespace) -> Config:
     """The configuration of a run as the options set it. Raises UserError or ConfigError."""
     config = models_from(args)
+    if args.prompts:
+        config = config.model_copy(update={"prompts": args.prompts})
+    config = config.with_tuned_fusion()
     if config.fusion.profile is not None:
         read_fusion_profile(config.fusion.profile)  # which raises before anything is estimated or sent
     if args.max_side is not None and args.max_side < SMALLEST_SENT:

@@ -50,12 +50,28 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
         )
 
 
+def refuse_other_prompts(config: Config, scoring: str) -> None:
+    """Raises UserError when the profile was fitted with a tuned prompt of the scorer, not that of digest ``scoring``.
+
+    A tuned prompt moves a model's levels far more than another release does, of which only is warned.
+    """
+    if config.fusion.profile is None or config.summarizer.is_offline:
+        return
+    fitted = read_fusion_profile(config.fusion.profile).tuned
+    if fitted and fitted != scoring:
+        raise UserError(
+            f"fusion profile {Path(config.fusion.profile).name}: it was fitted with tuned prompts, and these are "
+            "others; name the folder that optimize wrote with --prompts or prompts, or take fusion out"
+        )
+
+
 def warn_of_other_prompts(config: Config, prompts: str) -> None:
     """Log a warning where the configuration's profile was fitted with other prompts, by their digest."""
     if config.fusion.profile is None or config.summarizer.is_offline:
         return
-    fitted = read_fusion_profile(config.fusion.profile).prompts
-    if fitted and fitted != prompts:
+    profile = read_fusion_profile(config.fusion.profile)
+    fitted = profile.prompts
+    if fitted and fitted != prompts and not profile.tuned:
         logger.warning(
             "fusion profile %s: fitted with other prompts (%s, now %s); it is used, and 'agenticiqa calibrate' fits "
             "it anew",

@@ -35,7 +35,7 @@ class FusionProfile(BaseModel):
     estimate of the model's. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion scores were
     used. ``prior_std`` is the standard deviation of the model's reliability in the prior. ``backend``, ``prompts`` (a
     digest), ``toolset`` and ``curves`` (a digest of the toolset's curves) say what it was fitted to; they are empty in
-    the prior, which serves any.
+    the prior, which serves any. ``tuned`` is the digest of the scorer's prompt, empty for the prompt that ships.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -43,6 +43,7 @@ class FusionProfile(BaseModel):
     format: Literal[1] = 1
     backend: str = ""
     prompts: str = ""
+    tuned: str = ""
     toolset: tuple[str, ...] = ()
     curves: str = ""
     version: str = ""

@@ -100,19 +100,66 @@ def test_the_fingerprint_covers_fields_and_types_but_not_the_tuned_wording() -> 
 
 
 @pytest.mark.parametrize("other", [AnswerQuestion.delete("options"), DecideReplan])
-def test_a_state_for_another_signature_is_refused_and_changes_nothing(saved: Path, other: type[dspy.Signature]) -> None:
+def test_a_predictor_takes_only_what_was_made_for_its_fields_and_the_rest_is_named(
+    saved: Path, other: type[dspy.Signature], caplog: pytest.LogCaptureFixture
+) -> None:
     program = Program(other)
-    with pytest.raises(StateError, match=r"differ in answer\.predict") as caught:
-        saving.load(program, saved)
-    assert "\n" not in str(caught.value)
+    assert saving.load(program, saved) == ["judge.predict"]
     assert program.answer.predict.signature.instructions == other.instructions
     assert program.answer.predict.demos == []
+    assert "used for judge.predict; not used: answer.predict: made for other fields" in caplog.text
 
 
-def test_a_state_with_a_predictor_more_or_less_is_refused(saved: Path) -> None:
+def test_a_predictor_more_or_less_is_no_obstacle(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
+    program = Program()
+    del program.judge
+    saving.load(program, saved)
+    assert program.answer.predict.signature.instructions == "Look twice, naïvely."
+    assert "not used: judge.predict: no model is asked that here" in caplog.text
+    saving.save(tuned(), saved, {}, ["answer.predict"])
+    whole = Program()
+    assert saving.load(whole, saved) == ["answer.predict"]
+    assert whole.judge.predict.signature.instructions == DecideReplan.instructions
+
+
+def test_where_nothing_fits_it_is_refused_in_one_line_and_nothing_changes(saved: Path) -> None:
     for other in (CheckedPredict(AnswerQuestion, stage="answering"), dspy.Module()):
-        with pytest.raises(StateError, match="differ in"):
+        with pytest.raises(
+            StateError, match=r"none of its prompts is for this program \(answer\.predict, judge"
+        ) as caught:
             saving.load(other, saved)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_frozen_part_is_left_out_and_a_fresh_program_loads_the_file(tmp_path: Path) -> None:
+    program = tuned()
+    program.judge._compiled = True  # as DSPy marks what its optimizers shall leave alone
+    saving.save(program, tmp_path / "frozen.json", {})
+    assert set(parts(tmp_path / "frozen.json")[1]) == {"answer.predict"}
+    fresh = Program()
+    saving.load(fresh, tmp_path / "frozen.json")
+    assert fresh.answer.predict.signature.instructions == "Look twice, naïvely."
+
+
+def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = {"backend": "vllm.test", "api_base": "http://127.0.0.1:9/v1"}
+    all_asked = Config(**dict.fromkeys(STAGES, asked))
+    program = AgenticIQA.from_config(all_asked.model_copy(update={"profile": "fast"}))
+    scorer = dict(program.named_predictors())[saving.SCORER]
+    assert saving.scoring_prompt(program) == ""
+    scorer.signature = scorer.signature.with_instructions("Weigh the blur.")
+    assert saving.scoring_prompt(program) != ""
+    program.save(tmp_path / saving.PROMPTS_FILE)
+    blind = {"planner": {**asked, "sees_images": False}, "summarizer": asked}
+    for config in (all_asked, Config(**blind), Config(summarizer=asked)):
+        loaded = AgenticIQA.from_config(config.model_copy(update={"prompts": str(tmp_path)}))
+        assert dict(loaded.named_predictors())[saving.SCORER].signature.instructions == "Weigh the blur."
+        assert saving.scoring_prompt(loaded) == saving.scoring_prompt(program)
+    assert "planner.ask.predict: made for other fields" in caplog.text
+    with pytest.raises(StateError, match="no model is asked that here"):
+        AgenticIQA.from_config(Config(prompts=str(tmp_path)))
 
 
 def test_the_state_of_another_program_is_refused(saved: Path) -> None:
@@ -145,7 +192,7 @@ def test_what_cannot_be_read_is_told_in_plain_words(tmp_path: Path) -> None:
     (tmp_path / "image.jpg").write_bytes(b"\xff\xd8\xff\xe0")
     for path, why in (
         (tmp_path / "gone.json", r"read from it \(No such file or directory\)"),
-        (tmp_path, "no saved program"),
+        (tmp_path, r"prompts.json: no saved program"),
         (tmp_path / "image.jpg", "no saved program"),
     ):
         with pytest.raises(StateError, match=why):
@@ -163,16 +210,15 @@ def test_a_state_that_dspy_itself_saved_is_taken_when_it_fits(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("other", [AnswerQuestion.delete("options"), DecideReplan])
-def test_a_state_that_dspy_itself_saved_is_refused_when_fields_differ(
+def test_of_a_state_that_dspy_itself_saved_only_the_same_fields_are_taken(
     tmp_path: Path, other: type[dspy.Signature]
 ) -> None:
     """DSPy itself restores the fields by position, so that their descriptions would be exchanged."""
     Program().save(tmp_path / "plain.json")
     program = Program(other)
-    with pytest.raises(StateError, match=r"saved by DSPy for other signatures .* differ in answer\.predict"):
-        saving.load(program, tmp_path / "plain.json")
+    assert saving.load(program, tmp_path / "plain.json") == ["judge.predict"]
     assert program.answer.predict.signature.instructions == other.instructions
-    with pytest.raises(StateError, match="differ in"):
+    with pytest.raises(StateError, match="none of its prompts is for this program"):
         saving.load(CheckedPredict(AnswerQuestion, stage="answering"), tmp_path / "plain.json")
 
 

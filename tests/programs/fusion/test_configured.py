@@ -9,7 +9,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from agenticiqa.configs import Config, ConfigError, load_config
+from agenticiqa.configs import Config, ConfigError, FusionConfig, load_config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.plan_run import run_settings
@@ -19,6 +19,7 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import FusedScore, backend_shown, fused_score
 from agenticiqa.programs.fusion.profile import PRIOR, write_fusion_profile
 from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.saving import SCORER, scoring_prompt
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, fake_server, server_error
@@ -83,6 +84,31 @@ def test_a_profile_of_another_model_or_of_other_tools_is_refused(
         AgenticIQA.from_config(configured(tmp_path))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(tmp_path: Path) -> None:
+    """The folder that ``optimize`` writes: its prompts bring their profile along, unless a configuration says else."""
+    plain = configured(tmp_path).model_copy(update={"fusion": FusionConfig()})
+    program = AgenticIQA.from_config(plain)
+    scorer = dict(program.named_predictors())[SCORER]
+    scorer.signature = scorer.signature.with_instructions("Weigh the blur.")
+    tuned = tmp_path / "tuned"
+    program.save(tuned / "prompts.json")
+    written(tmp_path, tuned=scoring_prompt(program), model_error=0.4)
+    with pytest.raises(UserError, match="fitted with tuned prompts, and these are others"):
+        AgenticIQA.from_config(configured(tmp_path))
+    (tmp_path / "profile.yaml").rename(tuned / "fusion.yaml")
+    stage = {"backend": "vllm.test", "api_base": SERVER}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"summarizer": stage, "prompts": "tuned/"}))
+    loaded = AgenticIQA.from_config(tmp_path / "mine.yaml")
+    assert loaded.summarizer.fusion.model_error == 0.4
+    assert dict(loaded.named_predictors())[SCORER].signature.instructions == "Weigh the blur."
+    with_both = plain.model_copy(update={"prompts": str(tuned)})
+    assert run_settings(loaded, with_both)["config"]["fusion"].keys() == {"profile"}
+    assert "prompts" not in run_settings(loaded, with_both)["config"]
+    by_hand = with_both.model_copy(update={"fusion": FusionConfig(eta=1, model_error=0)})
+    assert AgenticIQA.from_config(by_hand).summarizer.fusion.profile is None
+    assert AgenticIQA.from_config(with_both.without_fusion()).summarizer.fusion.profile is PRIOR
 
 
 @pytest.mark.parametrize(
