@@ -1,11 +1,17 @@
-"""DSPy's cache of answers for the commands: bounded in memory, and a record that cannot be read is a miss."""
+"""DSPy's cache of answers: what is taken out of it, noted in it, and read of it by the commands.
+
+DSPy keeps every answer before anybody has validated it, under a key made of the whole request. An exchange that ended
+without an accepted answer would be replayed by every later run, so it is taken out.
+"""
 
 import logging
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import dspy
 from dspy.clients import DISK_CACHE_DIR, DISK_CACHE_LIMIT, Cache
 from dspy.clients.call_result import CallResult
+from dspy.clients.execution import IGNORED_CACHE_KEYS, prepare
 
 from agenticiqa.configs import Config
 
@@ -43,3 +49,35 @@ def install(config: Config) -> None:
     except Exception as error:
         logger.warning("answers are not kept on disk: %s cannot be used (%s)", DISK_CACHE_DIR, error)
         dspy.cache = AnswerCache(False, True, memory_max_entries=ENTRIES_IN_MEMORY, disk_cache_dir=None)
+
+
+class CachedCall(NamedTuple):
+    """A call of a DSPy model: the model, and what it was given (``prompt``, ``messages``, ``kwargs``)."""
+
+    lm: dspy.BaseLM
+    inputs: Mapping[str, Any]
+
+
+def forget_answers(calls: Iterable[CachedCall]) -> None:
+    """Remove from DSPy's cache the answers to these calls, so that they are sent again; others are left out."""
+    for lm, inputs in calls:
+        call = prepare(lm, inputs.get("prompt"), inputs.get("messages"), inputs.get("kwargs") or {}, asynchronous=False)
+        key = call.key(lm, False) if call.cache else None
+        if key is not None and dspy.cache.get(key, IGNORED_CACHE_KEYS) is not None:
+            dspy.cache.put(key, None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss
+
+
+# DSPy keeps the reason why an answer ended with the answer, but gives it to nobody. Without it the correction after a
+# cached answer would differ from the first run's, which would then not be replayed. So it is noted in the same cache.
+def note_cut_off(model: str, text: str) -> None:
+    """Note that this answer of a model ended at the token limit, as its server said."""
+    dspy.cache.put(_cut_off_key(model, text), True)
+
+
+def was_cut_off(model: str, text: str) -> bool:
+    """Whether it was noted of this answer, in this process or an earlier one with the same cache."""
+    return dspy.cache.get(_cut_off_key(model, text)) is True
+
+
+def _cut_off_key(model: str, text: str) -> dict[str, Any]:
+    return {"_fn_identifier": "agenticiqa.cut_off", "model": model, "text": text}

@@ -1,8 +1,7 @@
-"""Log what a model is sent and what it replies, at level DEBUG: the events ``prompt`` and ``reply``.
+"""Log what a model is given and what it replies, at level DEBUG: the events ``prompt`` and ``reply``.
 
-An engine of ours (``engine.Model``) logs each request as it goes out. What DSPy answers from its cache, and what
-another engine is asked, is known from DSPy's callbacks alone: there the messages are the ones given to the model.
-Texts are not changed, but for secrets, which become ``***``; an image is its media type, hash and size.
+DSPy's callbacks tell both, of every model. A reply says whether it came from DSPy's cache. Texts are not changed, but
+for secrets, which become ``***``; an image is its media type, hash and size.
 
 DSPy's own history is kept only when asked for, and without the bytes of images: DSPy keeps each request whole, 2 MB for
 an image of 1.5 MB, in the model's history, the modules' and a global one.
@@ -24,8 +23,8 @@ from dspy import lm15
 from dspy.utils.callback import BaseCallback
 from pydantic import BaseModel
 
+from agenticiqa.programs.backends.answer_cache import CachedCall
 from agenticiqa.programs.backends.failures import redacted
-from agenticiqa.programs.backends.forget import CachedCall
 from agenticiqa.programs.backends.held_images import held_image_at
 from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
@@ -48,7 +47,7 @@ class Turn:
     """One attempt at a question.
 
     ``model`` gave the last reply, ``text`` is that reply as received, ``cache`` whether DSPy may keep it. ``asked`` are
-    the calls of models, ``sent`` counts the requests of an engine of ours.
+    the calls of models, ``answered`` what an engine of ours says of each response that it received.
     """
 
     stage: str
@@ -58,7 +57,7 @@ class Turn:
     text: str = ""
     cache: bool = False
     asked: list[CachedCall] = field(default_factory=list)
-    sent: int = 0
+    answered: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def place(self) -> dict[str, Any]:
@@ -82,91 +81,65 @@ def attempting(stage: str, attempt: int, attempts: int) -> Iterator[Turn]:
 
 
 def logging_settings(engine: object | None) -> dict[str, Any]:
-    """DSPy's settings for a question: the caller's callbacks and ours; ``engine`` is one of ours, which logs itself."""
+    """DSPy's settings for a question: the caller's callbacks and ours; ``engine`` is one of ours."""
     return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog(engine)]}
 
 
-def log_request(model: str, request: lm15.Request, secrets: Sequence[str] = ()) -> None:
-    """Log a request of an engine of ours; its images are held, or in it."""
+def note_response(response: lm15.Response) -> None:
+    """Note what DSPy does not pass on of a response: why it ended, and what lm15 changed in its request."""
     if turn := _turn.get():
-        turn.sent += 1
-    if logger.isEnabledFor(logging.DEBUG):
-        system = request.system if isinstance(request.system, str) else _joined(request.system or ())
-        config = {name: getattr(request.config, name, None) for name in PARAMETERS}
-        messages = [{"role": message.role, "parts": [*map(_part, message.parts)]} for message in request.messages]
-        _log_prompt(model, system, messages, config, request.config.response_format, "sent to", secrets)
-
-
-def log_response(model: str, response: lm15.Response, secrets: Sequence[str] = ()) -> None:
-    """Log the answer to such a request."""
-    if logger.isEnabledFor(logging.DEBUG):
-        parts = response.message.parts
-        text = "".join(part.text for part in parts if isinstance(part, lm15.TextPart | lm15.RefusalPart))
-        thoughts = "".join(part.text for part in parts if isinstance(part, lm15.ThinkingPart))
-        changed = [str(adaptation) for adaptation in response.adaptations]
-        more = {"finish_reason": response.finish_reason, "from_cache": False, "adaptations": changed}
-        _log_reply(model, text, thoughts, more, secrets)
+        adaptations = [str(adaptation) for adaptation in response.adaptations]
+        turn.answered.append({"finish_reason": response.finish_reason, "adaptations": adaptations})
 
 
 @dataclass
 class CallLog(BaseCallback):
-    """DSPy's callback for the calls of one attempt: it keeps the reply's text, and logs what no engine of ours logs."""
+    """DSPy's callback for the calls of one attempt: it keeps the reply's text, and logs prompt and reply."""
 
     engine: object | None = None
-    begun: dict[str, tuple[Any, dict[str, Any], int, int]] = field(default_factory=dict)
+    begun: dict[str, tuple[Any, int, int]] = field(default_factory=dict)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """A model is asked, or its cache."""
         turn = _turn.get()
         if turn is not None:
             turn.asked.append(CachedCall(instance, inputs))
-        self.begun[call_id] = instance, inputs, turn.sent if turn else 0, _usages()
+        self.begun[call_id] = instance, len(turn.answered) if turn else 0, _usages()
+        if logger.isEnabledFor(logging.DEBUG):
+            _log_prompt(instance, inputs, turn)
 
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:
         """It answered."""
-        instance, inputs, sent, usages = self.begun.pop(call_id)
+        instance, answered, usages = self.begun.pop(call_id)
         turn = _turn.get()
         texts = [_text_of(output) for output in outputs or ()]
         if turn is not None:
             turn.model, turn.text = instance.model, texts[-1] if texts else ""
             turn.cache = bool(getattr(instance, "cache", False))
-        if (turn is not None and turn.sent > sent) or not logger.isEnabledFor(logging.DEBUG):
+        if not logger.isEnabledFor(logging.DEBUG):
             return
-        secrets = _secrets_of(instance)
-        ours = self.engine is not None and getattr(instance, "engine", None) is self.engine
-        if ours and exception is not None:
-            return  # refused before anything was sent
-        parameters = {**instance.kwargs, **(inputs.get("kwargs") or {})}
-        system, messages = _given(inputs)
-        how = "answered from DSPy's cache, nothing is sent to" if ours else "given to"
-        response_format = _json_form(parameters.get("response_format"))
-        _log_prompt(instance.model, system, messages, parameters, response_format, how, secrets)
-        # Of another engine DSPy says neither why an answer ended nor, without usage, whether it came from the cache.
-        was_sent = not getattr(instance, "cache", False) or _usages() > usages
-        from_cache = True if ours else False if was_sent else None
+        more: dict[str, Any] = {"finish_reason": None, "adaptations": []}
+        if self.engine is not None and getattr(instance, "engine", None) is self.engine:
+            received = turn.answered[answered:] if turn else []
+            more |= {"from_cache": not received, **(received[-1] if received else {})}
+        else:  # DSPy says neither why an answer ended nor, without usage, whether it came from the cache
+            more["from_cache"] = False if not getattr(instance, "cache", False) or _usages() > usages else None
         for text, output in zip(texts, outputs or (), strict=True):
             thoughts = output.get("reasoning_content") if isinstance(output, Mapping) else None
-            more: dict[str, Any] = {"finish_reason": None, "from_cache": from_cache, "adaptations": []}
-            _log_reply(instance.model, text, thoughts or "", more, secrets)
+            _log_reply(instance, text, thoughts or "", more, turn)
 
 
-def _log_prompt(
-    model: str,
-    system: str,
-    messages: Sequence[Message],
-    parameters: Mapping[str, Any],
-    response_format: Any,
-    how: str,
-    secrets: Sequence[str],
-) -> None:
-    turn = _turn.get()
-    set_ones = {name: parameters[name] for name in PARAMETERS if parameters.get(name) not in (None, ())}
-    system = redacted(system, tuple(secrets))
+def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn | None) -> None:
+    secrets = _secrets_of(instance)
+    given = {**instance.kwargs, **(inputs.get("kwargs") or {})}
+    parameters = {name: given[name] for name in PARAMETERS if given.get(name) not in (None, ())}
+    response_format = _json_form(given.get("response_format"))
+    system, messages = _given(inputs)
+    system = redacted(system, secrets)
     shown = [
-        {**message, "parts": [redacted(p, tuple(secrets)) if isinstance(p, str) else p for p in message["parts"]]}
+        {**message, "parts": [redacted(p, secrets) if isinstance(p, str) else p for p in message["parts"]]}
         for message in messages
     ]
-    which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn else ""
     text = "\n".join(
         [f"[system] {system}", *(f"[{message['role']}] {_shown(message)}" for message in shown)]
         + ([f"[response_format] {json.dumps(response_format, ensure_ascii=False)}"] if response_format else [])
@@ -174,24 +147,21 @@ def _log_prompt(
     fields = event(
         "prompt",
         **(turn.place if turn else {}),
-        model=model,
-        how=how,
-        parameters=set_ones,
+        model=instance.model,
+        parameters=parameters,
         response_format=response_format,
         system=system,
         messages=shown,
     )
-    logger.debug("%s%s %s\n%s", which, how, model, text, extra=fields)
+    which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn else ""
+    logger.debug("%sgiven to %s\n%s", which, instance.model, text, extra=fields)
 
 
-def _log_reply(model: str, text: str, thoughts: str, more: Mapping[str, Any], secrets: Sequence[str]) -> None:
-    turn = _turn.get()
-    text, thoughts = redacted(text, tuple(secrets)), redacted(thoughts, tuple(secrets))
-    fields = event(
-        "reply", **(turn.place if turn else {}), model=model, text=text, thoughts=thoughts, length=len(text), **more
-    )
-    which = f"{turn.stage}: " if turn else ""
-    logger.debug("%sreplied: %s", which, excerpt(text), extra=fields)
+def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any], turn: Turn | None) -> None:
+    text, thoughts = (redacted(each, _secrets_of(instance)) for each in (text, thoughts))
+    place = turn.place if turn else {}
+    fields = event("reply", **place, model=instance.model, text=text, thoughts=thoughts, length=len(text), **more)
+    logger.debug("%sreplied: %s", f"{turn.stage}: " if turn else "", excerpt(text), extra=fields)
 
 
 def _part(part: Any) -> Any:

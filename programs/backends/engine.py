@@ -14,17 +14,11 @@ from dspy import lm15
 
 from agenticiqa.configs import Price
 from agenticiqa.programs.backends import retries
-from agenticiqa.programs.backends.call_log import log_request, log_response
+from agenticiqa.programs.backends.call_log import note_response
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
-from agenticiqa.programs.backends.ledger import (
-    AskedFor,
-    Limits,
-    Spent,
-    current,
-    spend,
-)
+from agenticiqa.programs.backends.ledger import AskedFor, Limits, Spent, current, spend
 from agenticiqa.programs.backends.level_token import level_token_only
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
 from agenticiqa.programs.backends.refusals import ModelFeatures
@@ -86,15 +80,15 @@ class Model:
         except lm15.LM15Error as error:
             self.features.settle(request, error, self._sent)
             raise
-        self.features.took(request, response.model)
+        self.features.took(request)
         return response
 
     def _sent(self, request: lm15.Request) -> lm15.Response:
-        ready, shown, limits = *self._ready(request), current()
+        ready, limits = self.wire.prepared(replace(request, model=self.wire_model)), current()
         for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
             with attempt, self.in_flight.place():
                 limits.admit(highest := self._highest_usd(ready))
-                with self._accounted(limits, attempt.retry_state.attempt_number, highest, shown) as spent:
+                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
                     return self._recorded(spent, self.wire.complete(ready))
         raise AssertionError("tenacity either answers or raises")
 
@@ -104,11 +98,6 @@ class Model:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Model":
         # DSPy copies programs with their models; connections and limits stay shared.
         return self
-
-    def _ready(self, request: lm15.Request) -> tuple[lm15.Request, lm15.Request]:
-        """The request to send, and the same for the log: with an image's address in place of its bytes or mark."""
-        ready = self.wire.prepared(replace(request, model=self.wire_model))
-        return ready, replace(ready, messages=request.messages)
 
     def _policy(self) -> dict[str, Any]:
         return {
@@ -120,9 +109,7 @@ class Model:
         }
 
     @contextmanager
-    def _accounted(self, limits: Limits, number: int, highest: float | None, shown: lm15.Request) -> Iterator[Spent]:
-        if number == 1:  # before others a retry is logged
-            log_request(self.name, shown, self.secrets)
+    def _accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
         # Until the answer tells its price, the request may have cost all that was reserved for it.
         spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
         try:
@@ -147,7 +134,7 @@ class Model:
         spent.cut_off = response.finish_reason == "length"
         if self.price is not None and spent.input_tokens and spent.output_tokens:
             spent.usd = self.price.usd(spent.input_tokens, spent.output_tokens)
-        log_response(self.name, response, self.secrets)
+        note_response(response)
         refused = [part.text for part in response.message.parts if isinstance(part, lm15.RefusalPart)]
         if refused or response.finish_reason == "content_filter":
             why = " ".join(refused) or "no reason given"

@@ -19,7 +19,6 @@ import json_repair
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from agenticiqa.programs.backends.cleaning import IN_THOUGHTS, UNFINISHED, cut_short, ends_in_thoughts, without_thoughts
 from agenticiqa.signatures.answers import ModelAnswer, exact_keys, known_keys, snake, under_own_keys, wire_names
 
 # No parser bounds its own time, so these are checked before any.
@@ -33,6 +32,8 @@ MOST_DIGITS = 300  # of a number; a float has at most 309
 MOST_WRAPPERS = 4  # around an answer, a string with JSON in it counted as one
 
 UNREAD = "the answer was not a JSON object"
+UNFINISHED = "the JSON object is not complete"
+IN_THOUGHTS = "the answer ends inside its reasoning, before the JSON object"
 TWO_ANSWERS = "there are two different answers; give exactly one JSON object"
 
 _LONG_NUMBER = re.compile(rf"(?<![\d_])\d[\d_]{{{MOST_DIGITS}}}|0[xX][\da-fA-F_]{{{MOST_DIGITS * 5 // 6}}}")
@@ -55,6 +56,21 @@ _FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(r"^([ \t]*)[*•][ \t]+", re.MULTILINE)
 _BLOCK = re.compile(r"\s*[>|][+-]?\s*")  # of YAML: the text follows
 _ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # of YAML, too, with which a short text can be huge
+
+
+# Reasoning, marks of chat templates, and what tells that an answer breaks off.
+_TAG = "(think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think)>"
+_THOUGHTS = re.compile(
+    rf"\s*(?:<{_TAG}.*?</\1>|◁think▷.*?◁/think▷|\[THINK\].*?\[/THINK\]"
+    r"|<\|begin_of_thought\|>.*?<\|end_of_thought\|>|(?=<\|(?:channel|start)\|>).*<\|channel\|>final<\|message\|>)",
+    re.DOTALL | re.IGNORECASE,
+)
+_THOUGHTS_BEGUN_BY_THE_PROMPT = re.compile(rf"\s*[^\s{{`<].*?</{_TAG}", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(
+    rf"\s*(?:<{_TAG}|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|channel\|>(?!final))", re.IGNORECASE
+)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # one without an end takes the rest
+_WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
 
 
 class Unreadable(ValueError):
@@ -220,6 +236,36 @@ def key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Ma
     texts = {field.alias or own for own, field in model.model_fields.items() if field.annotation is str}
     found = _each_key_once((name, _of_lines(*lines, is_text=name in texts)) for name, lines in blocks)
     return found if len(found) >= (least or len(names) // 2 + 1) else None
+
+
+def without_thoughts(text: str) -> str:
+    """The text without leading reasoning in tags; the opening tag may be missing because the prompt ends with it."""
+    thoughts = _THOUGHTS.match(text) or _THOUGHTS_BEGUN_BY_THE_PROMPT.match(text)
+    return text[thoughts.end() :] if thoughts else text
+
+
+def ends_in_thoughts(text: str) -> bool:
+    """Whether an answer begins with reasoning in tags that is never closed."""
+    return bool(_THINKING.match(without_thoughts(text)))
+
+
+def cut_short(text: str) -> bool:
+    """Whether an answer breaks off: inside its reasoning, or in a JSON object with a value that may be incomplete.
+
+    An answer that lacks nothing but closing braces is complete.
+    """
+    if ends_in_thoughts(text):
+        return True
+    text = without_thoughts(text)
+    outside = _STRING.sub(_emptied, text[text.find("{") :] if "{" in text else "")
+    if '"' in outside.replace('""', ""):  # a string that is not closed, or a stray quotation mark in one
+        return not outside.rstrip("` \n").endswith("}")
+    braces, brackets = (outside.count(opening) - outside.count(closing) for opening, closing in ("{}", "[]"))
+    return brackets > 0 or (braces > 0 and not _WHOLE_VALUE_LAST.search(outside))
+
+
+def _emptied(string: re.Match[str]) -> str:
+    return '""' if string["end"] == '"' else string[0]
 
 
 def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) -> list[Mapping[Any, Any]]:

@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 LONGEST_NAME = 80
 DAYS_KEPT = 30
 FEWER_LOGPROBS = 5  # some servers are configured to give no more
+FORM = "response_format"
 
 # Whether schemas are refused must not depend on the question, so all are tried with this one.
 SMALL_SCHEMA = {
@@ -49,20 +50,18 @@ FORMATS: dict[str, dict[str, Any]] = {
 class Refusal:
     """What a server takes in place of what it refused; ``None`` for a feature that it has not refused.
 
-    ``logprobs`` is the number of alternatives per token, ``model`` the server's own name for its model, ``when`` the
-    day of the refusal (ISO, UTC).
+    ``logprobs`` is the number of alternatives per token, ``when`` the day of the refusal (ISO, UTC).
     """
 
     form: Form | None
     logprobs: int | None
-    model: str
     when: str
 
     @property
     def is_current(self) -> bool:
         """Whether this was found in the last 30 days."""
         try:
-            age = datetime.now(UTC).date() - date.fromisoformat(self.when)
+            age = date.fromisoformat(_today()) - date.fromisoformat(self.when)
         except ValueError:
             return False
         return timedelta(-1) <= age <= timedelta(DAYS_KEPT)  # -1: a computer with its clock ahead
@@ -137,10 +136,7 @@ class ModelFeatures:
         return refusal if refusal and refusal.is_current else None
 
     def settle(
-        self,
-        request: lm15.Request,
-        error: lm15.LM15Error,
-        send: Callable[[lm15.Request], lm15.Response],
+        self, request: lm15.Request, error: lm15.LM15Error, send: Callable[[lm15.Request], lm15.Response]
     ) -> None:
         """Find out which features of a refused request the server refuses, and remember it.
 
@@ -153,58 +149,44 @@ class ModelFeatures:
         known = self._remembered()
         with known.lock:  # others whose requests were refused at the same time wait, and then see what was found
             form, count = _form_of(request), request.config.logprobs or 0
-            doubts: dict[str, Any] = {}
+            doubts: dict[str, dict[Any, Any]] = {}  # what may be asked for, the best first, by its name in a refusal
             if self.structured_outputs == "auto" and form == self.form != "off" and form not in known.taken:
-                doubts["response_format"] = None
+                doubts[FORM] = {each: FORMATS[each] for each in self.forms[self.forms.index(form) :]}
             if self.logprobs == "auto" and count == self.top_logprobs > 0 and "logprobs" not in known.taken:
-                doubts["logprobs"] = None
-            answers: list[lm15.Response | None] = []
+                doubts["logprobs"] = {each: each for each in (count, min(count, FEWER_LOGPROBS))}
+
+            taken: list[bool] = []  # by trial
 
             def takes(attempts: int = 2, **settings: Any) -> bool:
                 for _ in range(attempts):
+                    asked = replace(request.config, **{**dict.fromkeys(doubts), **settings})
                     try:
-                        answers.append(send(replace(request, config=replace(request.config, **{**doubts, **settings}))))
+                        send(replace(request, config=asked))
                     except lm15.LM15Error as error:
                         if not is_refusal(error):
                             raise
-                        answers.append(None)
+                        taken.append(False)
                     else:
+                        taken.append(True)
                         return True
                 return False
 
-            if not doubts or not takes(attempts=1):
+            if not doubts or not takes(1):
                 return
-            refusal = self.refusal or Refusal(None, None, "", "")
-            if "response_format" in doubts:
-                left = self.forms[self.forms.index(form) :]
-                found: Form = next((each for each in left if takes(response_format=FORMATS[each])), "off")
-                refusal = replace(refusal, form=None if found == form else found)
-            if "logprobs" in doubts:
-                counts = dict.fromkeys((count, min(count, FEWER_LOGPROBS)))
-                number = next((each for each in counts if takes(logprobs=each)), 0)
-                refusal = replace(refusal, logprobs=None if number == count else number)
-            if refusal == (self.refusal or Refusal(None, None, "", "")):
-                return  # each is taken by itself
-            if answers[-1] is None and not takes(attempts=1):
-                return  # a server that refuses everything from some request on
-            model = next(answer.model for answer in reversed(answers) if answer is not None)
-            self.remember(replace(refusal, model=model, when=datetime.now(UTC).date().isoformat()))
+            before = self.refusal or Refusal(None, None, "")
+            left: dict[str, Any] = {}  # the best that is taken
+            for name, choices in doubts.items():
+                found = next((each for each, setting in choices.items() if takes(**{name: setting})), None)
+                left[name] = None if found == next(iter(choices)) else found or ("off" if name == FORM else 0)
+            refusal = Refusal(left.get(FORM, before.form), left.get("logprobs", before.logprobs), _today())
+            # A server may refuse everything from some request on.
+            if any(value is not None for value in left.values()) and (taken[-1] or takes(1)):
+                self.remember(refusal)
 
-    def took(self, request: lm15.Request, model: str) -> None:
-        """Note what the server took, and that it answered as ``model``.
-
-        A refusal of another model of the server's is forgotten, but not on its own day: a gateway may have several.
-        """
-        if "auto" not in (self.structured_outputs, self.logprobs):
-            return
-        known, form = self._remembered(), _form_of(request)
-        known.taken |= {form} | ({"logprobs"} if request.config.logprobs else set())
-        refusal = known.refusal
-        if refusal is None or model == refusal.model or refusal.when == datetime.now(UTC).date().isoformat():
-            return
-        told = "%s answers as %r now, and was %r when it refused %s on %s: it is asked for all again"
-        logger.warning(told, self.backend, model, refusal.model, refusal, refusal.when)
-        self.forget()
+    def took(self, request: lm15.Request) -> None:
+        """Note that the server took this request, so that what it asks for is in doubt no more."""
+        if "auto" in (self.structured_outputs, self.logprobs):
+            self._remembered().taken |= {_form_of(request)} | ({"logprobs"} if request.config.logprobs else set())
 
     def forget(self) -> None:
         """Forget what was refused, here and in the cache folder."""
@@ -216,11 +198,8 @@ class ModelFeatures:
     def remember(self, refusal: Refusal) -> None:
         """Remember a refusal here and in the cache folder; logs a warning when it cannot be saved."""
         self._remembered().refusal = refusal
-        logger.warning(
-            "%s refuses %s: it is asked without from now on",
-            *(self.backend, refusal),
-            extra=event("feature_refused", backend=self.backend, refused=str(refusal)),
-        )
+        told, fields = str(refusal), event("feature_refused", backend=self.backend, refused=str(refusal))
+        logger.warning("%s refuses %s: it is asked without from now on", self.backend, told, extra=fields)
         text = json.dumps({"backend": self.backend, "refusal": asdict(refusal)}, indent=2)
         try:
             files.write_atomically(_file(self.backend), text, private=True)
@@ -246,6 +225,10 @@ def is_refusal(error: lm15.LM15Error) -> bool:
 def cache_folder() -> Path:
     """The folder of the files, which may not exist yet."""
     return files.cache_folder() / "capabilities"
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _form_of(request: lm15.Request) -> Form:

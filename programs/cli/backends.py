@@ -89,7 +89,6 @@ def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
         "backend": stage.backend,
         "server": public_address(stage.api_base) if stage.api_base else None,
         "key": {"variable": variable, "set": bool(os.environ.get(variable))} if variable else None,
-        "model": refusal.model if refusal else None,
         "structured_outputs": FORMS[features.form],
         "logprobs": features.top_logprobs,
         **_interface(provider_of(stage) or IN_PROCESS),
@@ -100,7 +99,7 @@ def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
 def offline_row(config: Config) -> list[dict[str, Any]]:
     """The stages without a model as one row; no row where every stage has one."""
     stages = [name for name, section in config.sections.items() if section.is_offline]
-    nothing = dict.fromkeys(("server", "key", "model", "structured_outputs", "logprobs", "seed", "formats"))
+    nothing = dict.fromkeys(("server", "key", "structured_outputs", "logprobs", "seed", "formats"))
     return [{"stages": stages, "backend": "offline", **nothing, "known": "nothing is sent"}] if stages else []
 
 

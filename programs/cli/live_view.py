@@ -182,7 +182,7 @@ def _prompt(fields: Event) -> list[Row]:
     """A request: how and to whom, each text of it, its images, and the form that the answer shall have."""
     which = f"{fields['stage']}, attempt {fields['attempt']} of {fields['attempts']}, " if "stage" in fields else ""
     parameters = "".join(f", {name} {value}" for name, value in fields["parameters"].items())
-    rows = [("prompt", line((f"{which}{fields['how']} {fields['model']}{parameters}", "dim")))]
+    rows = [("prompt", line((f"{which}given to {fields['model']}{parameters}", "dim")))]
     rows += [("system", _long(fields["system"]))] if fields["system"] else []
     for message in fields["messages"]:
         texts = [part if isinstance(part, str) else _other_part(part) for part in message["parts"]]

@@ -18,6 +18,7 @@ from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
+from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
 from agenticiqa.programs.backends.call_log import (
     Turn,
     attempting,
@@ -26,9 +27,7 @@ from agenticiqa.programs.backends.call_log import (
     logging_settings,
 )
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
-from agenticiqa.programs.backends.cut_off import note_cut_off, was_cut_off
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.forget import forget_answers
 from agenticiqa.programs.backends.held_images import holding
 from agenticiqa.programs.backends.ledger import (
     AskedFor,

@@ -11,8 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agenticiqa.programs.backends.cleaning import ends_in_thoughts, without_thoughts
-from agenticiqa.programs.backends.reading import begun_answer
+from agenticiqa.programs.backends.reading import begun_answer, ends_in_thoughts, without_thoughts
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.formula import Probabilities, ScoreFusion
 from agenticiqa.programs.questions.stated_level import level_named

@@ -238,9 +238,9 @@ def test_requests_count_towards_the_limits_of_the_run(photo: Path) -> None:
     assert (limits.calls, len(server.requests), saved()) == (3, 3, None)
 
 
-def keep(when: str = TODAY.isoformat(), model: str = "test", **changes: Any) -> None:
+def keep(when: str = TODAY.isoformat(), **changes: Any) -> None:
     """Save that a stage's server refuses schemas and log-probabilities."""
-    features_of(stage(**changes)).remember(module.Refusal("json_object", 0, model, when))
+    features_of(stage(**changes)).remember(module.Refusal("json_object", 0, when))
 
 
 @pytest.mark.parametrize(("days", "is_known"), [(0, True), (DAYS_KEPT, True), (DAYS_KEPT + 1, False), (-5, False)])
@@ -251,21 +251,6 @@ def test_what_was_refused_is_remembered_for_30_days(days: int, is_known: bool, m
         assert (known.form, known.top_logprobs) == (("json_object", 0) if is_known else BOTH)
         told = features_of(stage(structured_outputs="json_schema", logprobs=True))
         assert (told.form, told.top_logprobs, told.refusal) == (*BOTH, None)
-
-
-def test_another_model_behind_the_same_address_is_asked_for_all_again(
-    photo: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with fake_server(answer) as server:
-        keep(when=(TODAY - timedelta(3)).isoformat(), model="the-old-one", api_base=server.url)
-        judge = program(server)
-        judge(photo)
-        assert "answers as 'test' now, and was 'the-old-one'" in caplog.text
-        judge(photo, AGAIN)
-        keep(model="the-old-one", api_base=server.url)
-        for query in "ab":  # at most once a day: a gateway may have several models
-            judge(photo, f"{AGAIN} {query}")
-    assert [asked_of(body) for body in server.requests] == [("json_object", 0), BOTH, *[("json_object", 0)] * 2]
 
 
 OTHERS: list[dict[str, Any]] = [
@@ -305,8 +290,8 @@ UNREADABLE = [
     *("", "{", "[]", "null", "{}", "\x00" * 10),
     json.dumps({"backend": "vllm@host:8000/v1//test", "capabilities": {"schema": "refused"}}),  # of version 0.3
     json.dumps({"backend": "vllm@host:8000/v1//test", "refusal": [1, 2]}),
-    json.dumps({"backend": "vllm@host:8000/v1//another", "refusal": vars(module.Refusal("off", 0, "", "2026-01-01"))}),
-    json.dumps({"backend": "vllm@host:8000/v1//test", "refusal": vars(module.Refusal("maybe", 0, "", "2026-01-01"))}),
+    json.dumps({"backend": "vllm@host:8000/v1//another", "refusal": vars(module.Refusal("off", 0, "2026-01-01"))}),
+    json.dumps({"backend": "vllm@host:8000/v1//test", "refusal": vars(module.Refusal("maybe", 0, "2026-01-01"))}),
 ]
 
 
@@ -337,7 +322,7 @@ def test_writers_at_once_leave_a_whole_file_that_only_the_user_reads() -> None:
         for _ in pool.map(lambda _: [keep() for _ in range(20)], range(8)):
             pass
     (file,) = cache_folder().iterdir()
-    assert saved() == vars(module.Refusal("json_object", 0, "test", TODAY.isoformat()))
+    assert saved() == vars(module.Refusal("json_object", 0, TODAY.isoformat()))
     assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
 
 

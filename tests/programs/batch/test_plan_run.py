@@ -48,6 +48,6 @@ def test_results_with_other_settings_are_made_again(
 def test_what_a_server_refused_does_not_make_results_outdated(jobs: list[Job]) -> None:
     config = Config().with_backend("vllm.test", "http://host:8000/v1")
     before = plan_run(config, jobs, None).settings
-    features_of(config.summarizer).remember(Refusal("json_object", 0, "test", datetime.now(UTC).date().isoformat()))
+    features_of(config.summarizer).remember(Refusal("json_object", 0, datetime.now(UTC).date().isoformat()))
     assert features_of(config.summarizer).form == "json_object"
     assert plan_run(config, jobs, None).settings == before

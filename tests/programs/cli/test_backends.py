@@ -61,7 +61,6 @@ def test_what_the_table_says_is_shown_and_nothing_is_sent(capsys: pytest.Capture
         "backend": "vllm.m",
         "server": server.url.removeprefix("http://"),
         "key": {"variable": "THEIR_KEY", "set": False},
-        "model": None,
         "structured_outputs": "JSON schema",
         "logprobs": 20,
         "seed": True,
