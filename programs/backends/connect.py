@@ -66,28 +66,49 @@ class Reconnect:
 
 
 def _lm(stage: StageConfig) -> dspy.LM:
-    from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
+    """DSPy's model for a stage's own backend. The server's address is in its name: DSPy's cache tells servers apart."""
+    known, model = provider_of(stage), stage.backend.partition(".")[2]
+    provider = known or IN_PROCESS
+    common: dict[str, Any] = {
+        "image_tokens": partial(image_tokens, stage.backend),
+        "timeout": stage.timeout,
+        "features": features_of(stage),
+        "formats": provider.formats,
+        "price": stage.price,
+    }
+    if known is None:
+        from agenticiqa.programs.backends.gguf import GgufEngine
 
-    provider, model = provider_of(stage), stage.backend.partition(".")[2]
-    if provider is None:
-        return _in_process(stage, model)
-    key = key_from(key_variable(stage), stage.backend)
-    engine = Model(
-        name=name_of(stage),
-        wire_model=model,
-        wire=server(
-            provider, model, stage.api_base and checked_address(stage.api_base), key, stage.timeout, stage.max_tokens
-        ),
-        image_tokens=partial(image_tokens, stage.backend),
-        max_retries=stage.max_retries,
-        timeout=stage.timeout,
-        features=features_of(stage),
-        formats=provider.formats,
-        price=stage.price,
-        in_flight=in_flight_at(_server(stage)),
-        secrets=(*(() if key == NO_KEY else (key,)), *secrets_in(stage.api_base)),
-    )
-    return _lm_through(engine, stage, provider)
+        file, projector = Path(model).expanduser(), Path(stage.projector).expanduser() if stage.projector else None
+        wire = GgufEngine(file, projector, context=GGUF_CONTEXT, timeout=stage.timeout)  # which checks both files
+        name = f"gguf@{_version(file, projector)}//{file.name}"
+        engine = Model(name=name, wire_model=file.name, wire=wire, max_retries=0, **common)
+    else:
+        from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
+
+        key = key_from(key_variable(stage), stage.backend)
+        address = stage.api_base and checked_address(stage.api_base)
+        engine = Model(
+            name=name_of(stage),
+            wire_model=model,
+            wire=server(provider, model, address, key, stage.timeout, stage.max_tokens),
+            max_retries=stage.max_retries,
+            in_flight=in_flight_at(_server(stage)),
+            secrets=(*(() if key == NO_KEY else (key,)), *secrets_in(stage.api_base)),
+            **common,
+        )
+    options = {"top_p": stage.top_p if provider.takes_top_p else None, "seed": stage.seed if provider.seed else None}
+    try:
+        return dspy.LM(
+            engine.name,
+            engine=engine,
+            temperature=stage.temperature,
+            max_tokens=stage.max_tokens,
+            num_retries=0,  # the engine's own retries are logged, bounded and counted
+            **{option: value for option, value in options.items() if value is not None},
+        )
+    except dspy.LMError as error:  # a reasoning model with a temperature, for instance
+        raise BackendError(f"backend {engine.name!r} does not take this configuration: {error}") from error
 
 
 def features_of(stage: StageConfig) -> ModelFeatures:
@@ -112,47 +133,10 @@ def _server(stage: StageConfig) -> str:
     return stage.backend.partition(".")[0]
 
 
-def _in_process(stage: StageConfig, model: str) -> dspy.LM:
-    from agenticiqa.programs.backends.gguf import GgufEngine
-
-    file, projector = Path(model).expanduser(), Path(stage.projector).expanduser() if stage.projector else None
-    wire = GgufEngine(file, projector, context=GGUF_CONTEXT, timeout=stage.timeout)  # which checks both files
-    engine = Model(
-        name=f"gguf@{_version(file, projector)}//{file.name}",
-        wire_model=file.name,
-        wire=wire,
-        image_tokens=partial(image_tokens, stage.backend),
-        max_retries=0,
-        timeout=stage.timeout,
-        features=features_of(stage),
-        price=stage.price,
-    )
-    return _lm_through(engine, stage, IN_PROCESS)
-
-
 def _version(*files: Path | None) -> str:
     """A short hash of paths, sizes and times: files of the same names, and changed files, get different ones."""
     found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file]
     return hashlib.sha256(repr(found).encode()).hexdigest()[:8]
-
-
-def _lm_through(engine: Model, stage: StageConfig, provider: Provider) -> dspy.LM:
-    """DSPy's model for the engine. The server's address is in its name, so that DSPy's cache tells servers apart."""
-    options: dict[str, Any] = {
-        "top_p": stage.top_p if provider.takes_top_p else None,
-        "seed": stage.seed if provider.seed else None,
-    }
-    try:
-        return dspy.LM(
-            engine.name,
-            engine=engine,
-            temperature=stage.temperature,
-            max_tokens=stage.max_tokens,
-            num_retries=0,  # the engine's own retries are logged, bounded and counted
-            **{option: value for option, value in options.items() if value is not None},
-        )
-    except dspy.LMError as error:  # a reasoning model with a temperature, for instance
-        raise BackendError(f"backend {engine.name!r} does not take this configuration: {error}") from error
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:

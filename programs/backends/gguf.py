@@ -9,7 +9,6 @@ keeps other users of the machine out.
 import importlib.util
 import logging
 import secrets
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from dspy import lm15
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.providers import PROVIDERS
-from agenticiqa.programs.backends.wire import ChatServer
+from agenticiqa.programs.backends.wire import ChatServer, each_schema, with_schema
 from agenticiqa.programs.errors import BackendError
 
 logger = logging.getLogger(__name__)
@@ -82,7 +81,7 @@ class GgufEngine:
             raise lm15.UnsupportedFeatureError(
                 "a GGUF model needs its projector for images: set projector to its mmproj file", feature="images"
             )
-        return marked(with_bounded_schema(request))
+        return marked(with_schema(request, bounded))
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its answer, with the model's name of the request.
@@ -174,35 +173,20 @@ def loaded(setup: Setup) -> Loaded:
         return model
 
 
-def with_bounded_schema(request: lm15.Request) -> lm15.Request:
-    """The request with a bounded JSON schema, if it has one."""
-    form = request.config.response_format
-    if not (form and "schema" in form):
-        return request
-    form = {**form, "schema": bounded(form["schema"])}
-    return replace(request, config=replace(request.config, response_format=form))
-
-
-def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
+def bounded(schema: Any) -> Any:
     """The JSON schema with a limit for each list (64 items) and each free text (1,000 characters) that has none.
 
     Without a limit, a small model repeats itself until its answer is cut off. llama.cpp limits whitespace and digits.
     """
-    limited = dict(schema)
-    kind = limited.get("type")
-    kinds = kind if isinstance(kind, list) else [kind]
-    if "array" in kinds:
-        limited.setdefault("maxItems", MOST_ITEMS)
-    if "string" in kinds and not limited.keys() & {"enum", "const", "pattern", "format"}:
-        limited.setdefault("maxLength", MOST_CHARACTERS)
-    for keyword in limited.keys() & {"properties", "$defs"}:
-        limited[keyword] = {name: bounded(inner) for name, inner in limited[keyword].items()}
-    for keyword in limited.keys() & {"anyOf", "oneOf", "allOf", "prefixItems"}:
-        limited[keyword] = [bounded(inner) for inner in limited[keyword]]
-    for keyword in ("items", "additionalProperties"):
-        if isinstance(limited.get(keyword), Mapping):
-            limited[keyword] = bounded(limited[keyword])
-    return limited
+    return each_schema(schema, _limited)
+
+
+def _limited(node: dict[str, Any]) -> dict[str, Any]:
+    kinds = node["type"] if isinstance(node.get("type"), list) else [node.get("type")]
+    limits = {"maxItems": MOST_ITEMS} if "array" in kinds else {}
+    if "string" in kinds and not node.keys() & {"enum", "const", "pattern", "format"}:
+        limits["maxLength"] = MOST_CHARACTERS
+    return limits | node
 
 
 def _checked(file: Path, what: str) -> Path:

@@ -12,11 +12,27 @@
 
 import math
 import re
-from bisect import bisect_left
 from dataclasses import dataclass
-from fractions import Fraction
 
 Size = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Patches:
+    """``each`` tokens per square of ``side`` pixels that covers the image, at most ``budget`` squares.
+
+    An image is scaled down to ``longest`` on the longer side before. One with more squares than the budget is scaled
+    down into it, by rules that differ and leave some of it unused: it counts as the whole budget, up to 6 % too much.
+    """
+
+    each: float
+    budget: float = math.inf
+    longest: int | None = None
+    side: int = 32
+
+    def tokens(self, size: Size) -> int:
+        """The tokens of an image."""
+        return math.ceil(round(min(_cells(within(size, self.longest), self.side), self.budget) * self.each, 6))
 
 
 @dataclass(frozen=True)
@@ -29,31 +45,12 @@ class Tiles:
     def tokens(self, size: Size) -> int:
         """Scaled down into 2048 x 2048, then to 768 on the shorter side, and covered with tiles of 512 x 512."""
         width, height = within(size, 2048)
-        scale = min(Fraction(1), Fraction(768, min(width, height)))
+        scale = min(1.0, 768 / min(width, height))
         return self.base + self.each * _cells((int(width * scale), int(height * scale)), 512)
 
 
-@dataclass(frozen=True)
-class Patches:
-    """OpenAI's newer rule: ``each`` tokens per patch, at most ``budget`` patches (``None``: any number)."""
-
-    each: float
-    budget: int | None
-    longest: int
-
-    def tokens(self, size: Size) -> int:
-        """Scaled down to ``longest`` on the longer side and into the budget, and covered with patches of 32 x 32."""
-        width, height = within(size, self.longest)
-        if self.budget is not None and _cells((width, height), 32) > self.budget:
-            shrink = math.sqrt(32 * 32 * self.budget / (width * height))
-            across, down = width * shrink / 32, height * shrink / 32
-            shrink *= min(math.floor(across) / across, math.floor(down) / down) or 1
-            width, height = max(1, int(width * shrink + 1e-6)), max(1, int(height * shrink + 1e-6))
-        return math.ceil(round(_cells((width, height), 32) * self.each, 6))
-
-
 # By the longest matching prefix of the model's name; a model that is not listed counts as the newest.
-NEWEST = Patches(1.2, None, 65535)
+NEWEST = Patches(1.2, longest=65535)
 OPENAI: dict[str, Tiles | Patches] = {
     "gpt-4": Tiles(85, 170),
     "gpt-4o-mini": Tiles(2833, 5667),
@@ -70,9 +67,10 @@ OPENAI: dict[str, Tiles | Patches] = {
     "o3": Tiles(75, 150),
     "o4-mini": Patches(1.72, 1536, 2048),
 }
+CLAUDE, CLAUDE_4_7 = Patches(1, 1568, 1568, side=28), Patches(1, 4784, 2576, side=28)
 GEMINI_3 = 1120  # its default for an image
-QWEN = 16384  # patches at most, as the model's own files say
-LLAMA_CPP = 4096  # llama.cpp's own limit
+QWEN = Patches(1, 16384, side=28)  # patches at most, as the model's own files say
+LLAMA_CPP = Patches(1, 4096, side=28)  # llama.cpp's own limit
 
 
 def image_tokens(backend: str, size: Size) -> int:
@@ -83,14 +81,13 @@ def image_tokens(backend: str, size: Size) -> int:
             known = [name for name in OPENAI if model.startswith(name)]
             return (OPENAI[max(known, key=len)] if known else NEWEST).tokens(size)
         case "anthropic":
-            sharp = _version(model) >= (4, 7)
-            return _claude(size, longest=2576, budget=4784) if sharp else _claude(size, longest=1568, budget=1568)
+            return (CLAUDE_4_7 if _version(model) >= (4, 7) else CLAUDE).tokens(size)
         case "google":
             return GEMINI_3 if _version(model) >= (3, 0) else _gemini(size)
         case "llamacpp" | "lmstudio" | "gguf":
-            return _qwen(size, LLAMA_CPP)
+            return LLAMA_CPP.tokens(size)
         case _:
-            return _qwen(size, QWEN)
+            return QWEN.tokens(size)
 
 
 def within(size: Size, longest: int | None) -> Size:
@@ -101,32 +98,8 @@ def within(size: Size, longest: int | None) -> Size:
     return width, height
 
 
-def _claude(size: Size, longest: int, budget: int) -> int:
-    """The largest size of the same shape that keeps both limits, covered with patches of 28 x 28."""
-    long, short = max(size), min(size)
-
-    def patches(side: int) -> int:
-        return _cells((side, max(1, round(Fraction(short * side, long)))), 28)
-
-    def too_large(side: int) -> bool:
-        return side > longest or patches(side) > budget
-
-    return patches(bisect_left(range(1, long + 1), True, key=too_large))
-
-
 def _gemini(size: Size) -> int:
-    if max(size) <= 384:
-        return 258
-    return 258 * _cells(size, max(256, int(min(size) / 1.5)))
-
-
-def _qwen(size: Size, budget: int) -> int:
-    """Each side rounded to whole patches of 28; with more of them than the budget, scaled down first."""
-    width, height = (max(1, round(side / 28)) for side in size)
-    if width * height > budget:
-        shrink = math.sqrt(28 * 28 * budget / (size[0] * size[1]))
-        width, height = (max(1, int(side * shrink / 28)) for side in size)
-    return min(max(width * height, 4), budget)
+    return 258 if max(size) <= 384 else 258 * _cells(size, max(256, int(min(size) / 1.5)))
 
 
 def _cells(size: Size, side: int) -> int:

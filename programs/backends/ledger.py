@@ -37,27 +37,16 @@ class Spent:
 
     def add(self, more: "Spent") -> None:
         """Add other usage to this one."""
-        self.calls += more.calls
-        self.cached += more.cached
-        self.retries += more.retries
-        self.input_tokens += more.input_tokens
-        self.output_tokens += more.output_tokens
-        self.seconds += more.seconds
+        for name in (*COUNTS, "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
         self.cut_off = more.cut_off
         if more.usd is not None:
             self.usd = (self.usd or 0.0) + more.usd
 
     def to_json(self) -> dict[str, Any]:
         """As in a result's JSON."""
-        return {
-            "calls": self.calls,
-            "cached": self.cached,
-            "retries": self.retries,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "usd": None if self.usd is None else round(self.usd, 6),
-            "seconds": round(self.seconds, 3),
-        }
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return {**counts, "usd": None if self.usd is None else round(self.usd, 6), "seconds": round(self.seconds, 3)}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ PER_TOKEN = 3 << 10
 BESIDE_TOKENS = 2 << 20
 CONNECT = 10.0  # seconds
 PIECE = 256 << 10  # bytes that are written at a time
-FAULTS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpx.HTTPError)
+FAULTS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpx.HTTPError, httpx.InvalidURL)
 PORTS = {"http": 80, "https": 443}
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -64,7 +64,7 @@ class Transport(httpx.BaseTransport):
             self._connections(url, proxy) as connections,
             connections.stream(request.method, url, headers=headers, content=iter(pieces)) as answer,
         ):
-            response = httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
+            response = httpx.Response(answer.status, headers=answer.headers, content=answer.iter_stream())
             if response.status_code in REDIRECTS and (target := response.headers.get("location")):
                 raise lm15.InvalidRequestError(
                     f"the server redirects to {public_address(target)}, which is not followed: "
@@ -96,14 +96,6 @@ class Transport(httpx.BaseTransport):
             if len(body) > self.largest:
                 raise lm15.ServerError(f"the answer is larger than {self.largest / (1 << 20):g} MiB")
         return bytes(body)
-
-
-class _Body(httpx.SyncByteStream):
-    def __init__(self, answer: httpcore.Response) -> None:
-        self._answer = answer
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._answer.iter_stream()
 
 
 class Network(httpcore.NetworkBackend):
@@ -195,15 +187,7 @@ def _in_words(url: str, proxy: str | None, connect: float, timeout: float) -> It
         raise lm15.TransportError(told) from error
     except (httpcore.TimeoutException, TimeoutError) as error:
         raise lm15.TransportError(f"no answer within {timeout:g} s") from error
-    except (
-        httpcore.NetworkError,
-        httpcore.ProtocolError,
-        httpcore.ProxyError,
-        httpx.HTTPError,
-        httpx.InvalidURL,
-        OSError,
-        ValueError,
-    ) as error:
+    except (*FAULTS, OSError, ValueError) as error:
         at = urlsplit(proxy or url)
         through = f" through the proxy {at.hostname}:{at.port}" if proxy else ""
         raise lm15.TransportError(_reason(error, urlsplit(url)) + through) from error

@@ -32,7 +32,8 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
         raise lm15.ServerError(f"the response is not JSON: {_beginning(text)}", status=status) from error
     if not isinstance(body, dict) or not 200 <= status < 300 or status == 202:
         raise no_answer(status, text)
-    found = body if _is_error(body.get("error")) else vet(body)
+    error = body.get("error")
+    found = body if error and isinstance(error, dict) else vet(body)
     if found is None:
         raise no_answer(status, text)
     return found
@@ -75,30 +76,16 @@ def vet_gemini(body: Body) -> Body | None:
 VETTED: dict[str, Callable[[Body], Body | None]] = {"anthropic": vet_anthropic, "gemini": vet_gemini}
 
 
-def _is_error(error: Any) -> bool:
-    return isinstance(error, dict) and bool(error)
-
-
-def _usage(usage: Any) -> Any:
+def _usage(usage: Any) -> Body | None:
     """The counts of tokens that are counts; what is none is left out, so that the price counts as unknown."""
     if not isinstance(usage, dict):
         return None
-    kept: Body = {}
-    for name, value in usage.items():
-        if name.endswith("_details"):
-            if isinstance(value, dict):
-                kept[name] = {key: count for key, inner in value.items() if (count := _count(inner)) is not None}
-        elif not name.endswith("_tokens"):
-            kept[name] = value
-        elif (count := _count(value)) is not None:
-            kept[name] = count
-    return kept
+    read = {name: (_usage if name.endswith("_details") else _count)(value) for name, value in usage.items()}
+    return {name: value for name, value in read.items() if value is not None}
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, str) and value.isdecimal() and len(value) < len(str(MOST_TOKENS)):
-        value = int(value)
-    if isinstance(value, float) and value.is_integer():
+    if (isinstance(value, str) and value.isdecimal() and len(value) < 10) or (type(value) is float and value % 1 == 0):
         value = int(value)
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
@@ -106,18 +93,17 @@ def _count(value: Any) -> int | None:
 def _logprobs(logprobs: Any) -> Any:
     """Log-probabilities as they are, without alternatives that have none; ``None`` where a token's own is none."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(content, list):
+    if not isinstance(content, list) or not all(map(_is_logprob, content)):
         return None
-    kept = [_token(each) for each in content]
-    return {"content": kept} if all(kept) else None
+    return {"content": [_pair(each) | {"top_logprobs": _alternatives(each.get("top_logprobs"))} for each in content]}
 
 
-def _token(token: Any) -> Body | None:
-    if not _is_logprob(token):
-        return None
-    listed = token.get("top_logprobs")
-    likely = [each for each in listed if _is_logprob(each)] if isinstance(listed, list) else []
-    return {"token": token["token"], "logprob": token["logprob"], "top_logprobs": likely}
+def _alternatives(listed: Any) -> list[Body]:
+    return [_pair(each) for each in listed if _is_logprob(each)] if isinstance(listed, list) else []
+
+
+def _pair(entry: Body) -> Body:
+    return {"token": entry["token"], "logprob": entry["logprob"]}
 
 
 def _is_logprob(entry: Any) -> bool:

@@ -1,7 +1,7 @@
 """Requests over HTTP: to OpenAI-compatible servers by the ``openai`` package, to Anthropic and Google by lm15."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -51,11 +51,7 @@ class Server(ABC):
         if _is_begun(request):
             extensions = {**(request.config.extensions or {}), **(self.provider.continues or {})}
             request = replace(request, config=replace(request.config, extensions=extensions))
-        asked = request.config.response_format
-        if asked and "schema" in asked and not self.provider.schema_bounds:
-            config = replace(request.config, response_format={**asked, "schema": without_bounds(asked["schema"])})
-            request = replace(request, config=config)
-        return marked(request)
+        return marked(request if self.provider.schema_bounds else with_schema(request, without_bounds))
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its answer. Raises lm15's errors."""
@@ -171,16 +167,31 @@ def _is_begun(request: lm15.Request) -> bool:
     return request.messages[-1].role == "assistant"
 
 
+def with_schema(request: lm15.Request, change: Callable[[Any], Any]) -> lm15.Request:
+    """The request with its JSON schema changed, if it has one."""
+    form = request.config.response_format
+    if not (form and "schema" in form):
+        return request
+    form = {**form, "schema": change(form["schema"])}
+    return replace(request, config=replace(request.config, response_format=form))
+
+
 def without_bounds(schema: Any) -> Any:
     """A JSON schema without bounds on numbers and lengths, for servers that reject them; answers are validated here."""
+    return each_schema(schema, lambda node: {key: value for key, value in node.items() if key not in BOUNDS})
+
+
+def each_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A JSON schema with ``change`` made to it and to each schema inside it."""
     if isinstance(schema, list):
-        return [without_bounds(item) for item in schema]
+        return [each_schema(item, change) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: {name: without_bounds(inner) for name, inner in value.items()}
-        if key in NAMED and isinstance(value, dict)
-        else without_bounds(value)
-        for key, value in schema.items()
-        if key not in BOUNDS
-    }
+    return change(
+        {
+            key: {name: each_schema(inner, change) for name, inner in value.items()}
+            if key in NAMED and isinstance(value, dict)
+            else each_schema(value, change)
+            for key, value in schema.items()
+        }
+    )

@@ -93,7 +93,7 @@ def test_what_is_no_json_is_a_fault_of_the_server(raw: bytes) -> None:
         ({"prompt_tokens": -1, "completion_tokens": MOST_TOKENS * 10}, {}),
         ({"prompt_tokens": math.nan, "completion_tokens": math.inf}, {}),
         ({"prompt_tokens": 9, "prompt_tokens_details": "none"}, {"prompt_tokens": 9}),
-        ({"prompt_tokens": 9, "queue_time": 0.5}, {"prompt_tokens": 9, "queue_time": 0.5}),
+        ({"prompt_tokens": 9, "queue_time": 0.5}, {"prompt_tokens": 9}),
     ],
 )
 def test_a_count_that_is_none_is_left_out_and_the_answer_kept(given: Any, kept: Any) -> None:
