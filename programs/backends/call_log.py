@@ -12,7 +12,7 @@ import binascii
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -164,38 +164,20 @@ def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any],
     logger.debug("%sreplied: %s", f"{turn.stage}: " if turn else "", excerpt(text), extra=fields)
 
 
-def _part(part: Any) -> Any:
-    """A part of a typed message: its text, or what it is."""
-    if isinstance(part, lm15.TextPart):
-        return part.text
-    if isinstance(part, lm15.ImagePart):
-        return {"image": description(part.url or f"data:{part.media_type};base64,{part.data}")}
-    return {type(part).__name__: "left out"}
-
-
-def _joined(parts: Sequence[Any]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, lm15.TextPart))
-
-
 def _given(inputs: Mapping[str, Any]) -> tuple[str, list[Message]]:
-    """The system text and the other messages of a call of DSPy's model, whichever way it is called."""
-    prompt = inputs.get("prompt")
-    if isinstance(prompt, lm15.Request):
-        system = prompt.system if isinstance(prompt.system, str) else _joined(prompt.system or ())
-        return system, [{"role": each.role, "parts": [*map(_part, each.parts)]} for each in prompt.messages]
-    given = inputs.get("messages") or [{"role": "user", "content": prompt}]
-    messages = [{"role": each.get("role"), "parts": _blocks(each.get("content"))} for each in given]
+    """The system text and the other messages of a call of DSPy's model."""
+    given = inputs.get("messages") or [{"role": "user", "content": inputs.get("prompt")}]
+    messages = [{"role": each.get("role"), "parts": _parts(each.get("content"))} for each in given]
     system = "\n".join(str(p) for each in messages if each["role"] == "system" for p in each["parts"])
     return system, [each for each in messages if each["role"] != "system"]
 
 
-def _blocks(content: Any) -> list[Any]:
-    if not isinstance(content, list):
-        return [str(content)]
-    return [_block(block) for block in content]
+def _parts(content: Any) -> list[Any]:
+    return [_part(block) for block in content] if isinstance(content, list) else [str(content)]
 
 
-def _block(block: Any) -> Any:
+def _part(block: Any) -> Any:
+    """A part of a message: its text, or what it is."""
     kind = block.get("type") if isinstance(block, Mapping) else None
     if kind == "text":
         return str(block.get("text"))
