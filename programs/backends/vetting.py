@@ -32,8 +32,8 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
         raise lm15.ServerError(f"the response is not JSON: {_beginning(text)}", status=status) from error
     if not isinstance(body, dict) or not 200 <= status < 300 or status == 202:
         raise no_answer(status, text)
-    error = body.get("error")
-    found = body if error and isinstance(error, dict) else vet(body)
+    said = body.get("error")
+    found = body if said and isinstance(said, dict) else vet(body)
     if found is None:
         raise no_answer(status, text)
     return found
