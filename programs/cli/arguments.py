@@ -19,7 +19,8 @@ examples:
   agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask anything about its quality
   agenticiqa assess photo.jpg --query "Main flaw? A. Blur B. Noise"
   agenticiqa assess --jobs questions.jsonl --jsonl answers.jsonl --resume
-  agenticiqa assess album/ --jsonl scores.jsonl --resume       a folder; continue an earlier run
+  agenticiqa assess album/                                     a ranking, the worst first (-v: each in full)
+  agenticiqa assess album/ --jsonl scores.jsonl --resume       keep each result; continue an earlier run
   agenticiqa assess photo.jpg --save-maps maps/                draw where it is bad: maps/photo.png
   agenticiqa assess album/ --html sheet.html --worst 10        a contact sheet, and the ten worst
   agenticiqa assess exports/ --fail-under 3                    for a script: status 4 if an image is worse

@@ -1,6 +1,5 @@
 """``agenticiqa assess``: judge images and print each result, or append it to a file, as it is finished."""
 
-import sys
 from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,7 +44,8 @@ from agenticiqa.programs.cli.overview import (
     replaces_results,
     show_overview,
 )
-from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
@@ -93,12 +93,14 @@ def run(args: Namespace) -> int:
         summary.judged_before = len(found.jobs) - len(plan.todo)
         summary.judged_again, summary.settings = dict(plan.again), plan.settings
         if summary.judged_before or plan.again:
-            print(resumed_text(summary), file=sys.stderr)
+            print_note(resumed_text(summary))
         if results:
             stack.callback(save_summary, summary, results)
             write: Write = Appending(results, plan.settings)
         elif args.json:
             write = stack.enter_context(one_document(plan.todo, single=summary.images == 1))
+        elif is_ranked(args, len(plan.todo)):
+            write = stack.enter_context(ranking_of(summary))
         else:
             card = print_card_below_steps if args.verbose else print_card
             write = print_line if args.jsonl == STDIN else card
@@ -113,11 +115,11 @@ def run(args: Namespace) -> int:
         if is_asked_for(args) and results:
             entries = entries_in(results, found.jobs, plan)
     if results:
-        print(kept_text(results), file=sys.stderr)
+        print_note(kept_text(results))
     if fused:
-        print(fused, file=sys.stderr)
+        print_note(fused)
     if args.save_maps and summary.judged:
-        print(f"Pictures are in {args.save_maps}", file=sys.stderr)
+        print_note(f"Pictures are in {args.save_maps}")
     below = show_overview(args, entries, summary.failed)
     if summary.unscored:
         print_error(unscored_text(summary.unscored, summary.judged, "the same command with --resume" if file else None))

@@ -1,6 +1,5 @@
 """``agenticiqa compare`` of images: which is best, by how much, at how many bytes, and what each metric says."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from agenticiqa.programs.cli.options import (
     workers_from,
 )
 from agenticiqa.programs.cli.outputs import judge_and_write
-from agenticiqa.programs.cli.printable import json_text, print_error
+from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images import path_of
@@ -76,7 +75,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     tables = {"Ranking, the best first": ranking(ranked), "Metrics": metrics(ranked)}
     if args.html:
         _write_page(args.html, ranked, tables, summary.failed)
-        print(f"The page is {printable_path(args.html)}", file=sys.stderr)
+        print_note(f"The page is {printable_path(args.html)}")
     if args.json:
         print(json_text({"images": ranked, "failed": summary.failed}, indent=2))
     else:

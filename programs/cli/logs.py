@@ -15,6 +15,7 @@ from agenticiqa.programs.events import about
 LOGGER = "agenticiqa"
 DSPY_LOGGER = "dspy.clients.lm"  # it warns of truncated answers, which are reported and asked again anyway
 LONGEST = 2000  # characters of one message in a file
+LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
@@ -84,12 +85,12 @@ def with_image(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
-    """Send our log records to stderr (0: warnings, 1: steps, 2: also prompts and replies) and, all, to the file.
+    """Send our log records to stderr (-1 errors, 0 warnings, 1 steps, 2 also prompts, replies) and, all, to the file.
 
     Raises UserError when the file cannot be opened.
     """
-    shown = StderrHandler([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
-    shown.setFormatter(StepFormatter() if verbose else WarningFormatter())
+    shown = StderrHandler(LEVELS[min(verbose, 2)])
+    shown.setFormatter(StepFormatter() if verbose > 0 else WarningFormatter())
     handlers: list[logging.Handler] = [shown]
     if file is not None:
         try:

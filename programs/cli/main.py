@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
-from agenticiqa.programs.cli.printable import printable
+from agenticiqa.programs.cli.printable import QUIET, printable
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 
@@ -21,6 +21,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     commands = commands or COMMANDS
     try:
         args = parse(sys.argv[1:] if argv is None else argv, commands)
+        QUIET.set(args.quiet)
         return_large_blocks()
         if commands[args.command].light:
             status = commands[args.command].run(args)
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
 
         # matplotlib's list of fonts goes to our cache folder, not to its own; no style of the user's is read.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
-        with logs.logging_to(args.verbose, args.log):
+        with logs.logging_to(-1 if args.quiet else args.verbose, args.log):
             if experiment := vars(args).get("mlflow"):
                 tracing.begin(experiment)
             status = commands[args.command].run(args)

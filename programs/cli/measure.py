@@ -14,7 +14,7 @@ from typing import Any
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.cli.printable import json_text, print_error
+from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
@@ -115,7 +115,7 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
             sys.stdout.write(text)
         else:
             write_atomically(args.csv, text)
-            print(f"The table is {printable_path(args.csv)}", file=sys.stderr)
+            print_note(f"The table is {printable_path(args.csv)}")
     elif alone and len(tools) == 1:
         for row in rows:
             if row[tools[0].name] is not None:
@@ -124,7 +124,7 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
         from agenticiqa.programs.cli import render
 
         lines = [[row["image"], *(_shown(row[tool.name]) for tool in tools)] for row in rows]
-        if sys.stdout.isatty() and len(rows) > 1:
+        if len(rows) > 1 and render.stdout_console().is_terminal:
             lines.append(_means(tools, rows))
         render.print_lines(("image", *(tool.name for tool in tools)), lines)
 

@@ -3,7 +3,6 @@
 import csv
 import io
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.outputs import Write
-from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
@@ -81,11 +80,11 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
     """Write and print what was asked for; returns how many images score below the limit. Raises OSError."""
     if args.html:
         _write_sheet(args.html, entries, failed)
-        print(f"The contact sheet is {printable_path(args.html)}", file=sys.stderr)
+        print_note(f"The contact sheet is {printable_path(args.html)}")
     in_order = worst_first([*entries.values()])
     if args.csv:
         write_atomically(args.csv, table_text(in_order))
-        print(f"The table is {printable_path(args.csv)}", file=sys.stderr)
+        print_note(f"The table is {printable_path(args.csv)}")
     if args.worst:
         scored = [entry for entry in in_order if entry.score is not None][: args.worst]
         lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]

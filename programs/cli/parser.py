@@ -1,7 +1,10 @@
 """Parse the command line: subcommands, ``--version``, shell completion, and errors of one line with a suggestion."""
 
 import argparse
+import itertools
+import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
@@ -35,6 +38,7 @@ exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score,
 
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")
 _ONE_OF = re.compile(r"one of the arguments (.+) is required$")
+_IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
 
 
@@ -54,6 +58,11 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
     """The arguments of one command; ``command`` is its name. Exits for --help, --version and a wrong usage."""
     chosen = [word for word in argv if word in commands][:1]
     parser, subparsers = _parsers(commands, loaded=chosen)
+    for word in itertools.takewhile("--".__ne__, argv):
+        if word.startswith("-") and "." in word and os.path.exists(word):
+            parser.error(f"the name of the file {word} begins with a dash, as an option does: write ./{word}")
+    if argv and not chosen and (os.path.exists(argv[0]) or _IMAGE.search(argv[0])):
+        parser.error(f"{argv[0]} is no command; to rate it: {PROGRAM} assess {shlex.join(argv)}")
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         if unknown:
@@ -131,7 +140,12 @@ def _parsers(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--version", action=_Print, nargs=0, const=lambda _: f"{PROGRAM} {version(PROGRAM)}", help="print the version"
+        "-V",
+        "--version",
+        action=_Print,
+        nargs=0,
+        const=lambda _: f"{PROGRAM} {version(PROGRAM)}",
+        help="print the version",
     )
     parser.add_argument(
         "--print-completion",
@@ -149,14 +163,17 @@ def _parsers(
         found[name] = sub = subparsers.add_parser(name, help=command.help, description=about)
         if name in loaded:
             command.add_arguments(sub)
-            if not command.light:
-                _add_logging_arguments(sub)
+            _add_logging_arguments(sub, light=command.light)
     return parser, found
 
 
-def _add_logging_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_logging_arguments(parser: argparse.ArgumentParser, light: bool) -> None:
     group = parser.add_argument_group("logging")
-    group.add_argument(
+    told = group.add_mutually_exclusive_group()
+    told.add_argument("-q", "--quiet", action="store_true", help="print results and errors only: no progress, no notes")
+    if light:
+        return
+    told.add_argument(
         "-v", "--verbose", action="count", default=0, help="log each step to stderr; -vv also logs prompts and replies"
     )
     log = group.add_argument("--log", metavar="FILE", help="append every step, prompt and reply to FILE as JSON lines")

@@ -6,6 +6,7 @@ Otherwise it could move the cursor, set the title of the window, or be shown in 
 import json
 import re
 import sys
+from contextvars import ContextVar
 from typing import Any
 
 _REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
@@ -31,6 +32,15 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """JSON in which control characters are escaped, so that it says the same; other characters are as they are."""
     text = json.dumps(value, ensure_ascii=False, default=str, indent=indent)
     return _NOT_ESCAPED_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)  # --quiet: results and errors only
+
+
+def print_note(message: str) -> None:
+    """Print a line about what was done to stderr, unless that is to be quiet."""
+    if not QUIET.get():
+        print(message, file=sys.stderr)
 
 
 def print_error(message: str) -> None:

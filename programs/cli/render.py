@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from agenticiqa.programs.cli.printable import printable
+from agenticiqa.programs.cli.printable import QUIET, printable
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=total < 2 or not console.is_terminal,
+        disable=total < 2 or not console.is_terminal or QUIET.get(),
         redirect_stdout=sys.stdout.isatty(),
     )
     with bar:

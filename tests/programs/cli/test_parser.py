@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 import shtab
 
 from agenticiqa.eval.cli import COMMANDS, main
+from agenticiqa.programs.cli.parser import parse
 
 PHOTO = "photo.jpg"
 
@@ -37,6 +39,9 @@ def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
         (["-v", "assess", PHOTO], "-v belongs behind the command"),
         (["assess", PHOTO, "--xyzzy"], "unknown option --xyzzy;"),
         (["tools", "extra"], "unexpected argument 'extra'"),
+        (["photo.jpg", "--json"], "to rate it: agenticiqa assess photo.jpg --json"),
+        (["no such/my photo.WEBP"], "agenticiqa assess 'no such/my photo.WEBP'"),
+        (["assess", PHOTO, "-q", "-v"], "not allowed with argument -q/--quiet"),
         (["assess"], "missing: IMAGE or --jobs"),
         (["assess", PHOTO, "--jobs", "a.jsonl"], "--jobs: not allowed with argument IMAGE"),
     ],
@@ -62,8 +67,22 @@ def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) ->
     assert "examples:" in err
 
 
-def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(capsys, "--version") == (0, f"agenticiqa {version('agenticiqa')}\n", "")
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_that_of_the_package(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(capsys, option) == (0, f"agenticiqa {version('agenticiqa')}\n", "")
+
+
+@pytest.mark.parametrize("before", [["assess"], ["assess", "--reference"], ["measure", "niqe"], []])
+def test_a_file_that_begins_with_a_dash_is_told_from_an_option(
+    before: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("-vacation.jpg", "-v"):
+        Path(name).touch()
+    status, _, err = ended(capsys, *before, "-vacation.jpg")
+    assert status == 2
+    assert "write ./-vacation.jpg" in err
+    assert parse(["assess", "-v", "--", "-vacation.jpg"], COMMANDS).images == ["-vacation.jpg"]
 
 
 def test_the_help_lists_each_command_and_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,58 @@
+"""A folder at a terminal: one line for each image, the worst first, and a line about all of them."""
+
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from statistics import median
+
+from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.outputs import Write
+from agenticiqa.programs.cli.overview import Entries, collect_entries
+from agenticiqa.programs.page.entry import Entry, Lines, with_caveats, worst_first
+from agenticiqa.signatures.vocabulary import LEVELS
+
+FEWEST = 10  # images from which a table says more than a card for each of them
+
+
+def is_ranked(args: Namespace, images: int) -> bool:
+    """Whether results are shown as one table: on a terminal, unless -v or --jsonl asks for each."""
+    return images >= FEWEST and render.stdout_console().is_terminal and not (args.jsonl or args.verbose)
+
+
+@contextmanager
+def ranking_of(summary: Summary) -> Iterator[Write]:
+    """Collect results, and at the end, also of an interrupted run, print them by score and a line about all."""
+    entries: Entries = {}
+    try:
+        yield collect_entries(None, entries)
+    finally:
+        if entries:
+            in_order = worst_first([*entries.values()])
+            render.print_lines(*ranking(in_order))
+            print(summary_text(in_order, len(summary.failed)))
+
+
+def ranking(entries: Sequence[Entry]) -> Lines:
+    """A line for each image: score, its 80 % interval, the image, the main distortion or the answer."""
+    lines = []
+    for entry in entries:
+        interval = "" if entry.low is None or entry.high is None else f"{entry.low:.1f} to {entry.high:.1f}"
+        score = "-" if entry.score is None else f"{entry.score:.2f}"
+        lines.append([score, interval, entry.image, entry.answer or entry.finding or "none found"])
+    heading = "answer" if all(entry.answer for entry in entries) else "main finding"
+    return with_caveats(entries, ("score", "80 % interval", "image", heading), lines)
+
+
+def summary_text(entries: Sequence[Entry], failed: int) -> str:
+    """How many were judged and failed, the middle score and the ends, and how many images have each level."""
+    counted = f"{len(entries)} judged" + (f", {failed} failed" if failed else "")
+    scores = [entry.score for entry in entries if entry.score is not None]
+    if not scores:
+        return counted
+    levels = Counter(entry.level for entry in entries)
+    each = ", ".join(
+        f"{levels[word]} {word.lower()}" for word in sorted(LEVELS, key=LEVELS.__getitem__) if levels[word]
+    )
+    return f"{counted}: median {median(scores):.2f}, {min(scores):.2f} to {max(scores):.2f}; {each}"
