@@ -57,6 +57,8 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         if (failed := _status_of(error)) is None:
             raise
         return _fail(str(error) if failed == USAGE else " ".join(str(error).split()), failed)
+    finally:
+        QUIET.set(False)
 
 
 def _status_of(error: Exception) -> int | None:
