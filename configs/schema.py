@@ -1,6 +1,7 @@
 """The one model that reads a configuration file. Unknown keys are errors; keys of providers never stand in a file."""
 
 import os
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Literal, get_args
@@ -236,13 +237,16 @@ class Config(Section):
         return self.profile != "levels" and all(section.is_offline for section in self.sections.values())
 
 
-def load_config(path_or_name: str | os.PathLike[str] | None = None) -> Config:
-    """Read a configuration: the given file or shipped name, else ``$AGENTICIQA_CONFIG``, else the packaged default.
+def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = None) -> Config:
+    """Read a configuration: a file, a shipped name, or its content; else ``$AGENTICIQA_CONFIG``, else the default.
 
     Raises ConfigError, in one line, when there is no such file or it holds anything unexpected.
     """
-    wanted = os.fspath(path_or_name) if path_or_name is not None else os.environ.get(VARIABLE) or DEFAULT
+    wanted = "of this mapping"
     try:
+        if isinstance(given, Mapping):
+            return Config.model_validate(dict(given))
+        wanted = os.fspath(given) if given is not None else os.environ.get(VARIABLE) or DEFAULT
         config = Config.model_validate(yaml.safe_load(_text(wanted)) or {})
         return _with_paths_from(Path(wanted).parent, config)
     except yaml.YAMLError as error:

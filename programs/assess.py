@@ -4,13 +4,15 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import dspy
 
 from agenticiqa.configs import STAGES, Config, load_config
+from agenticiqa.programs.backends.call_log import NO_HISTORY
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
+from agenticiqa.programs.errors import WrongArgument
 from agenticiqa.programs.events import next_round
 from agenticiqa.programs.fusion.configured import fusion_of, refuse_other_prompts
 from agenticiqa.programs.images import ImageSource
@@ -59,8 +61,9 @@ class AgenticIQA(SavedProgram):
         program = AgenticIQA.from_config("mine.yaml")  # as the configuration says, stage by stage
         result = program("photo.jpg", "Is it sharp?")
 
-    A stage that is not given asks DSPy's model; which one that is, see ``backends.choice.models_to_ask``. A model that
-    the caller gives to DSPy, by ``set_lm`` or ``dspy.context``, is asked in place of the configuration's.
+    A stage that is not given asks ``backend``, named as in a configuration (``AgenticIQA(backend="openai.gpt-4o")``),
+    else DSPy's model; which one that is, see ``backends.choice.models_to_ask``. A model that the caller gives to DSPy,
+    by ``set_lm`` or ``dspy.context``, is asked in place of the configuration's.
     With ``keep_history`` DSPy's history (``dspy.inspect_history``, ``lm.history``) is kept, images as hash and size.
 
     The result is an ``Assessment``. Raises UserError for a mistake of the caller, Unanswered or NoScore when there is
@@ -77,18 +80,21 @@ class AgenticIQA(SavedProgram):
         max_replan_iterations: int = 2,
         max_side: int | None = None,
         align: bool = False,
-        backend: str = "",
+        backend: str | None = None,
         keep_history: bool = False,
     ) -> None:
         super().__init__()
-        default = cache(lambda: composed(Config().with_backend(AMBIENT)))
+        given = (planner, executor, summarizer, replan)
+        if backend is not None and all(given):
+            raise WrongArgument(f"every stage is given, so none would ask {backend!r}: leave backend out")
+        default = cache(lambda: composed(Config().with_backend(backend or AMBIENT)))
         self.planner = planner or default().planner
         self.executor = executor or default().executor
         self.summarizer = summarizer or default().summarizer
         self.replan = replan or default().replan
         self.max_replan_iterations = max_replan_iterations
         self.max_side, self.align = max_side, align
-        self.backend = backend or ("custom" if planner or executor or summarizer or replan else AMBIENT)
+        self.backend = "custom" if any(given) else backend or AMBIENT
         self.keep_history = keep_history
         self.version = version("agenticiqa")
 
@@ -98,13 +104,15 @@ class AgenticIQA(SavedProgram):
         return cls.from_config(Config())
 
     @classmethod
-    def from_config(cls, path_or_name: str | os.PathLike[str] | Config | None = None) -> "AgenticIQA":
-        """The program that a configuration describes: a file, a shipped name, a ``Config``, or the default's search.
+    def from_config(cls, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None) -> "AgenticIQA":
+        """The program of a configuration: a file, a shipped name, a mapping of its sections, or a ``Config``.
+
+        Without one, ``$AGENTICIQA_CONFIG``, else the shipped default.
 
         Raises ConfigError for a bad file, BackendError for a backend that is unknown or lacks its key, and StateError
         for tuned prompts of which none fits.
         """
-        config = path_or_name if isinstance(path_or_name, Config) else load_config(path_or_name)
+        config = config if isinstance(config, Config) else load_config(config)
         config = config.with_tuned_fusion().in_profile()
         stages = composed(config)
         program = cls(
@@ -115,9 +123,9 @@ class AgenticIQA(SavedProgram):
             max_replan_iterations=config.max_replan_iterations,
             max_side=config.max_side,
             align=config.align,
-            backend=backend_name(config),
             keep_history=config.keep_history,
         )
+        program.backend = backend_name(config)
         if config.prompts is not None:
             program.load(config.prompts)
         refuse_other_prompts(config, scoring_prompt(program))
@@ -138,6 +146,12 @@ class AgenticIQA(SavedProgram):
         if len({lm.model for lm in asked}) > 1:
             raise ValueError(f"the stages ask different models: {', '.join(sorted({lm.model for lm in asked}))}")
         return max(asked, key=lambda lm: lm.kwargs.get("max_tokens") or 0, default=None)
+
+    def inspect_history(self, n: int = 1, file: TextIO | None = None) -> None:
+        """The last ``n`` calls of models, as ``dspy.Module.inspect_history``; without any, how to keep them."""
+        if not self.history:
+            print(NO_HISTORY, file=file)
+        super().inspect_history(n, file)
 
     def __repr__(self) -> str:
         return f"<AgenticIQA, backend {self.backend}>"

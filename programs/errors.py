@@ -8,7 +8,7 @@
     │   │   └── ImageNotFound       (also a FileNotFoundError)
     │   ├── ToolError               no such metric, not applicable, or not installed
     │   ├── BackendError            no such backend, or its key is missing
-    │   ├── StateError              a saved program that does not belong to this one
+    │   ├── StateError              a saved program, or a predictor, that does not belong to this one
     │   └── WrongArgument           (also a TypeError) the program was called with other arguments than it takes
     ├── Unanswered                  the model answered, but never usably; what was wrong each time is in it
     ├── NoScore                     neither tools nor a model gave anything that a score could be made of
@@ -67,7 +67,7 @@ class BackendError(UserError):
 
 
 class StateError(UserError):
-    """A saved program was made for other signatures than the ones it is loaded into."""
+    """A saved program, or a predictor that was put into a stage, has other signatures than the program's."""
 
 
 class WrongArgument(UserError, TypeError):

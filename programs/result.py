@@ -123,6 +123,13 @@ class Assessment(dspy.Prediction):
         shown = ("quality_reasoning", "query_type", "quality_score", "query", "rejected_answers")
         return is_unscored({name: self.get(name) for name in shown})
 
+    def __float__(self) -> float:
+        """The score, 1 to 5; so results compare with numbers and with each other. Raises ValueError without a score."""
+        score = self.get("quality_score")
+        if score is None:
+            raise ValueError(f"{self!r} has no score: only a question that asks for a rating gives one")
+        return float(score)
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON types, with the documented keys: what ``agenticiqa assess --json`` prints."""
         summary = self.summarizer_result

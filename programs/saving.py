@@ -15,10 +15,12 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import dspy
 
-from agenticiqa.programs.errors import StateError
+from agenticiqa.programs.backends.adapter import SteadyAdapter
+from agenticiqa.programs.errors import StateError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.inputs import ImageProgram
 from agenticiqa.signatures.summarizer import ScoreQuality
@@ -28,6 +30,10 @@ logger = logging.getLogger(__name__)
 PROGRAM = "AgenticIQA"
 PROMPTS_FILE = "prompts.json"  # in a folder that optimize writes
 SCORER = "summarizer.score.ask.predict"
+
+# Each signature that was loaded, and the one that it was loaded into: DSPy makes the new one of the old one's fields,
+# so that the hundredth would be a hundred deep.
+_made_from: WeakKeyDictionary[type[dspy.Signature], type[dspy.Signature]] = WeakKeyDictionary()
 
 
 class SavedProgram(ImageProgram):
@@ -65,6 +71,11 @@ def fingerprints(program: dspy.Module) -> dict[str, str]:
     return {name: _fingerprint(predictor.signature) for name, predictor in program.named_predictors()}
 
 
+def surroundings() -> dict[str, str]:
+    """What writes the prompts around the tuned texts: DSPy's version, and the adapter that is in use now."""
+    return {"dspy": dspy.__version__, "adapter": type(dspy.settings.adapter or SteadyAdapter()).__name__}
+
+
 def prompts_of(program: dspy.Module) -> dict[str, Any]:
     """For each predictor what tuning may change, as plain JSON types: instructions, field descriptions and examples."""
     return {name: _bare(predictor).dump_state() for name, predictor in program.named_predictors()}
@@ -93,7 +104,7 @@ def save(
     header = {
         "program": PROGRAM,
         "version": version("agenticiqa"),
-        "dspy": dspy.__version__,
+        **surroundings(),
         "fingerprints": {name: each for name, each in fingerprints(program).items() if name in written},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "created_with": dict(created_with),
@@ -111,7 +122,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     stay as they are. Raises StateError when the file is no state, or when nothing in it fits.
     """
     path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
-    saved, made_for, plain = _read(path)
+    saved, made_for, header, plain = _read(path)
     here: dict[str, Any] = (
         {name: _layout(state) for name, state in prompts_of(program).items()} if plain else fingerprints(program)
     )
@@ -129,25 +140,32 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
         )
     predictors = dict(program.named_predictors())
     try:
-        loaded = {name: _bare(predictors[name]).load_state({**saved[name], "lm": None}) for name in fits}
+        loaded = {name: _loaded(predictors[name], saved[name]) for name in fits}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StateError(f"{path}: the state of a predictor is damaged ({error!r})") from error
     for name in fits:
         predictors[name].signature, predictors[name].demos = loaded[name].signature, loaded[name].demos
     if why:
         logger.warning("%s: used for %s; not used: %s", path, ", ".join(fits), why)
+    changed = [
+        f"{what} {excerpt(str(header[what]), 40)}, not {now}"
+        for what, now in surroundings().items()
+        if header.get(what, now) != now
+    ]
+    if changed:
+        logger.warning("%s: tuned with %s, which may write other prompts", path, " and with ".join(changed))
     if plain:
         logger.warning("%s: saved by DSPy, without what it was made for; taken, as its predictors and fields fit", path)
     return fits
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], bool]:
-    """The states in a file and what each is for, by predictor, and whether ``dspy.Module.save`` wrote it."""
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]:
+    """The states in a file and what each is for, by predictor, its header, and whether DSPy itself wrote it."""
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
         plain = "header" not in saved and "dependency_versions" in saved["metadata"]
         state = {name: saved[name] for name in saved.keys() - {"metadata"}} if plain else dict(saved["state"])
-        header = {} if plain else saved["header"]
+        header = {"dspy": saved["metadata"]["dependency_versions"]["dspy"]} if plain else dict(saved["header"])
         made_for = {name: _layout(state[name]) for name in state} if plain else dict(header["fingerprints"])
         writer = PROGRAM if plain else header.get("program")
     except OSError as error:
@@ -156,7 +174,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], bool]:
         raise StateError(f"{path}: no saved program can be read from it ({error!r})") from error
     if writer != PROGRAM:
         raise StateError(f"{path}: saved by {writer!r}, expected {PROGRAM!r}")
-    return state, made_for, plain
+    return state, made_for, header, plain
 
 
 def save_whole(program: dspy.Module, folder: str | os.PathLike[str], modules: Sequence[ModuleType] = ()) -> None:
@@ -180,6 +198,15 @@ def _bare(predictor: dspy.Predict) -> dspy.Predict:
     """The tuned part of a predictor without its model, which DSPy would write down with headers and address."""
     bare = dspy.Predict(predictor.signature)
     bare.demos = predictor.demos
+    return bare
+
+
+def _loaded(predictor: dspy.Predict, state: Mapping[str, Any]) -> dspy.Predict:
+    """A predictor of that state, without a model."""
+    bare = _bare(predictor)
+    bare.signature = origin = _made_from.get(predictor.signature, predictor.signature)
+    bare.load_state({**state, "lm": None})
+    _made_from[bare.signature] = origin
     return bare
 
 

@@ -4,8 +4,8 @@ from argparse import ArgumentParser, BooleanOptionalAction, RawDescriptionHelpFo
 from pathlib import Path
 
 from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, PARTS, SCORER_FORMS, TABLE_FORMS
+from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.cli.arguments import (
-    WORKERS,
     add_backend_arguments,
     add_dry_run_argument,
     add_image_options,

@@ -4,7 +4,7 @@ DSPy's callbacks tell both, of every model. A reply says whether it came from DS
 for secrets, which become ``***``; an image is its media type, hash and size.
 
 DSPy's own history is kept only when asked for, and without the bytes of images: DSPy keeps each request whole, 2 MB for
-an image of 1.5 MB, in the model's history, the modules' and a global one.
+an image of 1.5 MB, in the model's history, the modules' and a global one. Else the global one says how to keep one.
 """
 
 import base64
@@ -20,6 +20,7 @@ from typing import Any
 
 import dspy
 from dspy import lm15
+from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.utils.callback import BaseCallback
 from pydantic import BaseModel
 
@@ -37,6 +38,11 @@ PARAMETERS = (
     "top_logprobs", "frequency_penalty", "presence_penalty", "reasoning_effort", "rollout_id",
 )  # fmt: skip
 
+NO_HISTORY = (
+    "AgenticIQA has kept no history of its calls, as each would hold the image: set program.keep_history = True, or "
+    "keep_history: true in its configuration, before it is called; images are then kept as hash and size"
+)
+NO_HISTORY_ENTRY = {"messages": [{"role": "system", "content": "(not kept)"}], "outputs": [NO_HISTORY]}
 NEWEST = 256  # entries that are looked through: more than there are calls at the same time
 
 Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
@@ -227,7 +233,10 @@ def keeping_history(wanted: bool) -> Iterator[None]:
 def history_settings() -> dict[str, Any]:
     """DSPy's settings for a question."""
     # With a limit of 0 DSPy still fills its global history, where no entry can be found to take images out of.
-    return {"disable_history": not (_history_kept.get() and dspy.settings.max_history_size)}
+    kept = bool(_history_kept.get() and dspy.settings.max_history_size)
+    if not (kept or dspy.settings.disable_history) and GLOBAL_HISTORY[-1:] != [NO_HISTORY_ENTRY]:
+        GLOBAL_HISTORY.append(NO_HISTORY_ENTRY)  # dspy.inspect_history() would show nothing at all
+    return {"disable_history": not kept}
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import math
 import os
 from pathlib import Path
 
+WORKERS = 4  # images in parallel with a model, where most of the time is waiting
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 
 

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.ledger import Halted, LimitReached, current, set_current
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
@@ -60,11 +61,13 @@ def never(outcome: object) -> bool:
 def judge_many(
     program: AgenticIQA,
     jobs: Iterable[Job | ImageSource],
-    workers: int,
+    workers: int | None = None,
     postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     """Judge every job, ``workers`` at a time; yields each job with its result, or with the error that it ended in.
+
+    Without ``workers`` it is one for each core for a program that only computes, and 4 for one that asks a model.
 
     An image in place of a job is one that is rated; it may be given in every way that ``images.sources`` lists. A bare
     image is yielded as the job that was made of it.
@@ -89,6 +92,8 @@ def judge_many(
     """
     judge = partial(_judge, program, postprocess)
     computes = _only_computes(program)
+    if workers is None:
+        workers = available_cores() if computes else WORKERS
     yield from run_many(judge, jobs, workers, stop_when, computes=computes, told=WAITING_FOR_MODEL)
 
 

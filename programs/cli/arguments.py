@@ -9,9 +9,9 @@ from pathlib import Path
 
 import shtab
 
+from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
-WORKERS = 4  # images in parallel with a model, where most of the time is waiting
 ASSESS_EXAMPLES = """\
 examples:
   agenticiqa assess photo.jpg                                  rate its quality, 1 (bad) to 5 (excellent)

@@ -4,12 +4,10 @@ from argparse import Namespace
 
 from agenticiqa.configs import SMALLEST_SENT, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT
-from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
-
-WORKERS = 4  # with a model, where most of the time is waiting
 
 
 def models_from(args: Namespace) -> Config:

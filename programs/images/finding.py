@@ -100,6 +100,13 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
     return sorted(images)
 
 
+def is_name_of_image(text: str) -> bool:
+    """Whether a text is the name of an image file: one word with the suffix of one, or such a file that is there."""
+    suffix = Path(text).suffix.lower()
+    known = bool(READ.fullmatch(suffix) or RAW.fullmatch(suffix) or suffix in heif.SUFFIXES)
+    return known and (len(text.split()) == 1 or os.path.isfile(text))
+
+
 def _files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
     """Every file that is not hidden, and its suffix in lower case."""
 

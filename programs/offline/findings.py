@@ -14,7 +14,7 @@ NETWORK_SHARE: dict[DetectableDistortion, float] = {row.name: row.network_share 
 SUBTYPE = {subtype.name: subtype for row in CATEGORIES for subtype in row.subtypes}
 WORST_PART = 0.5  # how much of an image's severity its worst part has, whatever its size
 NO_DISTORTION = SEVERITIES[0]
-BY_NETWORK = "A trained network finds this, more than the values show"
+BY_NETWORK = "A trained network finds this; no measured value shows it by itself."
 # Subtypes of color distortions in a picture without color or with one hue, which are no distortion; severity 0.
 GRAY, TONED = "gray picture", "toned picture"
 
@@ -85,16 +85,14 @@ def severity_of_whole(severity: float, share: float) -> float:
 
 
 def with_source(finding: Finding, severity: float | None = None) -> Finding:
-    """The finding; if it is visible, and its values alone would not be, its explanation says what found it.
+    """The finding; if it is visible, and its values alone would not be, its explanation names what found it instead.
 
     ``severity`` is that to go by, if it is not the finding's own.
     """
     claimed = finding.severity if severity is None else severity
     if finding.measured is None or severity_word(claimed) == NO_DISTORTION:
         return finding
-    if severity_word(finding.measured) != NO_DISTORTION or finding.explanation.startswith(BY_NETWORK):
-        return finding
-    return replace(finding, explanation=f"{BY_NETWORK}: {finding.explanation}")
+    return finding if severity_word(finding.measured) != NO_DISTORTION else replace(finding, explanation=BY_NETWORK)
 
 
 def in_part(whole: Finding, part: Finding, damage: LocalDamage) -> Finding:

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import isclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dspy
@@ -40,7 +41,7 @@ from agenticiqa.programs.backends.ledger import (
     spending_of,
 )
 from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields, too_much
-from agenticiqa.programs.errors import ImageError, Unanswered, excerpt
+from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
@@ -106,7 +107,8 @@ class CheckedPredict(StageModule, Generic[A]):
         adapter: dspy.Adapter | None = None,
     ) -> None:
         super().__init__()
-        (self.field_name,) = signature.output_fields
+        ((self.field_name, output),) = signature.output_fields.items()
+        self.answer_type: Any = output.annotation
         self.predict: dspy.Module = dspy.Predict(signature)
         self.stage = stage
         self.backend = backend or Backend.ambient()
@@ -146,7 +148,19 @@ class CheckedPredict(StageModule, Generic[A]):
     @property
     def predictor(self) -> dspy.Predict:
         """The predictor, which a module in the place of ``predict`` may wrap."""
-        return next(found for found in self.predict.predictors() if self.field_name in found.signature.output_fields)
+        predictors = self.predict.predictors()
+        given = {name: field.annotation for each in predictors for name, field in each.signature.output_fields.items()}
+        kind = given.get(self.field_name)
+        if kind == self.answer_type or (
+            isclass(kind) and isclass(self.answer_type) and issubclass(kind, self.answer_type)
+        ):
+            return next(each for each in predictors if self.field_name in each.signature.output_fields)
+        wanted = f"{self.field_name}: {_name_of_type(self.answer_type)}"
+        shown = ", ".join(f"{name}: {_name_of_type(kind)}" for name, kind in given.items()) or "none"
+        raise StateError(
+            f"{self.stage}: the signature that was put in place of the stage's own has no output field {wanted}; its "
+            f"output fields are {shown}. Name and type have to be those, or those of a subclass"
+        )
 
     @property
     def models(self) -> Sequence[dspy.BaseLM]:
@@ -386,6 +400,10 @@ def _at_limit(spent: Spent, turn: Turn) -> bool:
     if spent.cut_off and turn.cache:
         note_cut_off(turn.model, turn.text)
     return spent.cut_off or (not spent.calls and was_cut_off(turn.model, turn.text))
+
+
+def _name_of_type(kind: Any) -> str:
+    return kind.__name__ if isclass(kind) else str(kind)
 
 
 def _as_text(output: Any) -> str:

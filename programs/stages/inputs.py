@@ -11,6 +11,7 @@ import numpy as np
 
 from agenticiqa.programs.errors import UserError, WrongArgument, did_you_mean
 from agenticiqa.programs.images import ImageSource, name_of
+from agenticiqa.programs.images.finding import is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory
 from agenticiqa.programs.stages.side_by_side import in_thread
 from agenticiqa.signatures.types import well_formed
@@ -154,10 +155,13 @@ class ImageProgram(dspy.Module):
 def checked(query: str | None) -> str:
     """The question, stripped; the default one for ``None``. Raises UserError when it is empty, too long or no text."""
     if query is not None and not isinstance(query, str):
-        raise UserError(f"the question is a {type(query).__name__}: give it as text")
+        meant = ", did you mean reference=?" if _is_image(query) else ": give it as text"
+        raise UserError(f"the question is a {type(query).__name__}{meant}")
     query = well_formed(DEFAULT_QUERY if query is None else query).strip()
     if not query:
         raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
+    if is_name_of_image(query):
+        raise UserError(f"the question is the name of an image file, did you mean reference={query!r}?")
     if len(query) > MAX_QUERY_LENGTH:
         raise UserError(f"the question has {len(query)} characters: shorten it to {MAX_QUERY_LENGTH}")
     return query

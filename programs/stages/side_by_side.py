@@ -13,6 +13,7 @@ import anyio.to_thread
 import dspy
 
 from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.errors import StateError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,6 +67,12 @@ def _awaited() -> anyio.CapacityLimiter:
 
 class StageModule(dspy.Module):
     """A ``dspy.Module`` that can be awaited without a second, async ``forward``."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # As DSPy's users replace a signature; here it would be one more predictor, that nobody asks.
+        if name == "predict" and hasattr(self, "ask"):
+            raise StateError(f"{type(self).__name__} asks by its attribute ask: set ask.predict in place of predict")
+        super().__setattr__(name, value)
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module in a thread."""

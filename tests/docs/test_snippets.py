@@ -8,11 +8,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import dspy
 import pytest
 import yaml
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.cli import COMMANDS, main
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli.parser import parse
 from support.snippets import Snippet, commands, matches, snippets
 
@@ -76,6 +78,16 @@ def test_every_snippet_does_what_the_page_shows(
                     executed(block, command, shown, capfd, monkeypatch)
         elif block.kind == "python" and not block.not_run:
             run_python(block, namespace)
+
+
+def test_what_users_put_in_place_of_parts_works_as_the_page_shows(terminal: Path) -> None:
+    text = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
+    first, last = (text[: text.index(title)].count("\n") for title in ("## Parts of your own", "## Files"))
+    blocks = [block for block in snippets(ROOT / "docs" / "dspy.md") if first < block.line < last]
+    assert len(blocks) == 3
+    namespace: dict[str, Any] = {"__name__": "docs_parts", "dspy": dspy, "AgenticIQA": AgenticIQA}
+    for block in blocks:
+        run_python(block, namespace)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import dataclasses
+import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,18 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.utils.callback import BaseCallback
+from PIL import Image
 
+from agenticiqa.configs import ConfigError
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.errors import BackendError, StateError, UserError, WrongArgument
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.planner import Planner
-from support.fake_server import by_stage, fake_server
+from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
+from support.engine import scripted_lm
+from support.fake_server import by_stage, fake_server, text_of
 from support.judging import SCRIPT, program_for
 
 
@@ -68,6 +75,121 @@ def test_a_copy_has_stages_of_its_own(copied: Callable[[AgenticIQA], AgenticIQA]
     assert isinstance(executor, Executor)
     assert planner.prefetch == executor.prefetch
     assert executor is not program.executor
+
+
+class Verdict(dspy.Signature):
+    """Say what you see."""
+
+    image: dspy.Image = dspy.InputField()
+    verdict: str = dspy.OutputField()
+
+
+class Text(dspy.Signature):
+    """Say what you see."""
+
+    image: dspy.Image = dspy.InputField()
+    planner_output: str = dspy.OutputField()
+
+
+@pytest.mark.parametrize(
+    ("signature", "field"), [(Verdict, "verdict: str"), (Text, "planner_output: str")], ids=["name", "type"]
+)
+def test_a_signature_with_another_output_field_is_refused_by_name(
+    photo: Path, signature: type[dspy.Signature], field: str
+) -> None:
+    program = AgenticIQA()
+    program.planner.ask.predict = dspy.Predict(signature)
+    lm, engine = scripted_lm(["never asked"])
+    with dspy.context(lm=lm), pytest.raises(StateError) as raised:
+        program(photo)
+    assert "planner: " in str(raised.value)
+    assert "no output field planner_output: PlanAnswer" in str(raised.value)
+    assert f"output fields are {field}" in str(raised.value)
+    assert engine.requests == []
+
+
+def test_a_predictor_beside_the_one_that_is_asked_is_refused() -> None:
+    program = AgenticIQA()
+    with pytest.raises(StateError, match=r"set ask\.predict"):
+        program.planner.predict = dspy.Predict(Verdict)
+    assert not any(name == "planner.predict" for name, _ in program.named_predictors())
+
+
+def test_a_subclass_of_the_answer_may_take_its_place(photo: Path) -> None:
+    class MyAnswer(Answer):
+        pass
+
+    signature = AnswerQuestion.with_updated_fields("answer", type_=MyAnswer).with_instructions("As an editor.")
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = program_for(server)
+        program.summarizer.answer.ask.predict = dspy.Predict(signature)
+        assert program(photo, "Is it cheerful?").final_answer
+        assert any("As an editor." in text_of(request) for request in server.requests)
+
+
+def test_a_backend_is_asked_and_not_only_named(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    program = AgenticIQA(backend="openai.gpt-4o")
+    assert program.backend == "openai.gpt-4o"
+    assert {lm.model for question in program.questions for lm in question.models} == {"openai/gpt-4o"}
+    offline = AgenticIQA.offline()
+    mixed = AgenticIQA(offline.planner, offline.executor, backend="openai.gpt-4o")
+    assert {question.stage for question in mixed.questions} == {"scoring", "answering", "replan"}
+    assert {lm.model for question in mixed.questions for lm in question.models} == {"openai/gpt-4o"}
+    assert AgenticIQA(backend="offline")(photo).final_answer == offline(photo).final_answer
+    for wrong, why in (("gpt-4o", "is unknown"), ("vllm.qwen", "needs the address"), ("openai.", "names no model")):
+        with pytest.raises(BackendError, match=why):
+            AgenticIQA(backend=wrong)
+    with pytest.raises(WrongArgument, match="leave backend out"):
+        AgenticIQA(offline.planner, offline.executor, offline.summarizer, offline.replan, backend="openai.gpt-4o")
+
+
+@pytest.mark.parametrize(
+    "reference", ["ref.webp", "photos/ref.JPG", "a.heic", Path("ref.webp"), b"...", Image.new("RGB", (8, 8))], ids=str
+)
+def test_a_reference_in_the_place_of_the_question_is_told(photo: Path, reference: Any) -> None:
+    with pytest.raises(UserError, match="did you mean reference="):
+        AgenticIQA.offline()(photo, reference)
+
+
+def test_a_question_may_end_in_the_name_of_a_file(photo: Path) -> None:
+    assert AgenticIQA.offline()(photo, "Is it sharper than ref.webp").query == "Is it sharper than ref.webp"
+
+
+def test_a_configuration_may_be_a_mapping(photo: Path) -> None:
+    program = AgenticIQA.from_config({"max_side": 64, "planner": {"backend": "offline"}})
+    assert (program.max_side, program.backend) == (64, "offline")
+    with pytest.raises(ConfigError, match="of this mapping: unknown key 'planer', known are planner"):
+        AgenticIQA.from_config({"planer": {}})
+
+
+def test_results_are_numbers_to_compare(photo: Path, examples: Path) -> None:
+    program = AgenticIQA.offline()
+    worse, better, words = program(photo), program(examples / "coffee.webp"), program(photo, "Is it noisy?")
+    assert float(worse) == worse.quality_score
+    assert worse < better
+    assert better >= 3 > worse
+    assert max([worse, better], key=float) is better
+    with pytest.raises(ValueError, match="has no score: only a question that asks for a rating"):
+        float(words)
+
+
+def test_where_no_history_is_kept_dspy_says_how_to_keep_one(photo: Path) -> None:
+    GLOBAL_HISTORY.clear()
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = program_for(server)
+        for _ in range(2):
+            program(photo)
+        assert len(GLOBAL_HISTORY) == 1
+        for show in (dspy.inspect_history, program.inspect_history):
+            show(file=(shown := io.StringIO()))
+            assert "set program.keep_history = True" in shown.getvalue()
+        program.keep_history = True
+        program(photo)
+        for show in (dspy.inspect_history, program.inspect_history):
+            show(file=(shown := io.StringIO()))
+            assert "keep_history" not in shown.getvalue()
+            assert "Respond with" in shown.getvalue()
 
 
 def test_the_offline_program_survives_a_pickle(photo: Path) -> None:

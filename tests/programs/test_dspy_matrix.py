@@ -150,9 +150,9 @@ class OwnLM(dspy.BaseLM):
             return ChatCompletion.model_validate_json(response.read())
 
 
-@row("a `dspy.BaseLM` of your own, `DummyLM`", given=True)
+@row("a `dspy.BaseLM` of your own, `DummyLM`", "DSPy removes a `forward` of your own in 3.5", given=True)
 def _(cell: Cell) -> Expected:
-    with dspy.context(lm=OwnLM(cell.server.url)):
+    with dspy.context(lm=OwnLM(cell.server.url)), pytest.warns(DeprecationWarning, match=r"BaseLM\.forward\(\)"):
         result, _ = cell.ask_everything()
     assert result.answered_by["scoring"] == [GIVEN]
     assert sum(stage["input_tokens"] for stage in result.usage_by_stage.values()) == 60

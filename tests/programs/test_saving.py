@@ -82,7 +82,7 @@ def test_instructions_and_demonstrations_come_back_and_are_asked(saved: Path, tm
 def test_the_header_says_what_the_state_is_for(saved: Path) -> None:
     header, state = parts(saved)
     assert header["program"] == "AgenticIQA"
-    assert header["dspy"] == dspy.__version__
+    assert (header["dspy"], header["adapter"]) == (dspy.__version__, "SteadyAdapter")
     assert header["created_with"] == {"data": "labels.csv", "seed": 3}
     assert header["created"].endswith("+00:00")
     assert set(header["fingerprints"]) == set(state) == {"answer.predict", "judge.predict"}
@@ -197,6 +197,28 @@ def test_what_cannot_be_read_is_told_in_plain_words(tmp_path: Path) -> None:
     ):
         with pytest.raises(StateError, match=why):
             saving.load(Program(), path)
+
+
+def test_a_state_of_another_dspy_or_adapter_is_taken_with_a_warning(
+    saved: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    saving.load(Program(), saved)
+    assert not caplog.records
+    with dspy.context(adapter=dspy.ChatAdapter()):
+        saving.load(Program(), saved)
+    saving.load(Program(), changed(saved, dspy="3.3.0"))
+    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
+    assert told == [
+        "tuned with adapter SteadyAdapter, not ChatAdapter, which may write other prompts",
+        f"tuned with dspy 3.3.0, not {dspy.__version__}, which may write other prompts",
+    ]
+
+
+def test_loading_again_and_again_makes_nothing_deeper(saved: Path) -> None:
+    program = Program()
+    for _ in range(200):  # the 140th ended in a RecursionError
+        saving.load(program, saved)
+    assert program.answer.predict.signature.instructions == "Look twice, naïvely."
 
 
 def test_a_state_that_dspy_itself_saved_is_taken_when_it_fits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
