@@ -41,6 +41,8 @@ def evaluate(
     out: str | os.PathLike[str] | None = None,
     query: str = DEFAULT_QUERY,
     lower_is_better: bool | None = None,
+    shorter_side: int | None = None,
+    partial: bool = False,
     workers: int = 1,
     watch: Watch = unwatched,
 ) -> Evaluation:
@@ -49,8 +51,10 @@ def evaluate(
     ``program`` is an ``AgenticIQA``, the name of an embedded metric ("NIQE"), a pyiqa metric (the object of
     ``pyiqa.create_metric``, or "pyiqa:musiq"), "module:function", or any function of pixels (uint8, H x W x 3, RGB)
     that gives a number; one with two parameters is also given the reference's pixels. ``lower_is_better`` is of such a
-    function; pyiqa's and our metrics declare their own direction. ``task`` is data of a form that ``labels.sources``
-    lists, the name of a data set, whose archive is in ``root``, or labeled images; ``split`` takes those of one split.
+    function; pyiqa's and our metrics declare their own direction, and ``shorter_side`` is the size that any of these
+    measures larger images at. ``task`` is data of a form that ``labels.sources``
+    lists, the name of a data set, whose archive is in ``root``, or labeled images; ``split`` takes those of one split,
+    ``partial`` a part of a data set.
 
     With ``out`` rows are kept in this folder as they come, with ``run.json``, ``report.json`` and ``report.md``: the
     same call continues an interrupted run. Other settings or labels are refused in the same folder; of a function the
@@ -62,11 +66,11 @@ def evaluate(
     cannot be read, a scorer that cannot be found and a question that asks for no score, ToolError where pyiqa is
     missing, and what ended the run (``scorers.rows.judge_labels``).
     """
-    judged_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better)
-    if isinstance(program, AgenticIQA) and lower_is_better is not None:
-        raise UserError("of the program's score higher is better: leave lower_is_better out")
+    judged_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better, shorter_side)
+    if isinstance(program, AgenticIQA) and (lower_is_better, shorter_side) != (None, None):
+        raise UserError("lower_is_better and shorter_side are of a scorer: of the program's score higher is better")
     query = scoring_question(query) if isinstance(judged_by, AgenticIQA) else NO_QUERY
-    data = _labels(task, root, split)
+    data = _labels(task, root, split, partial)
     labels = data.labels
     refuse_without_references(judged_by, labels)
     with nullcontext(InMemory()) if out is None else ResultsFile(Path(out) / "results.jsonl") as results:
@@ -78,6 +82,8 @@ def evaluate(
         "data": data.name,
         "split": split,
         "backend": backend_of(judged_by),
+        "part": data.part,
+        "labels_note": data.note,
     }
     if out is not None:
         rating_report(summary).write(Path(out))
@@ -122,14 +128,17 @@ def refuse_without_references(program: AgenticIQA | Scorer, labels: Sequence[Lab
 
 def backend_of(program: AgenticIQA | Scorer) -> str:
     """What judged, in a word: the program's backend, or the scorer's name."""
-    return program.name if isinstance(program, Scorer) else program.backend
+    return program.title if isinstance(program, Scorer) else program.backend
 
 
 def _labels(
-    task: str | os.PathLike[str] | Sequence[LabeledImage], root: str | os.PathLike[str] | None, split: str | None
+    task: str | os.PathLike[str] | Sequence[LabeledImage],
+    root: str | os.PathLike[str] | None,
+    split: str | None,
+    partial: bool,
 ) -> LabeledSet:
     if isinstance(task, str | os.PathLike):
-        return labeled_images(Path(task), Path(root) if root is not None else None, split)
+        return labeled_images(Path(task), Path(root) if root is not None else None, split, partial=partial)
     if root is not None:
         raise UserError("root is for the name of a data set, and the task is a sequence of labeled images")
     labels = [label for label in task if split is None or label.split == split]

@@ -42,6 +42,7 @@ class LabeledImage:
     split: str | None
     source: str | None
     content: str
+    generator: str | None = None
 
     @classmethod
     def of(
@@ -113,9 +114,9 @@ def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, deal
 def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage]:
     """Read a ``labels.csv``, all of it or one split, in its order.
 
-    Columns: image, reference, mos, mos_std, distortion, level, split, source, content; only image and mos are required,
-    other columns are ignored. Paths are relative to the file. Raises UserError, in one line, for a missing file or
-    column, a cell that is not a number (with its line), a repeated row, missing images, and no rows.
+    Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator; only image and mos
+    are required, other columns are ignored. Paths are relative to the file. Raises UserError, in one line, for a
+    missing file or column, a cell that is not a number (with its line), a repeated row, missing images, and no rows.
     """
     path = Path(path)
     numbered = _rows(path)
@@ -158,6 +159,7 @@ def labeled(title: str, folder: Path, place: str, row: Row) -> LabeledImage:
         split=row.get("split"),
         source=row.get("source"),
         content=row.get("content") or (reference or image).name,
+        generator=row.get("generator"),
     )
 
 

@@ -2,9 +2,10 @@
 
 Images of one content are not independent, so contents are left out, each with all of its images. A correlation is
 taken to Fisher's z = atanh(r), in which its error is nearly symmetric; around z, the variance of the values without
-each of G contents is ``(G - 1) / G * sum((z_g - z)^2)`` and the interval ``z +- t(G - 1) * sqrt(variance)``, taken
-back (Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). The percentiles of a bootstrap, used more
-often, cover far too little with few contents: ``eval/research/interval_coverage.py`` measures both.
+each of G contents is ``(G - 1) / G * sum((z_g - z)^2)`` and the interval ``z +- t * sqrt(variance)``, taken back (Efron
+and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents differ with long tails, so that a variance of
+few of them is less sure than one of normal values: Student's t has (G - 1) / 2 degrees of freedom, and G - 1 for
+differences and means, where tails cancel. ``eval/research/interval_coverage.py`` measures how often each holds.
 """
 
 import math
@@ -19,11 +20,15 @@ from agenticiqa.eval.logistic import Curve, fit_logistic
 from agenticiqa.eval.metrics import Numbers, checked, order_codes, plcc, ranks_of_codes, rmse, srcc, why_undefined
 
 Measure = Callable[[Numbers, Numbers], float | None]
+Fit = Callable[..., Curve | None]  # predictions, opinions, and where they are known the curve that will be near
 
 FEWEST_CONTENTS = 4
 MOST_BLOCKS = 200  # more contents than that are left out in so many blocks, drawn at random with a fixed seed
 CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
+HALF = 0.5  # of the degrees of freedom
+FEW_CONTENTS = 25  # up to which a curve is fitted anew without each content, and intervals hold a little less often
+FOLDS = 10  # of contents, for curves that are fitted on others
 COMPLETE = 1 - 1e-9  # a correlation that is taken as 1, where Fisher's z has no end
 NOT_FITTED = "too few images to fit a curve: this is the raw PLCC"
 
@@ -64,13 +69,37 @@ def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents:
 
 
 def correlation_interval(
-    value: float | None, without: Sequence[float | None], n: int, undefined: str | None = None
+    value: float | None,
+    without: Sequence[float | None],
+    n: int,
+    undefined: str | None = None,
+    center: float | None = None,
 ) -> Interval:
-    """A correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
-    found = _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)))
-    if found.low is not None and found.value is not None and abs(found.value) >= COMPLETE:
-        return Interval(found.value, None, None, found.n, "no interval: the agreement is complete")
-    return found
+    """A correlation of ``n`` images with its interval, from its values ``without`` each block of contents.
+
+    The interval is around ``center``, a z, where the value is known to be too high, and holds the value all the same.
+    """
+    if value is not None and any(each is not None and abs(each) >= COMPLETE for each in (value, *without)):
+        where = "" if abs(value) >= COMPLETE else "without one content "
+        return Interval(value, None, None, n, f"no interval: {where}the agreement is complete")
+    return _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)), HALF, center)
+
+
+def share_interval(value: float | None, without: Sequence[float | None], n: int) -> Interval:
+    """A share, 0..1, with its interval from its values ``without`` each block of contents: Wilson's.
+
+    It is at the number of trials whose variance is that of the jackknife, divided by (t / z) squared as in
+    ``accuracy``; where there is no variance, or all or none are right, each block counts as one trial.
+    """
+    found = _jackknife(value, without, n, None, _as_it_is, _as_it_is)
+    if value is None or found.low is None:
+        return found
+    count = len(without)
+    variance = (count - 1) / count * sum((each - value) ** 2 for each in without if each is not None)
+    worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else float(count)
+    worth *= min(1.0, (Z / _quantile(count, HALF)) ** 2)
+    low, high = wilson(value * worth, worth)
+    return replace(found, low=low, high=high)
 
 
 def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
@@ -83,30 +112,58 @@ def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, con
     return _jackknife(value, without, len(x), undefined, _as_it_is, lambda e: max(e, 0.0))
 
 
-def fitted_plcc_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """The PLCC after ``logistic.fit_logistic``, which is fitted once, on all images.
-
-    Where no curve can be fitted it is the raw PLCC, and ``note`` says so.
-    """
-    return plcc_after(fit_logistic(predictions, mos), predictions, mos, contents)
-
-
-def plcc_after(curve: Curve | None, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """The PLCC after a curve that was fitted to all images; it keeps its minus where the curve falls."""
-    x, _ = checked(predictions, mos)
-    fitted = x if curve is None else -curve(x) if curve.falls else curve(x)
-    result = interval(plcc, fitted, mos, contents)
-    if curve or result.value is None:
-        return result
-    return replace(result, note="; ".join(filter(None, (NOT_FITTED, result.note))))
-
-
-def rmse_after(curve: Curve | None, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """The RMSE after a curve that was fitted to all images, on the scale of the opinions; none without a curve."""
+def rmse_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
+    """The RMSE with its interval, which is taken on a log scale, as errors multiply. Raises as ``interval`` does."""
     x, y = checked(predictions, mos)
+    figure = _on_rows(rmse, x, y)
+    value = figure(np.arange(len(x)))
+    return _rmse(value, _left_out(figure, value, blocks_of(contents)), len(x), None if len(x) else "no images")
+
+
+def fitted_plcc_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
+    """The PLCC after ``logistic.fit_logistic``; see ``after_curve``."""
+    return after_curve(fit_logistic, predictions, mos, contents)[0]
+
+
+def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> tuple[Interval, Interval]:
+    """The PLCC and the RMSE (on the scale of the opinions) after a curve that ``fit`` fitted to all images.
+
+    The PLCC keeps its minus where the curve falls. Where no curve can be fitted it is the raw PLCC, and ``note`` says
+    so; the RMSE then is none.
+
+    A curve that is fitted to the images it is measured on flatters, most of all one that follows chance. So the PLCC's
+    interval is around the mean (of z) of this PLCC and of that of curves fitted to the other contents, which is too low
+    by about as much. With up to ``FEW_CONTENTS`` contents the curve is fitted anew without each of them.
+    """
+    x, y = checked(predictions, mos)
+    n, blocks, curve = len(x), blocks_of(contents), fit(x, y)
     if curve is None:
-        return Interval(None, None, None, len(x), why_undefined(x, y) or "too few images to fit a curve")
-    return error_interval(rmse, curve(x), mos, contents)
+        raw = interval(plcc, x, y, contents)
+        note = "; ".join(filter(None, (NOT_FITTED, raw.note)))
+        none = Interval(None, None, None, n, why_undefined(x, y) or "too few images to fit a curve")
+        return (raw if raw.value is None else replace(raw, note=note)), none
+    value, error, count = _signed_plcc(curve, x, y), rmse(curve(x), y), int(blocks.max()) + 1
+    few = count <= FEW_CONTENTS
+    order = np.random.default_rng(0).permutation(count) % FOLDS
+    fold_of = blocks if few else order[blocks]
+    outside, correlations, errors = np.zeros(n), list[float | None](), list[float | None]()
+    for fold in range(int(fold_of.max()) + 1 if count >= FEWEST_CONTENTS else 0):
+        kept = fold_of != fold
+        other = fit(x[kept], y[kept], curve)
+        outside[~kept] = y[kept].mean() if other is None else other(x[~kept])
+        correlations.append(other and _signed_plcc(other, x[kept], y[kept]))
+        errors.append(other and rmse(other(x[kept]), y[kept]))
+    if not few:
+        fitted = -curve(x) if curve.falls else curve(x)
+        correlations = _left_out(_on_rows(plcc, fitted, y), value, blocks)
+        errors = _left_out(_on_rows(rmse, curve(x), y), error, blocks)
+    crossed = (plcc(outside, y) or 0.0) * (-1 if curve.falls else 1)
+    center = None if value is None else (fisher_z(value) + fisher_z(crossed)) / 2
+    padding = [None] * (count - len(correlations))
+    return (
+        correlation_interval(value, correlations + padding, n, center=center),
+        _rmse(error, errors + padding, n, None),
+    )
 
 
 def difference_interval(
@@ -158,7 +215,7 @@ def accuracy(hits: Sequence[bool], contents: Sequence[str]) -> Interval:
         residuals = np.bincount(content_of, found - share)
         between = count / (count - 1) * float(np.square(residuals).sum()) / n**2
         worth /= max(1.0, between / (share * (1 - share) / n))
-        worth *= min(1.0, (Z / float(student.ppf((1 + CONFIDENCE) / 2, count - 1))) ** 2)
+        worth *= min(1.0, (Z / _quantile(count, 1)) ** 2)
     else:
         worth = float(count)
     low, high = wilson(share * worth, worth)
@@ -172,6 +229,17 @@ def fisher_z(correlation: float) -> float:
 
 def _as_it_is(value: float) -> float:
     return value
+
+
+def _signed_plcc(curve: Curve, x: Numbers, y: Numbers) -> float | None:
+    found = plcc(curve(x), y)
+    return -found if found is not None and curve.falls else found
+
+
+def _rmse(value: float | None, without: Sequence[float | None], n: int, undefined: str | None) -> Interval:
+    if value is not None and any(each is not None and each <= 0 for each in (value, *without)):
+        return Interval(value, None, None, n, "no interval: there is no error")
+    return _jackknife(value, without, n, undefined, math.log, math.exp, HALF)
 
 
 def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.intp]], float | None]:
@@ -199,7 +267,10 @@ def _jackknife(
     undefined: str | None,
     onto: Callable[[float], float],
     back: Callable[[float], float],
+    degrees: float = 1.0,
+    center: float | None = None,
 ) -> Interval:
+    """The interval around the value, or around ``center``, which is on the scale that ``onto`` takes values to."""
     if value is None:
         return Interval(None, None, None, n, undefined or "undefined")
     count = len(without)
@@ -208,10 +279,15 @@ def _jackknife(
     defined = [onto(each) for each in without if each is not None]
     if len(defined) < count:
         return Interval(value, None, None, n, "too few contents for an interval: the figure rests on one of them")
-    center = onto(value)
-    variance = (count - 1) / count * float(np.square(np.array(defined) - center).sum())
-    half = float(student.ppf((1 + CONFIDENCE) / 2, count - 1)) * variance**0.5
-    return Interval(value, back(center - half), back(center + half), n)
+    at = onto(value)
+    variance = (count - 1) / count * float(np.square(np.array(defined) - at).sum())
+    half, middle = _quantile(count, degrees) * variance**0.5, at if center is None else center
+    return Interval(value, back(min(at, middle - half)), back(max(at, middle + half)), n)
+
+
+def _quantile(count: int, degrees: float) -> float:
+    """Student's t of 95 % with ``degrees`` times the degrees of freedom of so many blocks."""
+    return float(student.ppf((1 + CONFIDENCE) / 2, degrees * (count - 1)))
 
 
 def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
@@ -221,3 +297,8 @@ def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
         return content_of
     order = np.random.default_rng(0).permutation(len(names))
     return (order % MOST_BLOCKS)[content_of]
+
+
+def contents_text(count: int) -> str:
+    """What a jackknife leaves out, in words: so many contents, or that they are left out in blocks."""
+    return f"{count:,} contents" + (f", in {MOST_BLOCKS} blocks" if count > MOST_BLOCKS else "")

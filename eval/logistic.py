@@ -24,33 +24,41 @@ from agenticiqa.eval.metrics import checked, why_undefined
 Numbers = NDArray[np.float64]
 Basis = Callable[[Numbers, float, float], Numbers]
 
-CENTERS = (-10.0, 10.0)  # standard deviations of the predictions around their mean
+CENTERS = (-100.0, 100.0)  # standard deviations of the predictions around their mean
 WIDTHS = (1e-3, 25.0)  # the same; a wider curve is a line
 GRID = [(center, width) for center in (-3.0, -1.0, 0.0, 1.0, 3.0) for width in (0.05, 0.25, 1.0, 5.0)]
+GRID += [(-30.0, 8.0), (-10.0, 3.0), (10.0, 3.0), (30.0, 8.0)]  # nearly exponential
 STARTS = 2  # of these, from which the search begins: the best ones
 MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A fitted curve from predictions to opinions. ``falls`` where higher predictions mean lower opinions."""
+    """A fitted curve from predictions to opinions. ``falls`` where higher predictions mean lower opinions.
+
+    ``at`` has its center and the logarithm of its width, in standard deviations of the predictions.
+    """
 
     call: Callable[[Numbers], Numbers]
     falls: bool
+    at: tuple[float, float]
 
     def __call__(self, predictions: ArrayLike) -> Numbers:
         """The opinions for predictions, both (N,)."""
         return self.call(np.asarray(predictions, dtype=np.float64))
 
 
-def fit_logistic(predictions: ArrayLike, mos: ArrayLike) -> Curve | None:
-    """The 4-parameter curve that fits best; ``None`` for fewer than 5 images or where a correlation is undefined."""
-    return _fit(_monotone, 5, predictions, mos)
+def fit_logistic(predictions: ArrayLike, mos: ArrayLike, near: Curve | None = None) -> Curve | None:
+    """The 4-parameter curve that fits best; ``None`` for fewer than 5 images or where a correlation is undefined.
+
+    The search begins at the curve that it will be ``near``, if one is given.
+    """
+    return _fit(_monotone, 5, predictions, mos, near)
 
 
-def fit_logistic_and_line(predictions: ArrayLike, mos: ArrayLike) -> Curve | None:
+def fit_logistic_and_line(predictions: ArrayLike, mos: ArrayLike, near: Curve | None = None) -> Curve | None:
     """The 5-parameter curve that fits best; ``None`` for fewer than 6 images or where a correlation is undefined."""
-    return _fit(_with_line, 6, predictions, mos)
+    return _fit(_with_line, 6, predictions, mos, near)
 
 
 def _monotone(z: Numbers, center: float, width: float) -> Numbers:
@@ -61,7 +69,7 @@ def _with_line(z: Numbers, center: float, width: float) -> Numbers:
     return np.column_stack([_monotone(z, center, width), z])
 
 
-def _fit(basis: Basis, fewest: int, predictions: ArrayLike, mos: ArrayLike) -> Curve | None:
+def _fit(basis: Basis, fewest: int, predictions: ArrayLike, mos: ArrayLike, near: Curve | None) -> Curve | None:
     x, y = checked(predictions, mos)
     if len(x) < fewest or why_undefined(x, y):
         return None
@@ -76,15 +84,15 @@ def _fit(basis: Basis, fewest: int, predictions: ArrayLike, mos: ArrayLike) -> C
 
     low, high = zip(CENTERS, np.log(WIDTHS), strict=True)
     grid = [np.array([center, np.log(width)]) for center, width in GRID]
-    starts = sorted(grid, key=lambda at: float(np.square(residual(at)).sum()))[:STARTS]
+    starts = [np.array(near.at)] if near else sorted(grid, key=lambda at: float(np.square(residual(at)).sum()))[:STARTS]
     fits = [least_squares(residual, start, bounds=(low, high), max_nfev=MOST_STEPS) for start in starts]
-    center, width = min(fits, key=lambda fit: float(fit.cost)).x  # each is a curve of this kind, whatever ended it
+    center, width = map(float, min(fits, key=lambda fit: float(fit.cost)).x)  # each is a curve, whatever ended it
     weights = _weights(basis(z, center, np.exp(width)), y)
-    call = partial(_curve, basis, mean, spread, float(center), float(np.exp(width)), weights)
+    call = partial(_curve, basis, mean, spread, center, float(np.exp(width)), weights)
     fitted = call(x)
     if np.ptp(fitted) <= 1e-12 * np.ptp(y):
         return None
-    return Curve(call, falls=bool(np.dot(fitted - fitted.mean(), z) < 0))
+    return Curve(call, falls=bool(np.dot(fitted - fitted.mean(), z) < 0), at=(center, width))
 
 
 def _curve(

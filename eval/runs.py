@@ -3,7 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.saving import prompts_of
 
+PASSWORD = re.compile(r"(?<=:)//[^/@\s]*@")  # in the address of a server
 SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 
 
@@ -36,6 +39,7 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
     """As ``made_with``, for a scorer, or for a program whose configuration is not at hand: by what it is made of."""
     if isinstance(program, Scorer):
         direction = {"scorer": program.name, "lower_is_better": program.lower_is_better}
+        direction |= {"shorter_side": program.shorter_side} if program.shorter_side else {}
         return {**direction, "made_of": dict(program.made_of), "labels": labels_sha256, **options}
     tools = getattr(program.executor, "toolbox", {})
     fusion = getattr(program.summarizer, "fusion", None)
@@ -90,6 +94,21 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
             f"{folder} was begun with another {key}: {_short(earlier.get(key))}, not {_short(now.get(key))}{more}; "
             "name another folder, or use the earlier settings"
         )
+
+
+def shown_path(path: str | Path) -> str:
+    """A path as a page shows it: relative ones as they are, of others the file with its folder, or the folder alone."""
+    given = Path(path)
+    if not given.is_absolute():
+        return given.as_posix()
+    return "/".join(given.parts[-2:]) if given.suffix else given.name
+
+
+def about_run(argv: Sequence[str], results: Path) -> dict[str, str]:
+    """The ``command`` that made a run, without folders of this disk and passwords, and the ``date`` of its last row."""
+    words = [shown_path(word) if word.startswith("/") else PASSWORD.sub("//", word) for word in argv]
+    day = datetime.fromtimestamp(results.stat().st_mtime, UTC).date()
+    return {"command": shlex.join(["agenticiqa", *words]), "date": day.isoformat()}
 
 
 def report_name(folder: Path, limit: int | None) -> str:

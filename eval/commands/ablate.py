@@ -7,8 +7,9 @@ from typing import Any
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.ablations import WHOLE, ablation_report
-from agenticiqa.eval.runs import made_with, pin
+from agenticiqa.eval.runs import made_with, pin, report_name
 from agenticiqa.eval.scorers.left_out import Part, estimate_without, program_without
 from agenticiqa.eval.scorers.rows import Watch, judge_set
 from agenticiqa.programs.backends.ledger import Limits, within
@@ -38,12 +39,13 @@ def ablate(
     whole: Iterable[Row],
     out: Path,
     watch: Watch,
+    about: Mapping[str, Any],
 ) -> None:
     """Judge the labeled images without each part in turn, and print and keep the figures beside the ``whole`` rows.
 
     Rows are kept in ``out``/without-PART, where the same call continues them. ``digest`` and ``options`` describe the
-    labels, as in the run of the whole. Writes ``ablations.json`` and ``ablations.md`` into ``out``. Raises what ended a
-    run, as ``judge_labels`` does.
+    labels, as in the run of the whole, and ``about`` goes into the report of each. Writes ``ablations.json`` and
+    ``ablations.md`` into ``out``. Raises what ended a run, as ``judge_labels`` does.
     """
     runs = {WHOLE: _needed(whole)}
     for part in parts:
@@ -53,7 +55,9 @@ def ablate(
             pin(folder, made_with(program, config, digest, {**options, "query": query, "without": part}))
             with within(limits):
                 rows = judge_set(program, labels, results, query=query, workers=workers, watch=watch)
-                runs[f"without {part}"] = _needed(rows)
+            runs[f"without {part}"] = _needed(rows)
+            figures = {**summarize(rows), **about, "backend": f"{about['backend']} without {part}"}
+            rating_report(figures).write(folder, report_name(folder, figures["limit"]))
     report = ablation_report(runs)
     report.write(out, "ablations")
     report.show()

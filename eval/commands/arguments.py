@@ -111,6 +111,12 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
         help="of a --scorer module:function; metrics declare their own direction",
     )
     parser.add_argument(
+        "--shorter-side",
+        metavar="PIXELS",
+        type=int,
+        help="of a --scorer: scale larger images to so many pixels of their shorter side first (SPAQ in papers: 512)",
+    )
+    parser.add_argument(
         "--by", choices=GROUPS, help="also print the agreement by this column of the labels (report.md has all)"
     )
     parser.add_argument(
@@ -250,6 +256,12 @@ def add_label_arguments(parser: ArgumentParser) -> None:
         parser.add_argument("--root", metavar="DIR", type=Path, help="of a data set: the folder that its archive is in")
     )
     parser.add_argument("--split", metavar="S", help="only the rows of this split")
+    parser.add_argument(
+        "--partial",
+        action="store_true",
+        default=None,
+        help="of a data set: a part of it is meant, and is told; rows without their files are left out",
+    )
     own = parser.add_argument_group("own data")
     own.add_argument("--image-column", metavar="C", help="the column of the images (default: image, filename, ...)")
     own.add_argument("--mos-column", metavar="C", help="the column of the scores (default: mos, score, ...)")

@@ -8,8 +8,9 @@ from typing import Any
 from PIL import Image, UnidentifiedImageError
 
 from agenticiqa.eval.calibrate.selection import is_single
-from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.runs import made_by, pin
+from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.report import rating_report, summarize
+from agenticiqa.eval.runs import made_by, pin, report_name
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import Watch, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY
@@ -56,13 +57,15 @@ def baseline_scores(
     out: Path,
     digest: str,
     options: Mapping[str, Any],
+    about: Mapping[str, Any],
+    scale: MosScale | None,
     workers: int,
     watch: Watch,
 ) -> list[dict[str, float]]:
     """For each label by metric its score of the whole image, by its curve on 1..5; none where the metric fails.
 
-    Every metric is a run of its own, in ``out``/baseline-NAME, and continued there. ``digest`` and ``options`` describe
-    the data. Raises what ended a run, as ``judge_labels`` does.
+    Every metric is a run of its own, in ``out``/baseline-NAME, with its report, and continued there. ``digest``,
+    ``options``, ``about`` and ``scale`` describe the data. Raises what ended a run, as ``judge_labels`` does.
     """
     scores: list[dict[str, float]] = [{} for _ in labels]
     for tool in tools:
@@ -73,6 +76,8 @@ def baseline_scores(
             for found, row in zip(scores, measured, strict=True):
                 if "error" not in row and tool.calibration:
                     found[tool.name] = tool.calibration(row["raw_score"])
+            figures = {**summarize(measured, scale=scale), **about, "backend": scorer.name}
+            rating_report(figures).write(folder, report_name(folder, figures["limit"]))
     return scores
 
 

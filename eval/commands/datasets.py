@@ -12,7 +12,7 @@ from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.task import QuestionTask, items_sha256, read_items
 from agenticiqa.eval.report.model import print_table
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
-from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, read_task
+from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
@@ -38,12 +38,16 @@ def run(args: Namespace) -> int:
 
 
 def _checked(task: Task, root: Path) -> int:
-    labels = read_task(task, root)
+    labels = read_task(task, root, partial=True)
     missing = missing_files(labels)
     scores = [label.mos for label in labels]
     print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} contents")
     print(f"- MOS as evaluated, higher is better: {min(scores):g} to {max(scores):g}; {task.direction_check}")
     print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
+    known = (
+        "the label files are the official ones" if task.sha256 else "the official label file's hash is not known here"
+    )
+    print(f"- {other_files(task, root) or known}")
     shown = ": " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
     print(f"- {len(missing)} files are missing{shown}")
     if not missing:
@@ -73,7 +77,7 @@ def _questions_listed() -> Table:
 def _questions_told(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
     """Tell about one, and with ``root`` check the copy there; status 1 if questions of it are left out or missing."""
     print(f"{task.name}: {task.title} ({task.kind})")
-    print(f"- get {task.source}; put it to DIR/{task.folder}")
+    print(f"- get {task.source}; put it, archives unpacked, into DIR/{task.folder}")
     if root is None:
         return OK
     found = read_items(task, root, split)

@@ -20,7 +20,7 @@ from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
-from agenticiqa.eval.runs import default_folder, made_by, made_with, pin, report_name
+from agenticiqa.eval.runs import about_run, default_folder, made_by, made_with, pin, report_name, shown_path
 from agenticiqa.eval.scorers.left_out import parts_named
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
@@ -65,8 +65,10 @@ def run(args: Namespace) -> int:
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit is at least 1")
     query = scoring_question(args.query)
-    if args.scorer_lower_is_better and not args.scorer:
-        raise UserError("--scorer-lower-is-better is of a --scorer")
+    if not args.scorer and (args.scorer_lower_is_better or args.shorter_side is not None):
+        raise UserError("--scorer-lower-is-better and --shorter-side are of a --scorer")
+    if args.shorter_side is not None and args.shorter_side < 1:
+        raise UserError("--shorter-side is at least 1")
     config = config_from(args)
     limits = limits_from(args, config)
     parts = parts_named(args.ablate or "")
@@ -114,7 +116,7 @@ def _scorer(args: Namespace) -> Scorer:
     if given or args.query != DEFAULT_QUERY:
         option = given[0].replace("_", "-") if given else "query"
         raise UserError(f"--scorer is measured in place of the program: leave out --{option}")
-    return scorer_of(args.scorer, args.scorer_lower_is_better)
+    return scorer_of(args.scorer, args.scorer_lower_is_better, args.shorter_side)
 
 
 def _evaluated(
@@ -143,20 +145,33 @@ def _evaluated(
         pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile
         with continuing(out), within(limits):
             rows = judge_set(program, labels, results, query=query, workers=workers, watch=_shown)
-    beside = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
-    scores = baseline_scores(
-        labels, beside, out=out, digest=data.digest, options=options, workers=available_cores(), watch=_shown
-    )
-    counts: Counter[str] = Counter()
-    each_row = _counted(with_baselines(rows, scores), counts)
-    measured = summarize(each_row, toolbox(config.calibration), scale=data.scale) | {
-        "data": str(task),
+    part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
+    about = {
+        "data": shown_path(task),
         "task": data.name,
         "split": args.split,
         "backend": backend,
-        "baselines": [tool.name for tool in beside],
-        "limit": args.limit if len(labels) < len(data.labels) else None,
+        "part": " of the ".join(filter(None, (part, data.part))) or None,
+        "labels_note": data.note,
+        "limit": len(labels) if part else None,
+        **about_run(args.argv, out / "results.jsonl"),
     }
+    beside = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
+    scores = baseline_scores(
+        labels,
+        beside,
+        out=out,
+        digest=data.digest,
+        options=options,
+        about=about,
+        scale=data.scale,
+        workers=available_cores(),
+        watch=_shown,
+    )
+    counts: Counter[str] = Counter()
+    each_row = _counted(with_baselines(rows, scores), counts)
+    measured = summarize(each_row, toolbox(config.calibration), scale=data.scale)
+    measured |= about | {"baselines": [tool.name for tool in beside]}
     name = report_name(out, measured["limit"])
     report = rating_report(measured)
     report.write(out, name)
@@ -166,7 +181,7 @@ def _evaluated(
     report.show([*report.tables[:2], *by])
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):
-        ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown)
+        ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown, about)
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         print_error(doubt)

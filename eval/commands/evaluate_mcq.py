@@ -15,7 +15,7 @@ from agenticiqa.eval.questions.judging import judge_all, judge_question
 from agenticiqa.eval.questions.planning import FirstPlan, marked_plan, plan_row
 from agenticiqa.eval.questions.task import AskedItem, QuestionTask, asked_of, items_sha256, read_items
 from agenticiqa.eval.report.questions import choice_figures, explanation_figures, plan_figures, question_report
-from agenticiqa.eval.runs import default_folder, made_with, pin, report_name
+from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.ledger import within
@@ -86,6 +86,8 @@ def run(args: Namespace, task: QuestionTask) -> int:
         "left_out": len(found.left_out),
         **figures,
         "limit": args.limit if len(items) < len(found.usable) else None,
+        "part": f"first {len(items):,} of {len(found.usable):,}" if len(items) < len(found.usable) else None,
+        **about_run(args.argv, out / "results.jsonl"),
     }
     name = report_name(out, measured["limit"])
     report = question_report(measured)

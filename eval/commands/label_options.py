@@ -7,7 +7,7 @@ from agenticiqa.eval.labels.reading import Declared
 from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
 from agenticiqa.programs.cli.printable import print_error
 
-OF_LABELS = ("root", "split", "image_column", "mos_column", "lower_is_better", "mos_range")
+OF_LABELS = ("root", "split", "partial", "image_column", "mos_column", "lower_is_better", "mos_range")
 
 
 def labels_named(args: Namespace, data: Path) -> LabeledSet:
@@ -15,9 +15,11 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
 
     Raises UserError as ``labeled_images`` does.
     """
-    found = labeled_images(data, args.root, args.split, declared_by(args))
+    found = labeled_images(data, args.root, args.split, declared_by(args), partial=bool(args.partial))
     if found.doubt:
         print_error(f"the direction is declared otherwise, but {found.doubt}")
+    if found.note:
+        print_error(found.note)
     return found
 
 

@@ -20,7 +20,7 @@ from agenticiqa.programs.errors import UserError
 IMAGE = ("image", "img", "image_path", "img_path", "image_name", "file_name", "filename")
 MOS = ("mos", "score", "mean_opinion_score")
 DMOS = "dmos"
-OTHERS = ("reference", "mos_std", "distortion", "level", "split", "source", "content")
+OTHERS = ("reference", "mos_std", "distortion", "level", "split", "source", "content", "generator")
 DECLARE = "add --lower-is-better if more damage scores higher, or --no-lower-is-better if not"
 
 

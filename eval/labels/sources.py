@@ -58,7 +58,9 @@ def open_source(data: Path) -> Source:
             )
         return open_source(table)
     reader = READERS.get(data.suffix.lower(), _csv_rows)
-    return Source(str(data), data.resolve().parent.name, data.parent, _complained(data, reader(data)))
+    folder = data.resolve().parent.name
+    name = folder if data.name in TABLES else f"{folder}-{data.stem}"  # several tables of one folder are several sets
+    return Source(str(data), name, data.parent, _complained(data, reader(data)))
 
 
 def _complained(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[str, Cells]]:

@@ -117,5 +117,7 @@ def counted(n: int, unscored: int) -> str:
 
 
 def title_of(figures: Mapping[str, Any]) -> str:
-    """The data of a run and what judged them."""
-    return f"{figures['data']}, {figures['backend']}"
+    """The data of a run, its split and how much of them it is, and what judged them."""
+    which = [figures.get("split") and f"split {figures['split']}", figures.get("part")]
+    shown = "; ".join(filter(None, which))
+    return f"{figures['data']}{f' ({shown})' if shown else ''}, {figures['backend']}"

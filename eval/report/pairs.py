@@ -3,13 +3,15 @@
 Both are sums over pairs, so leaving out a content takes its pairs away from sums that are made once.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.eval.intervals import FEWEST_CONTENTS, Interval, correlation_interval
+from agenticiqa.eval.intervals import FEWEST_CONTENTS, Interval, correlation_interval, share_interval
 from agenticiqa.eval.metrics import Numbers, order_codes, why_undefined
 
-MOST_IMAGES = 10_000  # of more, so many are drawn with a fixed seed
+MOST_IMAGES = 10_000  # with deviations of the opinions; of more, so many are drawn with a fixed seed
 ROWS_AT_ONCE = 16  # so that a part of the table of pairs stays in the processor's cache
 FEW = 300  # images, of which a table of all pairs is faster
 
@@ -26,29 +28,36 @@ def pair_intervals(
     ``sqrt(std_i^2 + std_j^2)``. ``n`` of an interval is the number of images; of the share the note has the pairs.
     Arrays are (N,), ``blocks`` as ``intervals.blocks_of`` gives them.
     """
-    undefined, drawn = why_undefined(predictions, mos), ""
-    n = len(predictions)
-    if n > MOST_IMAGES:
+    undefined, n = why_undefined(predictions, mos), len(predictions)
+    std = None if mos_std is None or not np.isfinite(mos_std).any() else np.nan_to_num(mos_std)
+    chosen, drawn = np.arange(n), ""
+    if std is not None and n > MOST_IMAGES:
         drawn = f"of {MOST_IMAGES:,} images drawn at random"
         chosen = np.sort(np.random.default_rng(0).choice(n, MOST_IMAGES, replace=False))
-        predictions, mos, blocks = predictions[chosen], mos[chosen], blocks[chosen]
-        mos_std = None if mos_std is None else mos_std[chosen]
-    std = None if mos_std is None or not np.isfinite(mos_std).any() else np.nan_to_num(mos_std)
-    by_image = _sums(predictions, mos, std)
-    total = by_image.sum(axis=0)
-    without = []
-    count = int(blocks.max()) + 1 if len(blocks) else 0
-    for block in range(count if count >= FEWEST_CONTENTS else 0):
+    deviations = None if std is None else std[chosen]
+    total, without = _with_and_without(predictions[chosen], mos[chosen], blocks[chosen], deviations)
+    share = share_interval(_share(total), [_share(each) for each in without], n)
+    note = share.note or f"{int(total[3]) // 2:,} pairs"
+    if drawn:  # tau takes no time that grows with the number of pairs
+        total, without = _with_and_without(predictions, mos, blocks, None)
+    tau = correlation_interval(_tau(total), [_tau(each) for each in without], n, undefined)
+    return tau, replace(share, note="; ".join(filter(None, (note, drawn))))
+
+
+def _with_and_without(
+    x: Numbers, y: Numbers, blocks: NDArray[np.intp], std: Numbers | None
+) -> tuple[Sums, list[Sums | None]]:
+    """The sums over all pairs, and those without each block; nothing for the latter where there are too few."""
+    by_image = _sums(x, y, std)
+    total, count = by_image.sum(axis=0), int(blocks.max()) + 1 if len(blocks) else 0
+    if count < FEWEST_CONTENTS:
+        return total, [None] * count
+    left_out: list[Sums | None] = []
+    for block in range(count):
         here = np.flatnonzero(blocks == block)
-        within = _sums(predictions[here], mos[here], None if std is None else std[here]).sum(axis=0)
-        without.append(total - 2 * by_image[here].sum(axis=0) + within)
-    left_out: list[Sums | None] = [*without] or [None] * count
-    tau = correlation_interval(_tau(total), [_tau(each) for each in left_out], n, undefined)
-    order = correlation_interval(_order(total), [_order(each) for each in left_out], n, undefined)
-    share = Interval(
-        _share(order.value), _share(order.low), _share(order.high), n, order.note or f"{int(total[3]) // 2:,} pairs"
-    )
-    return _noted(tau, drawn), _noted(share, drawn)
+        within = _sums(x[here], y[here], None if std is None else std[here]).sum(axis=0)
+        left_out.append(total - 2 * by_image[here].sum(axis=0) + within)
+    return total, left_out
 
 
 def _sums(x: Numbers, y: Numbers, std: Numbers | None) -> Sums:
@@ -139,15 +148,6 @@ def _tau(sums: Sums | None) -> float | None:
     return float(np.clip(sums[0] / np.sqrt(sums[1] * sums[2]), -1, 1))
 
 
-def _order(sums: Sums | None) -> float | None:
-    """Right minus wrong pairs as a share of the counted ones, -1..1."""
-    return None if sums is None or sums[3] == 0 else float(sums[4] / sums[3])
-
-
-def _share(order: float | None) -> float | None:
-    return None if order is None else (1 + order) / 2
-
-
-def _noted(found: Interval, drawn: str) -> Interval:
-    note = "; ".join(filter(None, (found.note, drawn)))
-    return Interval(found.value, found.low, found.high, found.n, note)
+def _share(sums: Sums | None) -> float | None:
+    """Right pairs as a share of the counted ones, 0..1."""
+    return None if sums is None or sums[3] == 0 else float((1 + sums[4] / sums[3]) / 2)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agenticiqa.eval.intervals import Interval, accuracy, error_interval
+from agenticiqa.eval.intervals import Interval, accuracy, contents_text, error_interval
 from agenticiqa.eval.questions.judging import RULES
 from agenticiqa.eval.questions.planning import FIELDS
 from agenticiqa.eval.report.model import Report, ReportTable, figure, number, title_of
@@ -160,7 +160,7 @@ def _sentences(figures: Figures) -> Iterator[str]:
             f"Judge: {figures['judge']}, {figures['rounds']} rounds; {figures['unusable_verdicts']} verdicts were "
             "unusable and are in no figure"
         )
-        yield f"Brackets: 95 % intervals, a jackknife over {figures['contents']} contents"
+        yield f"Brackets: 95 % intervals, a jackknife over {contents_text(figures['contents'])}"
     else:
         reasons = ", ".join(f"{reason} {count}" for reason, count in figures["unparsed_reasons"].items())
         unparsed = f"{figures['unparsed']} of {figures['questions']} answers are unparsed"

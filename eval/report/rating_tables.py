@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agenticiqa.eval.intervals import FEWEST_CONTENTS
+from agenticiqa.eval.intervals import FEW_CONTENTS, FEWEST_CONTENTS, contents_text
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.eval.report.model import Report, ReportTable, counted, figure, number, title_of
 from agenticiqa.eval.report.predictors import BEST_TOOL
@@ -12,6 +12,7 @@ from agenticiqa.eval.report.ratings import FIGURES
 FITTED_ON = "fitted on"
 HEADLINE = ("srcc", "krcc", "plcc", "plcc_fitted")
 FURTHER = ("plcc_fitted5", "rmse", "rmse_fitted", "rmse_fitted5", "pairs")
+INTERVAL = ("value", "low", "high", "n", "note")
 ENDS = {"value": "", "low": "_low", "high": "_high"}
 OVER_TASKS = (
     "Means over the tasks with a figure: each task counting the same, and each by its number of scored images. They "
@@ -75,7 +76,7 @@ def over_tasks(reports: Sequence[Figures]) -> Report:
     """Several tasks in one table: the figures of what was measured first in each, their mean, and that by images."""
     tasks = [
         {
-            "task": each["task"],
+            "task": f"{each['task']} ({each['part']})" if each["part"] else each["task"],
             "n": each["scored"],
             "unscored": each["unscored"],
             **{key: _of(each)[0][key]["value"] for key in HEADLINE},
@@ -130,10 +131,13 @@ def _sentences(figures: Figures) -> Iterator[str]:
     reasons = _listed(figures["unscored_reasons"])
     counts = f"{figures['scored']} of {figures['images']} images scored, {figures['unscored']} unscored"
     yield counts + (f" ({reasons})" if reasons else "")
-    few = "" if figures["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS})"
-    yield f"Brackets: 95 % intervals, a jackknife over {figures['contents']} contents{few}"
+    if figures.get("labels_note"):
+        yield figures["labels_note"]
+    few = f" (optimistic: fewer than {FEW_CONTENTS})" if figures["contents"] < FEW_CONTENTS else ""
+    few = few if figures["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS})"
+    yield f"Brackets: 95 % intervals, a jackknife over {contents_text(figures['contents'])}{few}"
     yield (
-        "Fitted: after a monotone 4-parameter logistic, (5): after a logistic and a line, fitted once, on all images; "
+        "Fitted: after a monotone 4-parameter logistic, (5): after a logistic and a line, fitted to all images; "
         "pairs in order: of those whose opinions differ by more than their deviation, where the labels have one"
     )
     if (systems[0]["srcc"]["high"] or 0) < 0:
@@ -150,7 +154,7 @@ def _sentences(figures: Figures) -> Iterator[str]:
     for share, found in figures["interval_coverage"].items():
         yield (
             f"The {share} % interval of {ours}'s score holds the opinion of {found['inside']} of {found['n']} images: "
-            "{value:.2f} [{low:.2f}, {high:.2f}]".format(**found)
+            f"{figure({key: found[key] for key in INTERVAL}, '.2f')}"
         )
     flattered = [system["name"] for system in systems if any(system["fitted_on"].values())]
     for name, difference in figures["srcc_differences"].items():

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 from agenticiqa.eval.datasets import MosScale, mos_scale
 from agenticiqa.eval.intervals import (
     Interval,
+    accuracy,
+    after_curve,
     blocks_of,
     difference_interval,
-    error_interval,
     interval,
-    plcc_after,
-    rmse_after,
-    wilson,
+    rmse_interval,
 )
 from agenticiqa.eval.logistic import fit_logistic, fit_logistic_and_line
-from agenticiqa.eval.metrics import Numbers, plcc, rmse, srcc
+from agenticiqa.eval.metrics import Numbers, plcc, srcc
 from agenticiqa.eval.report.columns import Columns, Row, columns_of
 from agenticiqa.eval.report.pairs import pair_intervals
-from agenticiqa.eval.report.predictors import Predictor, best_tool, predictors
+from agenticiqa.eval.report.predictors import BEST_TOOL, FOLDS, Predictor, best_tool, predictors
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools import TOOLS, Tool, training_images
 
@@ -75,9 +74,7 @@ def summarize(
         "systems": [_system(each, columns, tools, scale) for each in listed],
         "best_tool": best,
         "srcc_differences": {
-            each.name: _difference(columns, each.values)
-            for each in listed
-            if each.kind == "baseline" or each.name == best
+            each.name: _difference(columns, each) for each in listed if each.kind == "baseline" or each.name == best
         },
         "breakdowns": breakdowns(columns),
         "interval_coverage": interval_coverage(columns, scale),
@@ -109,7 +106,7 @@ def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dic
     """Of the 80 % and 95 % ``score_interval`` of the rows: in how many the opinion, on 1..5, lies.
 
     By share: ``n`` (images with an interval), ``inside``, ``value`` (their share, 0..1), ``low`` and ``high`` (its 95 %
-    Wilson interval, which takes images as independent). Empty where the ends of the labels' scale are unknown.
+    interval, as of ``accuracy``). Empty where the ends of the labels' scale are unknown.
     """
     if scale is None:
         return {}
@@ -119,9 +116,9 @@ def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dic
         low, high = columns.numbers(f"{share} low"), columns.numbers(f"{share} high")
         known = np.isfinite(low) & np.isfinite(high)
         if known.any():
-            inside, n = int(((low <= opinion) & (opinion <= high) & known).sum()), int(known.sum())
-            ends = wilson(inside, n)
-            found[share] = {"n": n, "inside": inside, "value": inside / n, "low": ends[0], "high": ends[1]}
+            inside = ((low <= opinion) & (opinion <= high))[known].tolist()
+            share_inside = accuracy(inside, [columns.contents[row] for row in np.flatnonzero(known)])
+            found[share] = {"inside": sum(inside), **asdict(share_inside)}
     return found
 
 
@@ -144,24 +141,38 @@ def _system(
         "about": predictor.about,
         "sources": dict(predictor.sources),
         "fitted_on": _fitted_on(predictor, here, columns, tools),
-        **{key: asdict(figure) for key, figure in _figures(predictor.values, here, columns, scale).items()},
+        **{
+            key: asdict(_of_chosen(predictor, here, columns, figure))
+            for key, figure in _figures(predictor.values, here, columns, scale).items()
+        },
     }
+
+
+def _of_chosen(predictor: Predictor, here: NDArray[np.intp], columns: Columns, found: Interval) -> Interval:
+    """Without an interval where the best tool would be chosen on too few contents."""
+    count = len({columns.contents[row] for row in here})
+    if predictor.name != BEST_TOOL or found.low is None or count >= 2 * FOLDS:
+        return found
+    return replace(
+        found, low=None, high=None, note=f"too few contents to choose a tool ({count}, at least {2 * FOLDS})"
+    )
 
 
 def _figures(values: Numbers, here: NDArray[np.intp], columns: Columns, scale: MosScale | None) -> dict[str, Interval]:
     x, mos, std = values[here], columns.numbers("mos")[here], columns.numbers("mos_std")[here]
     contents = [columns.contents[row] for row in here]
     tau, order = pair_intervals(x, mos, blocks_of(contents), std)
-    four, five = fit_logistic(x, mos), fit_logistic_and_line(x, mos)
+    plcc4, rmse4 = after_curve(fit_logistic, x, mos, contents)
+    plcc5, rmse5 = after_curve(fit_logistic_and_line, x, mos, contents)
     return {
         "srcc": interval(srcc, x, mos, contents),
         "krcc": tau,
         "plcc": interval(plcc, x, mos, contents),
-        "plcc_fitted": plcc_after(four, x, mos, contents),
-        "plcc_fitted5": plcc_after(five, x, mos, contents),
+        "plcc_fitted": plcc4,
+        "plcc_fitted5": plcc5,
         "rmse": _raw_error(x, mos, contents, scale),
-        "rmse_fitted": rmse_after(four, x, mos, contents),
-        "rmse_fitted5": rmse_after(five, x, mos, contents),
+        "rmse_fitted": rmse4,
+        "rmse_fitted5": rmse5,
         "pairs": order,
     }
 
@@ -172,7 +183,7 @@ def _raw_error(x: Numbers, mos: Numbers, contents: list[str], scale: MosScale | 
         return Interval(None, None, None, len(x), "the ends of the labels' scale are unknown")
     if len(x) and (x.min() < 1 or x.max() > 5):
         return Interval(None, None, None, len(x), "the predictions are not on the scale 1..5")
-    return error_interval(rmse, scale.low + (x - 1) / 4 * (scale.high - scale.low), mos, contents)
+    return rmse_interval(scale.low + (x - 1) / 4 * (scale.high - scale.low), mos, contents)
 
 
 def _fitted_on(
@@ -191,11 +202,12 @@ def _fitted_on(
     return {"model": counts["model"], "curve": 0 if predictor.raw else counts["curve"]}
 
 
-def _difference(columns: Columns, values: Numbers) -> dict[str, Any]:
+def _difference(columns: Columns, other: Predictor) -> dict[str, Any]:
     ours, mos = columns.numbers(columns.first), columns.numbers("mos")
-    both = np.flatnonzero(np.isfinite(ours) & np.isfinite(values))
+    both = np.flatnonzero(np.isfinite(ours) & np.isfinite(other.values))
     contents = [columns.contents[row] for row in both]
-    return asdict(difference_interval(srcc, ours[both], values[both], mos[both], contents))
+    found = difference_interval(srcc, ours[both], other.values[both], mos[both], contents)
+    return asdict(_of_chosen(other, both, columns, found))
 
 
 def _usual_scale(columns: Columns) -> MosScale | None:

@@ -20,13 +20,16 @@ PYIQA = "pyiqa:"
 COMPARES = {"NR": "never", "FR": "always"}
 
 
-def scorer_of(given: str | Callable[..., Any] | Scorer, lower_is_better: bool | None = None) -> Scorer:
+def scorer_of(
+    given: str | Callable[..., Any] | Scorer, lower_is_better: bool | None = None, shorter_side: int | None = None
+) -> Scorer:
     """The scorer that is meant.
 
     ``given`` is the name of an embedded metric, ``pyiqa:METRIC``, ``module:function``, a pyiqa metric
     (``pyiqa.create_metric``), or a function of pixels (uint8, H x W x 3, RGB) or of pixels and the reference's.
-    ``lower_is_better`` is for a function; a metric declares its own direction. Raises UserError for another direction
-    than the declared one, for what cannot be found or called, and ToolError where pyiqa is missing.
+    ``lower_is_better`` is for a function, unless it has an attribute ``lower_better``; a metric declares its own
+    direction. Images are measured at ``shorter_side`` pixels, if they are larger. Raises UserError for another
+    direction than the declared one, for what cannot be found or called, and ToolError where pyiqa is missing.
     """
     if isinstance(given, Scorer):
         return given
@@ -39,7 +42,7 @@ def scorer_of(given: str | Callable[..., Any] | Scorer, lower_is_better: bool | 
     if lower_is_better is not None and lower_is_better != scorer.lower_is_better:
         direction = "lower" if scorer.lower_is_better else "higher"
         raise UserError(f"of {scorer.name} {direction} is better, as it declares: leave the direction out")
-    return scorer
+    return replace(scorer, shorter_side=shorter_side)
 
 
 def _named(name: str, lower_is_better: bool | None) -> Scorer:
@@ -87,7 +90,8 @@ def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool 
     if needed > 2 or (parameters and not needed):
         raise UserError(f"{name} needs {needed} arguments; a scorer takes an image, or an image and its reference")
     compares: Any = "always" if needed == 2 else "if given" if _takes_reference(parameters) else "never"
-    scorer = Scorer(name, function, compares, bool(lower_is_better))
+    declared = getattr(function, "lower_better", lower_is_better)
+    scorer = Scorer(name, function, compares, bool(declared))
     return replace(scorer, made_of={"source_sha256": _source_digest(function)})
 
 

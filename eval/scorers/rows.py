@@ -21,7 +21,7 @@ from agenticiqa.programs.tools.training_images import Part, parts_of
 NewRows = Iterator[tuple[LabeledImage, Row]]
 Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
 
-LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content")
+LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content", "generator")
 
 
 class Results(Protocol):
@@ -140,12 +140,13 @@ def _row(program: AgenticIQA | Scorer, job: Job, label: LabeledImage, outcome: R
     fields = {name: value for name, value in asdict(label).items() if name in LABEL_FIELDS}
     if not isinstance(outcome, Exception):
         return {**outcome, **fields}
+    cause = outcome.__cause__ if isinstance(program, Scorer) else None  # of a caller's function, told as what it is
     return {
         "image": job.name,
         "reference": name_of(label.reference) if label.reference else None,
         "query": job.query,
         **({"scorer": program.name} if isinstance(program, Scorer) else {}),
-        "error": f"{type(outcome).__name__}: {failure_text(job, outcome)}",
+        "error": f"{type(cause or outcome).__name__}: {failure_text(job, outcome)}",
         **fields,
     }
 

@@ -7,6 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, ToolError
 from agenticiqa.programs.images import load_pair
@@ -23,7 +27,8 @@ class Scorer:
     ``measure`` takes the pixels (uint8, H x W x 3, RGB) and, as ``compares`` says, those of the reference after them:
     never, always, or where an image has one. It gives one finite number, of which higher is better unless
     ``lower_is_better``. ``made_of`` is what else determines its numbers, as JSON types, for the run's description.
-    ``computes``: it may run in other processes, several at a time.
+    ``computes``: it may run in other processes, several at a time. Images whose shorter side has more than
+    ``shorter_side`` pixels are scaled to that before they are measured, as papers do with SPAQ (512).
     """
 
     name: str
@@ -32,6 +37,12 @@ class Scorer:
     lower_is_better: bool = False
     made_of: Mapping[str, Any] = field(default_factory=dict)
     computes: bool = False
+    shorter_side: int | None = None
+
+    @property
+    def title(self) -> str:
+        """The name, with the size that is measured at where it is another one."""
+        return f"{self.name}, shorter side {self.shorter_side}" if self.shorter_side else self.name
 
     def __call__(self, job: Job) -> dict[str, Any] | AgenticIQAError:
         """The row of an image, or why there is none; nothing is raised."""
@@ -43,17 +54,17 @@ class Scorer:
             return error
         except Exception as error:  # of code that is not ours; it costs this image only
             logger.info("%s: %s failed", job.name, self.name, exc_info=True)
-            return ImageError(f"{job.name}: {self.name} failed: {type(error).__name__}: {error}")
+            failed = ImageError(f"{job.name}: {self.name} failed: {type(error).__name__}: {error}")
+            failed.__cause__ = error  # which the row names
+            return failed
 
     def _row(self, job: Job) -> dict[str, Any]:
         started = time.perf_counter()
         image, reference = load_pair(job.image, None if self.compares == "never" else job.reference)
         if self.compares == "always" and reference is None:
             raise ImageError(f"{job.name}: {self.name} compares with a reference, and this image has none")
-        compared = () if reference is None else (reference.pixels,)
-        raw = float(self.measure(image.pixels, *compared))
-        if not math.isfinite(raw):
-            raise ImageError(f"{job.name}: {self.name} gave {raw}, which is no measurement")
+        pixels = [_scaled(each.pixels, self.shorter_side) for each in (image, reference) if each is not None]
+        raw = _number(self.measure(*pixels))
         return {
             "image": image.source,
             "image_sha256": image.sha256,
@@ -65,3 +76,20 @@ class Scorer:
             "quality_score": -raw if self.lower_is_better else raw,
             "timings_ms": {"scorer": round((time.perf_counter() - started) * 1000, 1)},
         }
+
+
+def _number(value: Any) -> float:
+    """What a measure gave as a number; an array or tensor of one element is one. Raises ValueError for all else."""
+    if not isinstance(value, str | bytes | bool) and value is not None:
+        number = float(value.item() if hasattr(value, "item") else value)
+        if math.isfinite(number):
+            return number
+    raise ValueError(f"it gave {value!r}, which is no measurement")
+
+
+def _scaled(pixels: NDArray[np.uint8], side: int | None) -> NDArray[np.uint8]:
+    height, width = pixels.shape[:2]
+    if side is None or min(height, width) <= side:
+        return pixels
+    size = (round(width * side / min(height, width)), round(height * side / min(height, width)))
+    return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC))

@@ -6,7 +6,7 @@ the image follows the prompt, is not::
     name,prompt,adj1,adj2,style,mos_quality,std_quality,mos_align,std_align
     AttnGAN_normal_000.jpg,statue of a man,,,,0.965602553,0.223270101,0.40889324,0.615607722
 
-The content is the prompt, the distortion the generator with its setting. Whether the archive has a folder around the
+The content is the prompt, the generator one of them with its setting. Whether the archive has a folder around the
 images isn't known: they are looked for beside data.csv.
 """
 
@@ -24,7 +24,7 @@ def _read(folder: Path) -> Iterator[Rated]:
             opinion=float(row["mos_quality"]),
             content=row["prompt"],
             std=float(row["std_quality"]),
-            distortion=row["name"].rpartition("_")[0],
+            generator=row["name"].rpartition("_")[0],
         )
 
 
@@ -40,4 +40,6 @@ AGIQA3K = Task(
     lower_is_better=False,
     count=2982,
     read=_read,
+    known=("attngan_normal_000.jpg", 0.965602553),
+    sha256={"data.csv": "311b9c0dc6d8e203fb4b27e070fca6cde87fa3c0dbfb880e197ee1304bba4828"},
 )

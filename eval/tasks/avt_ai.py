@@ -6,8 +6,8 @@
     craiyon/p03,2.24,0.8306,p03          p03,A blue bird and a brown bear,Drawbench
 
 The image of ``craiyon/p03`` is ``images/craiyon/p03.png``. The folder of ``quality.csv`` is ``quality_evaluation``, at
-other commits ``evaluation_quality_appeal``. Ratings of appeal are not read. The content is the prompt, the distortion
-the generator; ``own`` are the photos.
+other commits ``evaluation_quality_appeal``. Ratings of appeal are not read. The content is the prompt, ``own`` among
+the generators are the photos.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def _read(folder: Path) -> Iterator[Rated]:
             opinion=float(row["rating"]),
             content=prompts[row["prompt"]],
             std=float(row["std"]),
-            distortion=row["image_key"].split("/")[0],
+            generator=row["image_key"].split("/")[0],
         )
 
 
@@ -46,4 +46,6 @@ AVT_AI = Task(
     lower_is_better=False,
     count=146,
     read=_read,
+    known=("craiyon/p03.png", 2.24),
+    sha256=dict.fromkeys(PLACES, "cef3cbecab1ce31934584717094d3542a8fd42ca753712755647cb6e9435e314"),
 )

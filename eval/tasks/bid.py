@@ -35,4 +35,5 @@ BID = Task(
     lower_is_better=False,
     count=586,
     read=_read,
+    known=("databaseimage0005.jpg", 4.200862),
 )

@@ -36,4 +36,9 @@ BIQ2021 = Task(
     lower_is_better=False,
     count=12000,
     read=_read,
+    known=("ss03 (2898).jpg", 0.8089),
+    sha256={
+        FILES["train"]: "1f0c28a28d78903c9064190af8882e03643c9a240bb05ce4f4a4bbe7950ac87e",
+        FILES["test"]: "2f8579d5e9647015c9d516613dfd91ec651d74a390a5c6a47a7bbb2e189d157d",
+    },
 )

@@ -43,4 +43,5 @@ CLIVE = Task(
     lower_is_better=False,
     count=1162,
     read=_read,
+    known=("1160.bmp", 21.6859),
 )

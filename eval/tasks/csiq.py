@@ -54,4 +54,5 @@ CSIQ = Task(
     count=866,
     read=_read,
     shows_direction=True,
+    known=("turtle.contrast.4.png", 0.554236),
 )

@@ -44,4 +44,5 @@ KADID10K = Task(
     count=10125,
     read=_read,
     shows_direction=True,
+    known=("i01_01_01.png", 4.57),
 )

@@ -44,4 +44,8 @@ KONIQ10K = Task(
     count=10073,
     read=_read,
     shows_direction=True,
+    known=("10004473376.jpg", 77.3836),
+    sha256={
+        "koniq10k_distributions_sets.csv": "d0bd1ad54a60bc36fe172049e46ac76c83554e50ab84acebfd47b82b3e698a0a",
+    },
 )

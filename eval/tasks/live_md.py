@@ -55,4 +55,5 @@ LIVE_MD = Task(
     count=450,
     read=_read,
     shows_direction=True,
+    known=("seals_blur1_jpeg2.bmp", 44.3684),
 )

@@ -44,4 +44,5 @@ PIPAL = Task(
     lower_is_better=False,
     count=23200,
     read=_read,
+    known=("a0001_00_00.bmp", 1520.0648),
 )

@@ -8,14 +8,22 @@ from agenticiqa.eval.labels.direction import runs_the_other_way
 from agenticiqa.eval.labels.reading import DECLARE, Declared, read_own
 from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.tasks.catalog import TASKS
-from agenticiqa.eval.tasks.task import labels_sha256, read_task, refuse_missing_files
+from agenticiqa.eval.tasks.task import (
+    labels_sha256,
+    missing_files,
+    of_split,
+    other_files,
+    read_task,
+    refuse_missing_files,
+)
 from agenticiqa.programs.errors import UserError
 
 
 class LabeledSet(NamedTuple):
     """Labeled images with a short ``name``, the SHA-256 of their labels in hex, and what pins them where not on disk.
 
-    ``doubt`` is what shows, in words, that the declared direction is wrong; ``scale`` is the declared one.
+    ``doubt`` is what shows, in words, that the declared direction is wrong; ``scale`` is the declared one. ``part``
+    says how much of a data set it is, where it is not all of it, and ``note`` what else has to be known of its labels.
     """
 
     name: str
@@ -24,6 +32,8 @@ class LabeledSet(NamedTuple):
     pinned: str | None = None
     doubt: str | None = None
     scale: MosScale | None = None
+    part: str | None = None
+    note: str | None = None
 
     def any_scale(self) -> MosScale:
         """The declared scale, or else the usual one that holds all scores. Raises UserError as ``mos_scale`` does."""
@@ -35,15 +45,20 @@ def names_labels(data: Path) -> bool:
     return str(data) in TASKS or holds_labels(data)
 
 
-def labeled_images(data: Path, root: Path | None, split: str | None, declared: Declared | None = None) -> LabeledSet:
+def labeled_images(
+    data: Path, root: Path | None, split: str | None, declared: Declared | None = None, *, partial: bool = False
+) -> LabeledSet:
     """The images of ``data``, all or of one split, with their MOS, higher is better.
 
     ``data`` is own data of a form that ``labels.sources`` lists, which ``declared`` says more of, or the name of a
-    data set whose archive is in ``root``. Raises UserError, in one line, as ``read_own`` and ``read_task`` do, for
+    data set whose archive is in ``root``; with ``partial`` also of a part of it, without the rows whose files are not
+    there. Raises UserError, in one line, as ``read_own`` and ``read_task`` do, for
     ``root`` without a data set or the other way round, and for own labels that run the other way, unless their
     direction is declared.
     """
     task = TASKS.get(str(data))
+    if partial and (task is None or data.is_file()):
+        raise UserError(f"--partial is of a data set, and {data} is a table of your own: leave it out")
     if task is None or data.is_file():
         if root is not None:
             known = ", ".join(TASKS)
@@ -53,9 +68,20 @@ def labeled_images(data: Path, root: Path | None, split: str | None, declared: D
         raise UserError(f"{task.name} has its columns, direction and scale; leave out the options that declare them")
     if root is None:
         raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
-    labels = read_task(task, root, split)
+    every = read_task(task, root, partial=partial)
+    if partial:
+        absent = set(missing_files(every))
+        every = [label for label in every if not absent & {label.image, label.reference}]
+    labels = of_split(task, every, split)
     refuse_missing_files(task, labels)
-    return LabeledSet(task.name, labels_sha256(labels), labels, scale=MosScale(*task.scale))
+    return LabeledSet(
+        task.name,
+        labels_sha256(labels),
+        labels,
+        scale=MosScale(*task.scale),
+        part=None if len(every) == task.count else f"{len(every):,} of {task.count:,}",
+        note=other_files(task, root),
+    )
 
 
 def _own(data: Path, split: str | None, declared: Declared) -> LabeledSet:

@@ -36,4 +36,5 @@ SPAQ = Task(
     lower_is_better=False,
     count=11125,
     read=_read,
+    known=("11125.jpg", 10.8),
 )

@@ -1,8 +1,9 @@
 """What a data set declares of itself, and its rows as ``LabeledImage``, checked against that."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Literal
@@ -18,8 +19,8 @@ LEAST_SPAN = 0.25  # of the scale, which the labels of every set hold; labels on
 class Rated:
     """A row of an archive: paths relative to its folder, ``opinion`` (and its ``std``) as its label table has it.
 
-    ``content`` is the scene. ``level`` grows with the damage. A ``pristine`` row is an undamaged copy: it shows which
-    end of the scale is good, and is not evaluated.
+    ``content`` is the scene. ``level`` grows with the damage, ``generator`` made the image. A ``pristine`` row is an
+    undamaged copy: it shows which end of the scale is good, and is not evaluated.
     """
 
     image: str
@@ -30,6 +31,7 @@ class Rated:
     distortion: str | None = None
     level: str | None = None
     split: str | None = None
+    generator: str | None = None
     pristine: bool = False
 
 
@@ -41,7 +43,9 @@ class Task:
     label column; where ``lower_is_better``, an opinion's MOS is its mirror image in the scale. ``count`` is the number
     of images of the whole set. ``shows_direction``: levels, undamaged copies or votes in the archive show which end is
     good, and are checked when it is read; elsewhere the direction is only declared. ``source`` says what to get and
-    from whom.
+    from whom. ``known`` is the end of an image's path, in lower case, with the opinion that the official table has for
+    it, ``sha256`` has the official label files' hashes (line ends as LF) by path, as far as they could be had from the
+    authors' own repositories.
     """
 
     name: str
@@ -56,6 +60,8 @@ class Task:
     count: int
     read: Callable[[Path], Iterable[Rated]]
     shows_direction: bool = False
+    known: tuple[str, float] | None = None
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def direction(self) -> str:
@@ -85,11 +91,12 @@ def archive_of(task: Task, root: Path) -> Path:
     return folder
 
 
-def read_task(task: Task, root: Path, split: str | None = None) -> list[LabeledImage]:
-    """The images of a data set, all or of one split, with their MOS (higher is better), in the order of its labels.
+def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledImage]:
+    """The images of a data set with their MOS (higher is better), in the order of its labels.
 
     Raises UserError, in one line, for an absent label file, one of another form, labels that are not on the declared
-    scale or that run the other way, a split that is not in it, and no rows. The images are not looked for.
+    scale or that run the other way, an image that stands twice, another opinion of the known image, no rows, and,
+    unless a part is meant (``partial``), another number of images than the set has. The images are not looked for.
     """
     folder = archive_of(task, root)
     try:
@@ -101,14 +108,36 @@ def read_task(task: Task, root: Path, split: str | None = None) -> list[LabeledI
         ) from error
     _refuse_other_scale(task, rows)
     rated = [row for row in rows if not row.pristine]
-    if split is not None:
-        known = sorted({row.split for row in rated if row.split})
-        rated = [row for row in rated if row.split == split]
-        if not rated:
-            raise UserError(f"{task.name}: no row has split {split!r}; splits in it: {', '.join(known) or 'none'}")
     if not rated:
         raise UserError(f"{task.name}: there are no labeled images in {folder}")
+    _refuse_repeated(task, rated)
+    _refuse_other_opinion(task, rated)
+    if len(rated) != task.count and not partial:
+        raise UserError(
+            f"{task.name} has {task.count:,} images, and {', '.join(task.files)} of {folder} {len(rated):,}: not all "
+            "of it, or another set's table; add --partial if a part is meant"
+        )
     return [_labeled(task, folder, row) for row in rated]
+
+
+def of_split(task: Task, labels: Sequence[LabeledImage], split: str | None) -> list[LabeledImage]:
+    """The images of a split, or all for ``None``. Raises UserError, with the splits there are, if it has none."""
+    chosen = [label for label in labels if split in (None, label.split)]
+    if not chosen:
+        known = ", ".join(sorted({label.split for label in labels if label.split}))
+        raise UserError(f"{task.name}: no row has split {split!r}; splits in it: {known or 'none'}")
+    return chosen
+
+
+def other_files(task: Task, root: Path) -> str | None:
+    """One line about label files that are not the official ones, by their hashes; ``None`` if none is known to be."""
+    folder = archive_of(task, root)
+    there = {name: (folder / name).read_bytes() for name in task.sha256 if (folder / name).is_file()}
+    found = {name: hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() for name, content in there.items()}
+    other = [name for name, digest in found.items() if digest != task.sha256[name]]
+    if not other:
+        return None
+    return f"{', '.join(other)} of {task.name} is not the official file (SHA-256 {found[other[0]][:12]}...)"
 
 
 def missing_files(labels: Sequence[LabeledImage]) -> list[Path]:
@@ -121,7 +150,10 @@ def refuse_missing_files(task: Task, labels: Sequence[LabeledImage]) -> None:
     """Raises UserError, naming the first three, if images or references are not on disk."""
     if missing := missing_files(labels):
         shown = ", ".join(map(str, missing[:MISSING_SHOWN]))
-        raise UserError(f"{task.name}: {len(missing)} files are missing, such as {shown}; get {task.source}")
+        raise UserError(
+            f"{task.name}: {len(missing)} files are missing, such as {shown}; get {task.source}, or add "
+            "--partial to leave their rows out"
+        )
 
 
 def labels_sha256(labels: Sequence[LabeledImage]) -> str:
@@ -129,6 +161,7 @@ def labels_sha256(labels: Sequence[LabeledImage]) -> str:
     digest = hashlib.sha256()
     for label in labels:
         fields = (label.name, label.mos, label.mos_std, label.content, label.distortion, label.level, label.split)
+        fields += (label.generator,) if label.generator else ()
         digest.update(f"{fields!r}\n".encode())
     return digest.hexdigest()
 
@@ -144,9 +177,32 @@ def _labeled(task: Task, folder: Path, row: Rated) -> LabeledImage:
         distortion=row.distortion,
         level=row.level,
         split=row.split,
+        generator=row.generator,
         source=None,
         content=row.content,
     )
+
+
+def _refuse_repeated(task: Task, rows: Sequence[Rated]) -> None:
+    counts = Counter((row.image, row.reference) for row in rows)
+    if repeated := [image for (image, _), count in counts.items() if count > 1]:
+        raise UserError(
+            f"{task.name}: {len(repeated)} images stand twice in {', '.join(task.files)}, such as {repeated[0]}"
+        )
+
+
+def _refuse_other_opinion(task: Task, rows: Sequence[Rated]) -> None:
+    """A known image with another opinion: the table is mirrored, rescaled or of another set."""
+    if task.known is None:
+        return
+    name, official = task.known
+    tolerance = 0.005 * (task.scale[1] - task.scale[0])  # tables are rounded differently
+    for row in rows:
+        if f"/{row.image}".lower().endswith(f"/{name}") and abs(row.opinion - official) > tolerance:
+            raise UserError(
+                f"{task.name}: {task.column} of {row.image} is {official:g} in the official table, and {row.opinion:g} "
+                "here; this is another label table"
+            )
 
 
 def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:

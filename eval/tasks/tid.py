@@ -49,6 +49,7 @@ TID2013 = Task(
     count=3000,
     read=read_tid,
     shows_direction=True,
+    known=("i01_01_1.bmp", 5.51429),
 )
 TID2008 = replace(
     TID2013,
@@ -57,4 +58,5 @@ TID2008 = replace(
     source="tid2008.rar from N. Ponomarenko (ponomarenko.info/tid2008.htm)",
     folder="tid2008",
     count=1700,
+    known=None,
 )

@@ -55,7 +55,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
-    """The arguments of one command; ``command`` is its name. Exits for --help, --version and a wrong usage."""
+    """The arguments of one command; ``command`` is its name, ``argv`` has all words as they were given.
+
+    Exits for --help, --version and a wrong usage.
+    """
     chosen = [word for word in argv if word in commands][:1]
     parser, subparsers = _parsers(commands, loaded=chosen)
     for word in itertools.takewhile("--".__ne__, argv):
@@ -71,6 +74,7 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
         parser.exit(USAGE)
     if unknown:
         subparsers[args.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    args.argv = [*argv]
     return args
 
 

@@ -1,6 +1,7 @@
 """``agenticiqa datasets``, and a data set's name in ``agenticiqa evaluate``."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,14 @@ def test_evaluate_takes_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str
     archives.kadid10k(tmp_path)
     run = tmp_path / "run"
     command = ["evaluate", "kadid10k", "--root", str(tmp_path), "--workers", "1", "--out", str(run)]
+    assert main(command) == 2
+    assert "add --partial" in capsys.readouterr().err
+    command.append("--partial")
     assert main(command) == 0
     rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
     assert rows[0]["name"] == "images/I01_01_01.png"
     assert {row["content"] for row in rows} == {"I01", "I02"}
-    archives.kadid10k(tmp_path / "other", scores=(4.5, 4.3, 1.5, 1.3))
+    archives.kadid10k(tmp_path / "other", scores=(4.57, 4.3, 1.5, 1.3))
     command[3] = str(tmp_path / "other")
     assert main(command) == 2
     assert "was begun with another labels" in capsys.readouterr().err
@@ -53,7 +57,9 @@ def test_evaluate_wants_the_folder_of_a_name_and_of_nothing_else(
     assert "live-r2" in capsys.readouterr().err
     archives.kadid10k(tmp_path)
     (tmp_path / "kadid10k/images/I02.png").unlink()
-    assert main(["evaluate", "kadid10k", "--root", str(tmp_path)]) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "kadid10k", replace(TASKS["kadid10k"], count=4))
+        assert main(["evaluate", "kadid10k", "--root", str(tmp_path)]) == 2
     assert "1 files are missing" in capsys.readouterr().err
 
 
@@ -67,7 +73,8 @@ def test_evaluate_warns_of_contents_that_look_like_files(tmp_path: Path, capsys:
 def test_a_benchmark_of_questions_is_told_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question_archives.qbench(tmp_path)
     assert main(["datasets", "qbench"]) == 0
-    assert "nanyangtu/LLVisionQA-QBench" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "images.tar of nanyangtu/LLVisionQA-QBench (Hugging Face); put it, archives unpacked, into DIR/" in told
     assert main(["datasets", "qbench", "--root", str(tmp_path)]) == 1  # it is not all of it
     out = capsys.readouterr().out
     assert "5 of 1495 questions" in out

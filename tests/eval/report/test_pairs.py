@@ -45,13 +45,32 @@ def test_predictions_that_are_all_the_same_put_half_of_the_pairs_in_order() -> N
     assert (tau.value, order.value) == (None, 0.5)
 
 
-def test_of_very_many_images_some_are_drawn_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_images_tau_is_exact_and_pairs_with_deviations_are_drawn_and_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     x, mos, contents = labeled(900, 30)
-    all_of_them, _ = pair_intervals(x, mos, blocks_of(contents))
+    std = np.full(900, 20.0)
+    exact = pair_intervals(x, mos, blocks_of(contents))
+    _, of_all = pair_intervals(x, mos, blocks_of(contents), std)
     monkeypatch.setattr(pairs, "MOST_IMAGES", 500)
-    drawn, _ = pair_intervals(x, mos, blocks_of(contents))
-    assert drawn.value == pytest.approx(all_of_them.value, abs=0.03)
-    assert drawn.note == "of 500 images drawn at random"
+    assert pair_intervals(x, mos, blocks_of(contents)) == exact
+    tau, share = pair_intervals(x, mos, blocks_of(contents), std)
+    assert tau == exact[0]
+    assert tau.value == pytest.approx(kendalltau(x, mos).statistic)
+    assert share.value == pytest.approx(of_all.value, abs=0.03)
+    assert share.note.endswith("pairs; of 500 images drawn at random")
+
+
+def test_pairs_that_are_nearly_all_in_order_have_an_interval_of_some_width_and_not_0_to_1() -> None:
+    """Without one of nine contents the share is exactly 1."""
+    mos = np.arange(9.0)
+    x = mos + np.where(mos == 8, -1.5, 0)
+    _, share = pair_intervals(x, mos, np.arange(9))
+    assert share.value == pytest.approx(35 / 36)
+    assert 0.5 < share.low < share.value < share.high < 1
+    _, complete = pair_intervals(mos, mos, np.arange(9))
+    assert (complete.value, complete.high) == (1, 1)
+    assert 0.4 < complete.low < 0.9
 
 
 @pytest.mark.parametrize("spread", ["none", "one", "many", "some unknown"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.stats import spearmanr
 
 from agenticiqa.eval import evaluate
@@ -110,6 +111,9 @@ def test_a_run_in_a_folder_goes_on_and_takes_no_other_scorer(make_labels: MakeLa
     [
         (lambda image: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda image: float("nan"), "gave nan, which is no measurement"),
+        (lambda image: "high", "gave 'high', which is no measurement"),
+        (lambda image: None, "gave None, which is no measurement"),
+        (lambda image: image[0, :2, 0], "ValueError: can only convert an array of size 1"),
     ],
 )
 def test_a_failed_image_is_unscored_with_its_reason(
@@ -120,6 +124,40 @@ def test_a_failed_image_is_unscored_with_its_reason(
     assert all(reason in row["error"] and "quality_score" not in row for row in rows)
     assert (summary["scored"], summary["unscored"]) == (0, 4)
     assert srcc_note(summary).startswith("too few images")
+
+
+def test_an_error_of_the_caller_is_counted_as_what_it_is(make_labels: MakeLabels) -> None:
+    _, summary = evaluate(lambda image: 1 / 0, make_labels(levels=(0, 2)))
+    assert summary["unscored_reasons"] == {"ZeroDivisionError": 4}
+
+
+def test_an_array_of_one_number_is_a_number_and_lower_better_is_honored(make_labels: MakeLabels) -> None:
+    def darkness(image: np.ndarray) -> np.ndarray:
+        return np.array([255 - image.mean()])
+
+    darkness.lower_better = True  # type: ignore[attr-defined]
+    path = make_labels()
+    rows, _ = evaluate(darkness, path)
+    assert all(row["quality_score"] == -row["raw_score"] and row["raw_score"] > 0 for row in rows)
+    with pytest.raises(UserError, match="lower is better, as it declares"):
+        evaluate(darkness, path, lower_is_better=False)
+
+
+def test_larger_images_are_measured_at_a_given_size_and_the_table_says_so(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[tuple[int, ...]] = []
+    path = make_labels(levels=(0, 2))
+    evaluate(lambda image: seen.append(image.shape) or 1.0, path, shorter_side=20)
+    width, height = Image.open(path.parent / "scene0_0.png").size
+    assert {min(shape[:2]) for shape in seen} == {20}
+    assert seen[0][1] / seen[0][0] == pytest.approx(width / height, rel=0.05)
+    command = ["evaluate", str(path), "--scorer", "BRISQUE", "--workers", "1", "--out", str(tmp_path / "run")]
+    assert main([*command, "--shorter-side", "48"]) == 0
+    assert "BRISQUE, shorter side 48" in capsys.readouterr().out
+    assert main(command) == 2
+    assert "begun with another shorter_side: 48, not null" in capsys.readouterr().err
+    assert main(["evaluate", str(path), "--shorter-side", "48"]) == 2
 
 
 def srcc_note(summary: dict[str, Any]) -> str:

@@ -1,6 +1,9 @@
 """Each data set's reader, on a tiny archive in its true layout; what is refused, and what is said."""
 
+import hashlib
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -8,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from agenticiqa.eval.datasets import MosScale
+from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.tasks.catalog import TASKS, find_task
 from agenticiqa.eval.tasks.reading import labeled_images
-from agenticiqa.eval.tasks.task import labels_sha256, missing_files, read_task
+from agenticiqa.eval.tasks.task import Rated, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.errors import UserError
 from support import archives
 
@@ -22,16 +25,21 @@ TID_ROWS = [
 ]
 
 
-def refused(name: str, root: Path, split: str | None = None) -> str:
+def read(name: str, root: Path) -> list[LabeledImage]:
+    """The tiny archive, which is a part of the set."""
+    return read_task(TASKS[name], root, partial=True)
+
+
+def refused(name: str, root: Path) -> str:
     with pytest.raises(UserError) as caught:
-        read_task(TASKS[name], root, split)
+        read(name, root)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_kadid10k(tmp_path: Path) -> None:
     folder = archives.kadid10k(tmp_path)
-    labels = read_task(TASKS["kadid10k"], tmp_path)
+    labels = read("kadid10k", tmp_path)
     assert [label.mos for label in labels] == [4.57, 4.33, 1.5, 1.2]
     assert [label.content for label in labels] == ["I01", "I02", "I01", "I02"]
     first = labels[0]
@@ -39,17 +47,17 @@ def test_kadid10k(tmp_path: Path) -> None:
     assert (first.reference, first.mos_std) == (folder / "images/I01.png", 0.25)  # the column `var` holds no variance
     assert (first.distortion, first.level) == ("01", "1")
     assert not missing_files(labels)
-    assert labels == read_task(TASKS["kadid10k"], folder)  # --root may be the archive's folder, too
+    assert labels == read("kadid10k", folder)  # --root may be the archive's folder, too
 
 
 def test_the_scale_is_that_of_the_set_and_not_the_first_usual_one_that_holds_its_scores(tmp_path: Path) -> None:
     archives.tid(tmp_path, "tid2013")
-    assert labeled_images(Path("tid2013"), tmp_path, None).any_scale() == MosScale(0, 9)
+    assert labeled_images(Path("tid2013"), tmp_path, None, partial=True).any_scale() == MosScale(0, 9)
 
 
 def test_live_r2_realigned(tmp_path: Path) -> None:
     folder = archives.live_r2(tmp_path)
-    labels = read_task(TASKS["live-r2"], tmp_path)
+    labels = read("live-r2", tmp_path)
     assert len(labels) == 982 - 246  # undamaged copies are left out
     first = labels[0]
     assert (first.name, first.content, first.distortion) == ("jp2k/img2.bmp", "house.bmp", "jp2k")
@@ -63,7 +71,7 @@ def test_live_r2_realigned(tmp_path: Path) -> None:
 
 def test_live_r2_original_is_the_other_table(tmp_path: Path) -> None:
     archives.live_r2(tmp_path)
-    labels = read_task(TASKS["live-r2-original"], tmp_path)
+    labels = read("live-r2-original", tmp_path)
     assert labels[0].mos == pytest.approx(100 - 20.05)
     assert labels[0].mos_std is None
 
@@ -124,13 +132,13 @@ EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, conte
         ("Images/ss01 (512).jpg", None, 0.1995, None, "ss01 (512).jpg", None, None, "test"),
     ],
     "agiqa3k": [
-        ("AttnGAN_normal_000.jpg", None, 0.965602553, 0.22, "statue of a man", "AttnGAN_normal", None, None),
-        ("sd1.5_lowstep_000.jpg", None, 3.2, 0.4, "statue of a man", "sd1.5_lowstep", None, None),
-        ("sd1.5_lowstep_060.jpg", None, 2.1, 0.7, TRIANGLES, "sd1.5_lowstep", None, None),
+        ("AttnGAN_normal_000.jpg", None, 0.965602553, 0.22, "statue of a man", None, None, None),
+        ("sd1.5_lowstep_000.jpg", None, 3.2, 0.4, "statue of a man", None, None, None),
+        ("sd1.5_lowstep_060.jpg", None, 2.1, 0.7, TRIANGLES, None, None, None),
     ],
     "avt-ai": [
-        ("images/craiyon/p19.png", None, 2.76, 0.97, "Apollo 9 command module", "craiyon", None, None),
-        ("images/own/p19.png", None, 3.84, 1.14, "Apollo 9 command module", "own", None, None),
+        ("images/craiyon/p19.png", None, 2.76, 0.97, "Apollo 9 command module", None, None, None),
+        ("images/own/p19.png", None, 3.84, 1.14, "Apollo 9 command module", None, None, None),
     ],
 }
 
@@ -138,14 +146,14 @@ EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, conte
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_row_is_read_and_every_file_found(name: str, tmp_path: Path) -> None:
     folder = ARCHIVES[name](tmp_path)
-    labels = read_task(TASKS[name], tmp_path)
+    labels = read(name, tmp_path)
     for x, expected in zip(labels, EXPECTED[name], strict=True):
         reference = x.reference and x.reference.relative_to(folder).as_posix()
         found = (x.name, reference, x.mos, x.mos_std, x.content, x.distortion, x.level, x.split)
         assert found == (*expected[:2], pytest.approx(expected[2]), *expected[3:])
     assert [label.image for label in labels] == [folder / label.name for label in labels]
     assert not missing_files(labels)
-    assert labels == read_task(TASKS[name], folder)  # --root may be the archive's folder, too
+    assert labels == read(name, folder)  # --root may be the archive's folder, too
 
 
 def test_every_set_has_a_tiny_archive_here() -> None:
@@ -155,7 +163,8 @@ def test_every_set_has_a_tiny_archive_here() -> None:
 @pytest.mark.parametrize(("name", "split", "images"), [("koniq10k", "validation", 1), ("biq2021", "test", 1)])
 def test_official_splits(name: str, split: str, images: int, tmp_path: Path) -> None:
     ARCHIVES[name](tmp_path)
-    assert [label.split for label in read_task(TASKS[name], tmp_path, split)] == [split] * images
+    found = labeled_images(Path(name), tmp_path, split, partial=True)
+    assert [label.split for label in found.labels] == [split] * images
 
 
 def test_scores_that_fall_with_quality_are_refused(tmp_path: Path) -> None:
@@ -210,7 +219,7 @@ def test_other_forms_are_refused(tmp_path: Path) -> None:
 
 def test_ratings_of_avt_ai_are_found_under_their_other_name(tmp_path: Path) -> None:
     archives.avt_ai(tmp_path, place="evaluation_quality_appeal")
-    assert len(read_task(TASKS["avt-ai"], tmp_path)) == 2
+    assert len(read("avt-ai", tmp_path)) == 2
 
 
 def test_a_sheet_needs_openpyxl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +236,8 @@ def test_labels_beyond_the_scale_are_refused(tmp_path: Path, score: float) -> No
 
 def test_a_split_that_is_not_there_and_a_table_of_another_form_are_refused(tmp_path: Path) -> None:
     folder = archives.kadid10k(tmp_path)
-    assert "splits in it: none" in refused("kadid10k", tmp_path, "test")
+    with pytest.raises(UserError, match="no row has split 'test'; splits in it: none"):
+        labeled_images(Path("kadid10k"), tmp_path, "test", partial=True)
     (folder / "dmos.csv").write_text("dist_img,score\nI01_01_01.png,4\n")
     assert "KeyError: 'dmos'" in refused("kadid10k", tmp_path)
 
@@ -240,12 +250,72 @@ def test_a_missing_set_says_what_to_get_from_whom_and_where_to_put_it(name: str,
 
 
 def test_the_hash_follows_the_labels_and_not_the_place(tmp_path: Path) -> None:
-    for place, scores in {"a": (4.5, 4.3, 1.5, 1.2), "b": (4.5, 4.3, 1.5, 1.2), "c": (4.5, 4.3, 1.5, 1.3)}.items():
+    for place, scores in {"a": (4.57, 4.3, 1.5, 1.2), "b": (4.57, 4.3, 1.5, 1.2), "c": (4.57, 4.3, 1.5, 1.3)}.items():
         archives.kadid10k(tmp_path / place, scores=scores)
-    first, same, other = (labels_sha256(read_task(TASKS["kadid10k"], tmp_path / place)) for place in "abc")
+    first, same, other = (labels_sha256(read("kadid10k", tmp_path / place)) for place in "abc")
     assert first == same != other
 
 
 def test_an_unknown_name_is_answered_with_all_names() -> None:
     with pytest.raises(UserError, match="kadid10k"):
         find_task("kadid")
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_another_number_of_images_than_the_set_has_is_refused(name: str, tmp_path: Path) -> None:
+    """It is a part of the set or another set's table, as TID2008's under the name of TID2013."""
+    ARCHIVES[name](tmp_path)
+    with pytest.raises(UserError, match=rf"^{name} has .* add --partial if a part is meant$"):
+        labeled_images(Path(name), tmp_path, None)
+    found = labeled_images(Path(name), tmp_path, None, partial=True)
+    assert found.part == f"{len(found.labels)} of {TASKS[name].count:,}"
+
+
+def test_a_part_is_without_the_rows_whose_files_are_missing(tmp_path: Path) -> None:
+    folder = archives.kadid10k(tmp_path)
+    (folder / "images/I02_01_05.png").unlink()
+    found = labeled_images(Path("kadid10k"), tmp_path, None, partial=True)
+    assert (len(found.labels), found.part) == (3, "3 of 10,125")
+    with pytest.raises(UserError, match="--partial is of a data set"):
+        labeled_images(tmp_path / "labels.csv", None, None, partial=True)
+
+
+def test_an_image_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    folder = archives.kadid10k(tmp_path)
+    with (folder / "dmos.csv").open("a") as file:
+        file.write("I01_01_01.png,I01.png,4.57,0.25\n")
+    assert refused("kadid10k", tmp_path) == "kadid10k: 1 images stand twice in dmos.csv, such as images/I01_01_01.png"
+
+
+@pytest.mark.parametrize("name", ["pipal", "agiqa3k", "biq2021"])
+def test_a_mirrored_table_is_refused_by_an_opinion_that_is_known(name: str, tmp_path: Path) -> None:
+    """Where nothing in the archive shows the direction."""
+    ARCHIVES[name](tmp_path)
+    task = TASKS[name]
+    low, high = task.scale
+
+    def mirrored(folder: Path) -> Iterator[Rated]:
+        for row in task.read(folder):
+            yield replace(row, opinion=low + high - row.opinion)
+
+    with pytest.raises(UserError, match="in the official table"):
+        read_task(replace(task, read=mirrored), tmp_path, partial=True)
+
+
+def test_another_file_than_the_official_one_is_told(tmp_path: Path) -> None:
+    folder = archives.agiqa3k(tmp_path)
+    told = other_files(TASKS["agiqa3k"], tmp_path)
+    assert told is not None
+    assert told.startswith("data.csv of agiqa3k is not the official file (SHA-256 ")
+    lines = (folder / "data.csv").read_bytes().replace(b"\r\n", b"\n")
+    official = replace(TASKS["agiqa3k"], sha256={"data.csv": hashlib.sha256(lines).hexdigest()})
+    (folder / "data.csv").write_bytes(lines.replace(b"\n", b"\r\n"))  # as git writes it on some systems
+    assert other_files(official, tmp_path) is None
+    assert other_files(TASKS["kadid10k"], archives.kadid10k(tmp_path / "other")) is None, "its hash is not known"
+
+
+def test_generators_are_no_distortions(tmp_path: Path) -> None:
+    archives.agiqa3k(tmp_path)
+    archives.avt_ai(tmp_path)
+    assert [label.generator for label in read("agiqa3k", tmp_path)] == ["AttnGAN_normal", *["sd1.5_lowstep"] * 2]
+    assert {label.generator for label in read("avt-ai", tmp_path)} == {"craiyon", "own"}
