@@ -151,15 +151,15 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
         kept = fold_of != fold
         other = fit(x[kept], y[kept], curve)
         outside[~kept] = y[kept].mean() if other is None else other(x[~kept])
-        correlations.append(other and _signed_plcc(other, x[kept], y[kept]))
-        errors.append(other and rmse(other(x[kept]), y[kept]))
+        correlations.append(None if other is None else _signed_plcc(other, x[kept], y[kept]))
+        errors.append(None if other is None else rmse(other(x[kept]), y[kept]))
     if not few:
         fitted = -curve(x) if curve.falls else curve(x)
         correlations = _left_out(_on_rows(plcc, fitted, y), value, blocks)
         errors = _left_out(_on_rows(rmse, curve(x), y), error, blocks)
     crossed = (plcc(outside, y) or 0.0) * (-1 if curve.falls else 1)
     center = None if value is None else (fisher_z(value) + fisher_z(crossed)) / 2
-    padding = [None] * (count - len(correlations))
+    padding: list[float | None] = [None] * (count - len(correlations))
     return (
         correlation_interval(value, correlations + padding, n, center=center),
         _rmse(error, errors + padding, n, None),

@@ -160,7 +160,15 @@ def labels_sha256(labels: Sequence[LabeledImage]) -> str:
     """SHA-256, in hex, of the rows as they were read; the place on this disk is not in it."""
     digest = hashlib.sha256()
     for label in labels:
-        fields = (label.name, label.mos, label.mos_std, label.content, label.distortion, label.level, label.split)
+        fields: tuple[str | float | None, ...] = (
+            label.name,
+            label.mos,
+            label.mos_std,
+            label.content,
+            label.distortion,
+            label.level,
+            label.split,
+        )
         fields += (label.generator,) if label.generator else ()
         digest.update(f"{fields!r}\n".encode())
     return digest.hexdigest()
