@@ -17,6 +17,8 @@ from agenticiqa.programs.errors import UserError
 
 MISSING_SHOWN = 3
 USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
+OTHER_SCALES = ((0.0, 5.0), (1.0, 7.0), (1.0, 9.0), (1.0, 10.0), (0.0, 10.0), (1.0, 100.0))
+LEAST_SPAN = 0.25  # of the scale, which the labels of every public set hold; labels on 1..5 hold less of 0..100
 
 
 Row = Mapping[str, str]
@@ -85,17 +87,30 @@ class MosScale:
 def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosScale:
     """The scale with the given ends, or else the first of 0..1, 1..5 and 0..100 that holds all scores.
 
-    Raises UserError where none of them does.
+    Raises UserError where none of them does, and where the scores fill less than a quarter of it: they are on another
+    scale, or say too little of it.
     """
     if ends is not None:
         return MosScale(*ends)
-    for low, high in USUAL_SCALES:
-        if low <= min(mos) and max(mos) <= high:
-            return MosScale(low, high)
-    raise UserError(
-        f"scores from {min(mos):g} to {max(mos):g} are on none of the scales 0..1, 1..5 and 0..100: "
-        "give the scale's ends with --mos-range LOW HIGH"
-    )
+    lowest, highest = min(mos), max(mos)
+    found = next((ends for ends in USUAL_SCALES if ends[0] <= lowest and highest <= ends[1]), None)
+    if found is None:
+        raise UserError(
+            f"scores from {lowest:g} to {highest:g} are on none of the scales 0..1, 1..5 and 0..100: "
+            "give the scale's ends with --mos-range LOW HIGH"
+        )
+    if highest - lowest < LEAST_SPAN * (found[1] - found[0]):
+        filled = [
+            (low, high)
+            for low, high in OTHER_SCALES
+            if low <= lowest and highest <= high and highest - lowest >= LEAST_SPAN * (high - low)
+        ]
+        fitting = [f"{low:g} {high:g}" for low, high in filled or [found]]
+        raise UserError(
+            f"scores from {lowest:g} to {highest:g} fill less than a quarter of {found[0]:g}..{found[1]:g} and may be "
+            f"on another scale: give its ends with --mos-range, such as {' or '.join(fitting)}"
+        )
+    return MosScale(*found)
 
 
 def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, dealt: bool = False) -> NDArray[np.intp]:

@@ -7,4 +7,7 @@ Part = Literal["planner", "detection", "analysis", "replan", "regions"]  # parts
 PARTS: tuple[Part, ...] = get_args(Part)
 TABLE_FORMS = ("markdown", "latex", "csv")
 SCORER_FORMS = "the name of an embedded metric (agenticiqa tools), pyiqa:METRIC, or module:function"
-MOS_RANGE_HELP = "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..100 the first that holds them all)"
+MOS_RANGE_HELP = (
+    "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..100 the first that holds them all, if they fill a "
+    "quarter of it)"
+)

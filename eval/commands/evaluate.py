@@ -82,6 +82,13 @@ def run(args: Namespace) -> int:
         raise UserError(
             f"several tasks are called {min(twice)}, after the folder of their labels: evaluate them in turn"
         )
+    for task, each in zip(args.tasks, sets, strict=True):
+        if args.by and len({getattr(label, args.by) for label in each.labels[: args.limit]} - {None}) < 2:
+            raise UserError(f"--by {args.by}: {task} has no column {args.by} with two different values")
+        try:
+            each.any_scale()
+        except UserError as error:
+            print_error(f"{task}: {error}; without it, what is said on 1 to 5 is left out")
     jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
     if args.dry_run and args.scorer:
         print(f"{len(jobs)} images: no model is asked")
@@ -176,8 +183,6 @@ def _evaluated(
     report = rating_report(measured)
     report.write(out, name)
     by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
-    if args.by and not by:
-        print_error(f"--by {args.by}: {task} has no two different values of it")
     report.show([*report.tables[:2], *by])
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):

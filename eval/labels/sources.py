@@ -7,12 +7,15 @@ numbers, or images: bytes, or a dict with ``bytes`` and ``path``.
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.programs.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 TABLES = ("labels.csv", "metadata.csv", "metadata.jsonl", "metadata.parquet")  # the last three are ImageFolder's names
 SAVED = ("dataset_dict.json", "state.json")
@@ -75,11 +78,25 @@ def _complained(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple
 def _csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[str, Cells]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, delimiter=delimiter)
-        reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        reader.fieldnames = distinct(path, [name.strip() for name in reader.fieldnames or ()])
         for row in reader:
             yield f"line {reader.line_num}", row
         if reader.line_num < 2:
             yield "line 1", dict.fromkeys(reader.fieldnames or ())  # for its columns
+
+
+def distinct(path: Path, names: Sequence[str]) -> list[str]:
+    """The names of columns; what bears the name of an earlier one is numbered ("mos.2"), and that is logged."""
+    found: list[str] = []
+    for name in names:
+        number = 2
+        while name and (name if number == 2 else f"{name}.{number - 1}") in found:
+            number += 1
+        found.append(name if number == 2 else f"{name}.{number - 1}")
+    for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
+        others = ", ".join(each for each in found if each.startswith(f"{name}."))
+        logger.warning("%s: several columns are named %s: the first one is used, the others are %s", path, name, others)
+    return found
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[str, Cells]]:

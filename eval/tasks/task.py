@@ -8,11 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from agenticiqa.eval.datasets import MISSING_SHOWN, LabeledImage
+from agenticiqa.eval.datasets import LEAST_SPAN, MISSING_SHOWN, LabeledImage
 from agenticiqa.programs.errors import UserError
 
 Kind = Literal["full-reference", "no-reference", "AI-generated"]
-LEAST_SPAN = 0.25  # of the scale, which the labels of every set hold; labels on 1..5 hold less of 0..100
 
 
 @dataclass(frozen=True)

@@ -132,13 +132,33 @@ def test_opinion_scores_map_linearly_to_1_to_5_and_are_clipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mos", "scale"), [([0.2, 0.9], (0, 1)), ([1, 5], (1, 5)), ([0.5, 4.5], (0, 100)), ([0, 100], (0, 100))]
+    ("mos", "scale"), [([0.2, 0.9], (0, 1)), ([1, 5], (1, 5)), ([0.5, 45], (0, 100)), ([0, 100], (0, 100))]
 )
 def test_without_ends_the_scale_is_the_first_usual_one_that_holds_all_scores(
     mos: list[float], scale: tuple[float, float]
 ) -> None:
     assert mos_scale(mos) == MosScale(*scale)
     assert mos_scale(mos, (-10, 200)) == MosScale(-10, 200)
+
+
+@pytest.mark.parametrize(
+    ("mos", "suggested"),
+    [
+        ([0.83, 9.55], "such as 0 10$"),
+        ([1.2, 9.6], "such as 1 10 or 0 10$"),
+        ([1.0, 7.0], "such as 1 7 or 1 9 or 1 10 or 0 10$"),
+        ([0.2, 4.9], "such as 0 5 or 0 10$"),
+        ([2.0, 24.0], "such as 0 100$"),
+        ([3.1, 3.6], "such as 1 5$"),
+        ([0.4, 0.5], "such as 0 1$"),
+    ],
+)
+def test_scores_that_fill_less_than_a_quarter_of_the_scale_are_refused_with_those_that_fit(
+    mos: list[float], suggested: str
+) -> None:
+    with pytest.raises(UserError, match=f"less than a quarter of .* --mos-range, {suggested}"):
+        mos_scale(mos)
+    assert mos_scale(mos, (0, 100)) == MosScale(0, 100)
 
 
 @pytest.mark.parametrize(

@@ -195,3 +195,92 @@ def test_evaluate_takes_embedded_images(folder: Path, tmp_path: Path) -> None:
     found = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
     assert [row["name"] for row in found] == [*MOS]
     assert [row["image_sha256"] for row in found] == [sha256_of(folder / name) for name in MOS]
+
+
+REFERENCE_NAMES = ["ref_img", "ref_img_path", "ref_name", "ref", "reference_path", "pristine", "Ref_Img"]
+
+
+@pytest.mark.parametrize("column", ["reference", *REFERENCE_NAMES])
+def test_references_by_the_names_of_the_field(folder: Path, column: str) -> None:
+    data = folder / "labels.csv"
+    data.write_text(f"dist_img,{column},mos\na.png,c.png,3.5\nb.png,c.png,1.25\n")
+    assert [label.reference for label in read(data)] == [folder / "c.png", folder / "c.png"]
+
+
+def test_kadids_own_file_has_references(folder: Path) -> None:
+    data = folder / "dmos.csv"
+    data.write_text("dist_img,ref_img,dmos,var\na.png,c.png,3.5,0.2\nb.png,c.png,1.25,0.3\n")
+    labels = read(data, None, Declared(lower_is_better=False))
+    assert [(x.name, x.reference, x.content) for x in labels] == [
+        ("a.png", folder / "c.png", "c.png"),
+        ("b.png", folder / "c.png", "c.png"),
+    ]
+
+
+def test_a_column_like_a_reference_that_names_no_files_is_told_and_not_used(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "labels.csv").write_text("image,ref_name,mos\na.png,I01,3.5\nb.png,I02,1.25\n")
+    assert {label.reference for label in read(folder / "labels.csv")} == {None}
+    assert "column ref_name is not used: no file is where it says, such as I01" in caplog.text
+    (folder / "labels.csv").write_text("image,reference,mos\na.png,I01,3.5\nb.png,I02,1.25\n")
+    assert "2 of 4 files are missing" in refused(folder / "labels.csv")
+
+
+def test_unread_columns_that_look_like_one_that_is_read_are_named(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "labels.csv").write_text(
+        "image,mos,orig_file,is_train,dist_level,preference,levels_of_zinc,MOS_std,offset\n"
+        "a.png,3.5,c.png,1,2,0,0,0.5,0\nb.png,1.25,c.png,0,3,0,0,0.5,0\n"
+    )
+    read(folder / "labels.csv")
+    told = {record.getMessage().partition("column ")[2] for record in caplog.records}
+    assert told == {
+        "orig_file is not read; if it is the reference, name it reference",
+        "is_train is not read; if it is the split, name it split",
+        "dist_level is not read; if it is the level, name it level",
+        "levels_of_zinc is not read; if it is the level, name it level",
+    }
+
+
+@pytest.mark.parametrize(
+    ("header", "used", "told"),
+    [
+        ("image,mos,mos", 3.5, "several columns are named mos: the first one is used, the others are mos.2"),
+        ("image,mos,MOS", 3.5, "column mos is used for the scores, not MOS (--mos-column)"),
+        ("image,MOS,mos", 3.5, "column MOS is used for the scores, not mos (--mos-column)"),
+        ("image,score,mos", 1.5, "column mos is used for the scores, not score (--mos-column)"),
+    ],
+)
+def test_which_of_two_columns_of_scores_is_used_is_told(
+    folder: Path, caplog: pytest.LogCaptureFixture, header: str, used: float, told: str
+) -> None:
+    (folder / "labels.csv").write_text(f"{header}\na.png,3.5,1.5\nb.png,4.5,2.5\n")
+    assert read(folder / "labels.csv")[0].mos == used
+    assert told in caplog.text
+    if header == "image,mos,mos":
+        assert read(folder / "labels.csv", None, Declared(mos="mos.2"))[0].mos == 1.5
+
+
+def test_by_is_checked_before_the_run(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "labels.csv").write_text("image,mos,generator\na.png,3.5,X\nb.png,1.25,Y\nc.png,4,X\n")
+    command = ["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run"), "--by"]
+    assert main([*command, "split"]) == 2
+    assert "--by split: " in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    assert main([*command, "generator"]) == 0
+    assert "generator" in capsys.readouterr().out
+    found = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
+    assert [row["generator"] for row in found] == ["X", "Y", "X"]
+
+
+def test_scores_of_a_scale_that_is_a_guess_are_fitted_to_nothing(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "labels.csv").write_text("image,mos\na.png,9.55\nb.png,0.83\nc.png,5\n")
+    assert main(["calibrate", str(folder / "labels.csv"), "--out", str(tmp_path / "mine.yaml")]) == 2
+    assert "give its ends with --mos-range, such as 0 10" in capsys.readouterr().err
+    assert main(["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run")]) == 0
+    assert "such as 0 10; without it, what is said on 1 to 5 is left out" in capsys.readouterr().err
+    assert "less than a quarter" in refused(folder / "labels.csv", Declared(lower_is_better=True))

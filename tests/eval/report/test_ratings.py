@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.metrics import plcc, srcc
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.columns import columns_of
@@ -200,7 +201,7 @@ def test_the_best_tool_is_chosen_on_other_contents() -> None:
 
 
 def test_breakdowns_and_the_scores_own_interval() -> None:
-    """Opinions of 0 to 7 on the scale 1..5 they are not: 0..100, so all lie near level 1."""
+    """Opinions of 0 to 7 on a scale of 0 to 100, so all lie near level 1."""
     rows = [
         thought(
             number,
@@ -211,7 +212,8 @@ def test_breakdowns_and_the_scores_own_interval() -> None:
         )
         for number in range(8)
     ]
-    summary = summarize(rows)
+    assert summarize(rows)["scale"] is None, "they fill less than a quarter of 0 to 100"
+    summary = summarize(rows, scale=MosScale(0, 100))
     keys = ("group", "images", "n", "unscored")
     blur, noise = summary["breakdowns"]["distortion"]
     assert [[each[key] for key in keys] for each in (blur, noise)] == [["blur", 4, 4, 0], ["noise", 4, 3, 1]]
