@@ -136,7 +136,7 @@ def _finished(files: Sequence[Path]) -> list[Row]:
 def _read(file: Path) -> list[Row]:
     shown = printable_path(file)
     try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no file of JSON lines"
         raise UserError(f"{shown}: expected the rows of a finished run, but they cannot be read ({why})") from error

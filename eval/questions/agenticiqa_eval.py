@@ -59,7 +59,9 @@ def _read(folder: Path, split: str) -> Iterator[Item]:
     for file in files:
         text = file.read_text(encoding="utf-8")
         rows += (
-            [json.loads(line) for line in text.splitlines() if line] if file.suffix == ".jsonl" else json.loads(text)
+            [json.loads(line) for line in text.split("\n") if line.strip()]
+            if file.suffix == ".jsonl"
+            else json.loads(text)
         )
     yield from items_of(rows, folder)
 

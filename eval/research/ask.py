@@ -95,7 +95,7 @@ def name_of(question: Mapping[str, Any]) -> str:
 def kept_answers(file: Path) -> dict[str, str]:
     """The answers that an earlier run has written with --out. Raises UserError for a file that is none of those."""
     try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
         return {name_of(row): row["answer"] for row in rows}
     except (OSError, ValueError, LookupError) as error:
         raise UserError(f"{file} holds no answers of an earlier run: {error}") from error

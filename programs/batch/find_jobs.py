@@ -1,6 +1,7 @@
 """From the paths, or the file of rows, that a user names to the jobs of a run, and to what is wrong with the others."""
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from agenticiqa.programs.images.sources import local_path, read_source
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 STDIN = "-"
+MOST_LISTED = 5  # references of one name that an error lists
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
 MISTAKEN = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
 FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
@@ -43,23 +45,25 @@ def find_jobs(
 ) -> FoundJobs:
     """Make a job of each image that the names lead to: files, folders, and ``-`` for the bytes on stdin.
 
-    ``reference`` is one image for all, or a folder in which each image has the one of its own name without suffix.
-    Raises ImageError when there is no such reference at all, and UserError for options as ``read_options`` does.
+    ``reference`` is one image for all, or a folder: see ``references_in``. Raises ImageError when there is no such
+    reference at all, and UserError for options as ``read_options`` does.
     """
     found = FoundJobs()
-    images: list[ImageSource] = []
+    images: dict[ImageSource, Path | None] = {}  # with the folder that each was found in
     for name in names:
         if name == STDIN:
-            images.append(read_stdin(sys.stdin.buffer))
+            images[read_stdin(sys.stdin.buffer)] = None
             continue
         searched = search_images([name])
-        images += searched.images
+        for image in searched.images:
+            folder = local_path(name)
+            images.setdefault(image, None if image == folder else folder)
         found.problems += searched.problems
         found.skipped.update(searched.skipped)
     reference_of, options = _references(reference), read_options(options)
-    for image in dict.fromkeys(images):
+    for image, folder in images.items():
         try:
-            found.jobs.append(Job(image, query, reference_of(image), resize_reference, options))
+            found.jobs.append(Job(image, query, reference_of(image, folder), resize_reference, options))
         except ImageError as error:
             found.problems.append(error)
     return found
@@ -82,7 +86,7 @@ def read_jobs(
     name = "<stdin>" if file == STDIN else printable_path(file)
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        lines = data.decode("utf-8-sig").splitlines()
+        lines = data.decode("utf-8-sig").split("\n")  # not splitlines: JSON may hold U+2028 and the like as they are
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UserError(f"{name}: expected a file of JSON lines, but it cannot be read ({why})") from error
@@ -100,7 +104,7 @@ def read_jobs(
                 Job(
                     image,
                     query if row.get("query") is None else row["query"],
-                    reference_of(image) if row.get("reference") is None else _beside(folder, row["reference"]),
+                    reference_of(image, None) if row.get("reference") is None else _beside(folder, row["reference"]),
                     row.get("resize_reference") or resize_reference,
                     offered if row.get("options") is None else row["options"],
                 )
@@ -146,19 +150,50 @@ def _beside(folder: Path, name: str) -> Path:
     return local_path(name if "://" in name else str(folder / name))
 
 
-def _references(reference: str | None) -> Callable[[ImageSource], Path | None]:
+ReferenceOf = Callable[[ImageSource, Path | None], Path | None]
+
+
+def _references(reference: str | None) -> ReferenceOf:
     """The function that gives an image its reference. Raises ImageError, and the function as well, if there is none."""
     if reference is None:
-        return lambda image: None
+        return lambda image, folder: None
     path = local_path(reference)
-    if not path.is_dir():
-        return lambda image: path
-    by_stem = {found.stem: found for found in find_images([path])}
+    return references_in(path) if path.is_dir() else lambda image, folder: path
 
-    def of_the_same_name(image: ImageSource) -> Path:
-        stem = image.stem if isinstance(image, Path) else name_of(image)
-        if stem not in by_stem:
-            raise ImageError(one_line(f"{name_of(image)}: expected a reference named {stem}.* in {path}, found none"))
-        return by_stem[stem]
 
-    return of_the_same_name
+def references_in(references: Path) -> ReferenceOf:
+    """The function that gives an image, and the folder that it was found in, its reference below a folder.
+
+    It is the one with the image's path in its folder, whatever the suffixes are; else the only one with its name. An
+    image that was named by itself, without a folder, has the one whose path its own ends with. The function raises
+    ImageError where there is no such reference, and where there are several, which it lists.
+    """
+    by_stem: dict[str, list[Path]] = {}
+    for found in find_images([references]):
+        by_stem.setdefault(found.stem, []).append(found)
+
+    def reference_of(image: ImageSource, folder: Path | None) -> Path:
+        path = image if isinstance(image, Path) else Path(name_of(image))
+        there = by_stem.get(path.stem, [])
+        wanted = (path.relative_to(folder) if folder else Path(os.path.abspath(path))).with_suffix("")
+        depths = [_shared_end(wanted, each.relative_to(references).with_suffix(""), folder) for each in there]
+        alike = (
+            [each for each, depth in zip(there, depths, strict=True) if depth == max(depths)] if any(depths) else there
+        )
+        exact = [each for each in alike if each.name == path.name]
+        fitting = exact if len(exact) == 1 else alike
+        if len(fitting) == 1:
+            return fitting[0]
+        more = ", ..." if len(fitting) > MOST_LISTED else ""
+        held = f"{len(fitting)}: {', '.join(map(str, fitting[:MOST_LISTED]))}{more}" if fitting else "none"
+        raise ImageError(
+            one_line(f"{name_of(image)}: expected a reference named {path.stem}.* in {references}, found {held}")
+        )
+
+    return reference_of
+
+
+def _shared_end(wanted: Path, found: Path, folder: Path | None) -> int:
+    """How many parts the path of a reference has if it is the wanted one or, without a folder, its end; else 0."""
+    depth = len(found.parts)
+    return depth if (wanted if folder else Path(*wanted.parts[-depth:])) == found else 0

@@ -57,7 +57,9 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
         "- reads the lines from stdin",
     )
     reference = parser.add_argument(
-        "--reference", metavar="R", help="the pristine original, or a folder of originals of the same file name (stem)"
+        "--reference",
+        metavar="R",
+        help="the pristine original, or a folder of originals: of the same path in it, else of a file name that it has once",
     )
     parser.add_argument(
         "--resize-reference", action="store_true", help="scale a reference of another size to the image's"

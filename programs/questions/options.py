@@ -210,7 +210,7 @@ def _offer(query: str) -> _Listed | None:
 def _block(query: str) -> _Listed | None:
     """The lines that ``with_options`` writes."""
     match = _BLOCK.search(query)
-    lines = match["lines"].strip().splitlines() if match else []
+    lines = match["lines"].strip().split("\n") if match else []
     options = {line[0]: _tidy(line[3:]) or line[3:].strip() for line in lines}
     complete = match and len(options) == len(lines) and all(options.values())
     return _Listed(options, match.start(), match.end()) if match and complete else None
@@ -300,7 +300,7 @@ def _worded(query: str) -> _Listed | None:
         return None
     tail = query[lead_in.end() :]
     block = tail.split("\n\n")[0]
-    items = [line for line in block.splitlines() if line.strip()]
+    items = [line for line in block.split("\n") if line.strip()]
     if len(items) < FEWEST or "\n" not in lead_in[0]:
         block = re.split(r"[.?!](?:\s|$)|\n", tail, maxsplit=1)[0]
         items = re.split(r"\s*[,;/|]\s*(?:(?:or|and)\s+)?|\s+or\s+", block)

@@ -36,6 +36,61 @@ def test_references_of_a_folder_are_found_by_name_without_suffix(album: Path) ->
     assert list(map(str, found.problems)) == ["one.png: expected a reference named one.* in originals, found none"]
 
 
+@pytest.fixture
+def cameras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    of_out = ("camA/1.jpg", "camB/1.jpg", "camC/1.jpg", "camA/2.jpg", "3.jpg", "camA/deep/4.jpg", "5.png", "6.jpg")
+    of_ref = ("camA/1.png", "camB/1.png", "camB/2.png", "3.png", "camA/3.png", "camA/deep/4.webp", "5.png", "5.jpg")
+    for name in [*(f"out/{name}" for name in of_out), *(f"ref/{name}" for name in of_ref)]:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+
+
+REFERENCES = {
+    "out/camA/1.jpg": "ref/camA/1.png",
+    "out/camB/1.jpg": "ref/camB/1.png",
+    "out/camA/2.jpg": "ref/camB/2.png",  # the only one of its name
+    "out/3.jpg": "ref/3.png",
+    "out/camA/deep/4.jpg": "ref/camA/deep/4.webp",
+    "out/5.png": "ref/5.png",
+}
+PROBLEMS = {
+    "out/camC/1.jpg: expected a reference named 1.* in ref, found 2: ref/camA/1.png, ref/camB/1.png",
+    "out/6.jpg: expected a reference named 6.* in ref, found none",
+}
+
+
+def test_references_of_a_folder_have_the_same_path_in_it(cameras: None) -> None:
+    found = find_jobs(["out"], "Sharp?", "ref")
+    assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
+    assert set(map(str, found.problems)) == PROBLEMS
+
+
+def test_references_of_images_that_are_named_one_by_one(cameras: None) -> None:
+    names = sorted(map(str, Path("out").rglob("*.*")))
+    found = find_jobs(names, "Sharp?", "ref")
+    assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
+    assert set(map(str, found.problems)) == PROBLEMS
+    Path("rows.jsonl").write_text("".join(json.dumps({"image": name}) + "\n" for name in names))
+    found = read_jobs("rows.jsonl", "Sharp?", "ref")
+    assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
+
+
+def test_a_part_of_a_tree_is_compared_with_that_part(cameras: None) -> None:
+    found = find_jobs(["out/camA"], "Sharp?", "ref/camA")
+    assert {str(job.image): str(job.reference) for job in found.jobs} == {
+        "out/camA/1.jpg": "ref/camA/1.png",
+        "out/camA/deep/4.jpg": "ref/camA/deep/4.webp",
+    }
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1e"])
+def test_lines_of_json_end_with_a_line_feed_alone(album: Path, end: str) -> None:
+    row = json.dumps({"image": "one.png", "query": f"Is it{end}sharp?"}, ensure_ascii=ord(end) < 32)
+    Path("rows.jsonl").write_bytes(f"{row}\r\n{row.replace('sharp', 'soft')}\n\n".encode())
+    assert [job.query for job in read_jobs("rows.jsonl", "").jobs] == [f"Is it{end}sharp?", f"Is it{end}soft?"]
+
+
 def test_one_reference_is_for_all(album: Path) -> None:
     assert {job.reference for job in find_jobs(["album"], "Sharp?", "one.png").jobs} == {Path("one.png")}
 
