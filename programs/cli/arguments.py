@@ -59,7 +59,7 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
     reference = parser.add_argument(
         "--reference",
         metavar="R",
-        help="the pristine original, or a folder of them: the one of the same path in it, else the only one of that name",
+        help="the pristine original, or a folder of them: that of the same path in it, else the only one of that name",
     )
     parser.add_argument(
         "--resize-reference", action="store_true", help="scale a reference of another size to the image's"
