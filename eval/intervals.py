@@ -4,8 +4,9 @@ Images of one content are not independent, so contents are left out, each with a
 taken to Fisher's z = atanh(r), in which its error is nearly symmetric; around z, the variance of the values without
 each of G contents is ``(G - 1) / G * sum((z_g - z)^2)`` and the interval ``z +- t * sqrt(variance)``, taken back (Efron
 and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents differ with long tails, so that a variance of
-few of them is less sure than one of normal values: Student's t has (G - 1) / 2 degrees of freedom, and G - 1 for
-differences and means, where tails cancel. ``eval/research/interval_coverage.py`` measures how often each holds.
+few of them is less sure than one of normal values: Student's t has (G - 1) / 2 degrees of freedom, at least 2, and
+G - 1 for differences and means, where tails cancel. ``eval/research/interval_coverage.py`` measures how often each
+holds.
 """
 
 import math
@@ -26,9 +27,7 @@ FEWEST_CONTENTS = 4
 MOST_BLOCKS = 200  # more contents than that are left out in so many blocks, drawn at random with a fixed seed
 CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
-HALF = 0.5  # of the degrees of freedom
 FEW_CONTENTS = 25  # up to which a curve is fitted anew without each content, and intervals hold a little less often
-FOLDS = 10  # of contents, for curves that are fitted on others
 COMPLETE = 1 - 1e-9  # a correlation that is taken as 1, where Fisher's z has no end
 NOT_FITTED = "too few images to fit a curve: this is the raw PLCC"
 
@@ -69,20 +68,13 @@ def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents:
 
 
 def correlation_interval(
-    value: float | None,
-    without: Sequence[float | None],
-    n: int,
-    undefined: str | None = None,
-    center: float | None = None,
+    value: float | None, without: Sequence[float | None], n: int, undefined: str | None = None
 ) -> Interval:
-    """A correlation of ``n`` images with its interval, from its values ``without`` each block of contents.
-
-    The interval is around ``center``, a z, where the value is known to be too high, and holds the value all the same.
-    """
+    """A correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
     if value is not None and any(each is not None and abs(each) >= COMPLETE for each in (value, *without)):
         where = "" if abs(value) >= COMPLETE else "without one content "
         return Interval(value, None, None, n, f"no interval: {where}the agreement is complete")
-    return _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)), HALF, center)
+    return _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)), tails=True)
 
 
 def share_interval(value: float | None, without: Sequence[float | None], n: int) -> Interval:
@@ -97,7 +89,7 @@ def share_interval(value: float | None, without: Sequence[float | None], n: int)
     count = len(without)
     variance = (count - 1) / count * sum((each - value) ** 2 for each in without if each is not None)
     worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else float(count)
-    worth *= min(1.0, (Z / _quantile(count, HALF)) ** 2)
+    worth *= min(1.0, (Z / _quantile(count, True)) ** 2)
     low, high = wilson(value * worth, worth)
     return replace(found, low=low, high=high)
 
@@ -129,41 +121,33 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
     """The PLCC and the RMSE (on the scale of the opinions) after a curve that ``fit`` fitted to all images.
 
     The PLCC keeps its minus where the curve falls. Where no curve can be fitted it is the raw PLCC, and ``note`` says
-    so; the RMSE then is none.
+    so; the RMSE then is none. With up to ``FEW_CONTENTS`` contents the curve is fitted anew without each of them.
 
-    A curve that is fitted to the images it is measured on flatters, most of all one that follows chance. So the PLCC's
-    interval is around the mean (of z) of this PLCC and of that of curves fitted to the other contents, which is too low
-    by about as much. With up to ``FEW_CONTENTS`` contents the curve is fitted anew without each of them.
+    A curve follows chance, too, and makes a positive PLCC of it. So where the raw PLCC's interval holds 0, this one
+    holds it as well.
     """
     x, y = checked(predictions, mos)
-    n, blocks, curve = len(x), blocks_of(contents), fit(x, y)
+    n, blocks, curve, raw = len(x), blocks_of(contents), fit(x, y), interval(plcc, x, y, contents)
     if curve is None:
-        raw = interval(plcc, x, y, contents)
         note = "; ".join(filter(None, (NOT_FITTED, raw.note)))
         none = Interval(None, None, None, n, why_undefined(x, y) or "too few images to fit a curve")
         return (raw if raw.value is None else replace(raw, note=note)), none
     value, error, count = _signed_plcc(curve, x, y), rmse(curve(x), y), int(blocks.max()) + 1
-    few = count <= FEW_CONTENTS
-    order = np.random.default_rng(0).permutation(count) % FOLDS
-    fold_of = blocks if few else order[blocks]
-    outside, correlations, errors = np.zeros(n), list[float | None](), list[float | None]()
-    for fold in range(int(fold_of.max()) + 1 if count >= FEWEST_CONTENTS else 0):
-        kept = fold_of != fold
-        other = fit(x[kept], y[kept], curve)
-        outside[~kept] = y[kept].mean() if other is None else other(x[~kept])
-        correlations.append(None if other is None else _signed_plcc(other, x[kept], y[kept]))
-        errors.append(None if other is None else rmse(other(x[kept]), y[kept]))
-    if not few:
+    if FEWEST_CONTENTS <= count <= FEW_CONTENTS:
+        kept = [np.flatnonzero(blocks != block) for block in range(count)]
+        curves = [fit(x[rows], y[rows], curve) for rows in kept]
+        found = [(each, x[rows], y[rows]) for each, rows in zip(curves, kept, strict=True)]
+        correlations = [None if each is None else _signed_plcc(each, a, b) for each, a, b in found]
+        errors = [None if each is None else rmse(each(a), b) for each, a, b in found]
+    else:
         fitted = -curve(x) if curve.falls else curve(x)
         correlations = _left_out(_on_rows(plcc, fitted, y), value, blocks)
         errors = _left_out(_on_rows(rmse, curve(x), y), error, blocks)
-    crossed = (plcc(outside, y) or 0.0) * (-1 if curve.falls else 1)
-    center = None if value is None else (fisher_z(value) + fisher_z(crossed)) / 2
-    padding: list[float | None] = [None] * (count - len(correlations))
-    return (
-        correlation_interval(value, correlations + padding, n, center=center),
-        _rmse(error, errors + padding, n, None),
-    )
+    correlation = correlation_interval(value, correlations, n)
+    if None not in (correlation.low, raw.low, raw.high) and raw.low <= 0 <= raw.high:
+        low, high = min(correlation.low, raw.low), max(correlation.high, raw.high)
+        correlation = replace(correlation, low=low, high=high)
+    return correlation, _rmse(error, errors, n, None)
 
 
 def difference_interval(
@@ -215,7 +199,7 @@ def accuracy(hits: Sequence[bool], contents: Sequence[str]) -> Interval:
         residuals = np.bincount(content_of, found - share)
         between = count / (count - 1) * float(np.square(residuals).sum()) / n**2
         worth /= max(1.0, between / (share * (1 - share) / n))
-        worth *= min(1.0, (Z / _quantile(count, 1)) ** 2)
+        worth *= min(1.0, (Z / _quantile(count, False)) ** 2)
     else:
         worth = float(count)
     low, high = wilson(share * worth, worth)
@@ -239,7 +223,7 @@ def _signed_plcc(curve: Curve, x: Numbers, y: Numbers) -> float | None:
 def _rmse(value: float | None, without: Sequence[float | None], n: int, undefined: str | None) -> Interval:
     if value is not None and any(each is not None and each <= 0 for each in (value, *without)):
         return Interval(value, None, None, n, "no interval: there is no error")
-    return _jackknife(value, without, n, undefined, math.log, math.exp, HALF)
+    return _jackknife(value, without, n, undefined, math.log, math.exp, tails=True)
 
 
 def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.intp]], float | None]:
@@ -267,10 +251,9 @@ def _jackknife(
     undefined: str | None,
     onto: Callable[[float], float],
     back: Callable[[float], float],
-    degrees: float = 1.0,
-    center: float | None = None,
+    *,
+    tails: bool = False,
 ) -> Interval:
-    """The interval around the value, or around ``center``, which is on the scale that ``onto`` takes values to."""
     if value is None:
         return Interval(None, None, None, n, undefined or "undefined")
     count = len(without)
@@ -281,13 +264,14 @@ def _jackknife(
         return Interval(value, None, None, n, "too few contents for an interval: the figure rests on one of them")
     at = onto(value)
     variance = (count - 1) / count * float(np.square(np.array(defined) - at).sum())
-    half, middle = _quantile(count, degrees) * variance**0.5, at if center is None else center
-    return Interval(value, back(min(at, middle - half)), back(max(at, middle + half)), n)
+    half = _quantile(count, tails) * variance**0.5
+    return Interval(value, back(at - half), back(at + half), n)
 
 
-def _quantile(count: int, degrees: float) -> float:
-    """Student's t of 95 % with ``degrees`` times the degrees of freedom of so many blocks."""
-    return float(student.ppf((1 + CONFIDENCE) / 2, degrees * (count - 1)))
+def _quantile(count: int, tails: bool) -> float:
+    """Student's t of 95 % for a variance from so many blocks, whose differences may have long ``tails``."""
+    degrees = max(2.0, (count - 1) / 2) if tails else count - 1
+    return float(student.ppf((1 + CONFIDENCE) / 2, degrees))
 
 
 def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:

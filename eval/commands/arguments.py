@@ -72,6 +72,7 @@ COMPARE_EXAMPLES = """\
 examples:
   agenticiqa compare runs/mine runs/tuned                    leaderboard, differences, p values, power
   agenticiqa compare runs/* --markdown - > comparison.md     the same as Markdown
+  agenticiqa compare runs/niqe runs/brisque                  folders with runs of several sets: scorers by sets
   agenticiqa compare a.jpg b.webp --reference original.png   images: ranking, bytes, every metric
   agenticiqa compare shot1.jpg shot2.jpg --html both.html    images and their maps side by side
 """
@@ -162,12 +163,13 @@ def add_compare_arguments(parser: ArgumentParser) -> None:
             metavar="RUN|IMAGE",
             nargs="+",
             type=Path,
-            help="folders that evaluate wrote (--out), of the same data; or image files",
+            help="folders that evaluate wrote (--out), of the same data or several sets each; or image files",
         )
     )
+    add_name_argument(parser)
     for form in TABLE_FORMS:
         complete_files(
-            parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write both tables as {form} (-: stdout)")
+            parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write all tables as {form} (-: stdout)")
         )
     add_image_options(parser)
 
@@ -178,6 +180,7 @@ def add_report_arguments(parser: ArgumentParser) -> None:
     complete_folders(
         parser.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="a folder that evaluate wrote (--out)")
     )
+    add_name_argument(parser)
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
     for option, about in (
         ("--html", "write a page: tables, charts, the best and worst images; their copies go to a folder beside it"),
@@ -186,6 +189,13 @@ def add_report_arguments(parser: ArgumentParser) -> None:
         ("--csv", "write it as CSV, unrounded, with the ends of the intervals"),
     ):
         complete_files(parser.add_argument(option, metavar="FILE", type=Path, help=about))
+
+
+def add_name_argument(parser: ArgumentParser) -> None:
+    """``--name``, of the commands that show runs."""
+    parser.add_argument(
+        "--name", metavar="NAME", action="append", help="what a run is called, once for each, in order (its folder)"
+    )
 
 
 def add_datasets_arguments(parser: ArgumentParser) -> None:

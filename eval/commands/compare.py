@@ -2,11 +2,12 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
-from agenticiqa.eval.report.compare import compare_report
-from agenticiqa.eval.report.model import FORMS
-from agenticiqa.eval.report.run_scores import read_scores
+from agenticiqa.eval.report.compare import compare_report, compare_sets
+from agenticiqa.eval.report.model import FORMS, Report
+from agenticiqa.eval.report.run_scores import names_of, read_scores, runs_below
 from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
@@ -22,18 +23,12 @@ OF_IMAGES = (
 def run(args: Namespace) -> int:
     """Print the tables, or write them in the forms that were asked for; without any folder, compare images."""
     images = not any(path.is_dir() for path in args.runs)
-    if foreign := [name for name in (FORMS if images else OF_IMAGES) if getattr(args, name)]:
+    if foreign := [name for name in ((*FORMS, "name") if images else OF_IMAGES) if getattr(args, name)]:
         told = "a table of runs, and these are no folders of runs" if images else "images, and these are runs"
         raise UserError(f"--{foreign[0].replace('_', '-')} is about {told}: leave it out")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
-    if len(args.runs) < 2:
-        raise UserError("name at least two runs: folders that `agenticiqa evaluate` wrote")
-    runs = [read_scores(folder) for folder in args.runs]
-    if len({each.name for each in runs}) < len(runs):
-        for each, folder in zip(runs, args.runs, strict=True):
-            each.name = str(folder)
-    report = compare_report(runs)
+    report = _report(args.runs, names_of(args.runs, args.name or ()))
     asked = {form: path for form in FORMS if (path := getattr(args, form))}
     for form, path in asked.items():
         text = "\n".join(FORMS[form](table) for table in report.tables)
@@ -44,3 +39,17 @@ def run(args: Namespace) -> int:
     if not asked:
         report.show()
     return OK
+
+
+def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:
+    """Of runs of one set, or of folders with runs of several sets each."""
+    below = [runs_below(folder) for folder in folders]
+    if all(below):
+        titles = dict.fromkeys(title for each in below for title in each)
+        named = [*zip(names, below, strict=True)]
+        return compare_sets(
+            {title: [read_scores(each[title], name) for name, each in named if title in each] for title in titles}
+        )
+    if len(folders) < 2:
+        raise UserError("name at least two runs: folders that `agenticiqa evaluate` wrote")
+    return compare_report([read_scores(folder, name) for folder, name in zip(folders, names, strict=True)])

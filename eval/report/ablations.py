@@ -29,8 +29,9 @@ def ablation_report(runs: Mapping[str, Sequence[Row]]) -> Report:
     figures = [_figures(name, rows, None if rows is whole else whole) for name, rows in runs.items()]
     lines = [
         [
-            *(each["name"], str(each["n"]), str(each["unscored"]), figure(each["srcc"]), figure(each["plcc"])),
-            *(figure(each["difference"], "+.3f"), number(each["changed"], "d"), str(each["calls"])),
+            *(each["name"], number(each["n"], ",d"), number(each["unscored"], ",d")),
+            *(figure(each["srcc"]), figure(each["plcc"]), figure(each["difference"], "+.3f")),
+            *(number(each["changed"], "d"), number(each["calls"], ",d")),
             number(each["seconds"], ".2f"),
         ]
         for each in figures

@@ -8,7 +8,7 @@ claim among all stays at 5 %.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -26,8 +26,9 @@ from agenticiqa.eval.intervals import (
     fitted_plcc_interval,
     interval,
 )
+from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
-from agenticiqa.eval.report.model import Report, ReportTable, counted
+from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, figure, number, probability
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
 from agenticiqa.programs.errors import UserError
 
@@ -39,6 +40,10 @@ SENTENCES = (
     "p: Student's t over contents, of answers McNemar's exact test; Holm: corrected for the number of pairs.",
     "Needed: about so many items like these tell a difference of 0.01 in 80 of 100 studies.",
 )
+OVER_SETS = "Mean: each set counts the same. Holm: corrected for the number of pairs on all sets."
+
+# Of the scores of both runs, the opinions and the contents.
+Compared = Callable[[Numbers, Numbers, Numbers, Sequence[str]], Interval]
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,25 @@ def compare_report(runs: Sequence[RunScores]) -> Report:
     return Report(None, [leaderboard(runs), difference_table(found)], [*SENTENCES, *_about_questions(runs)])
 
 
+def compare_sets(sets: Mapping[str, Sequence[RunScores]]) -> Report:
+    """Runs over several sets: a leaderboard of runs by sets, and the differences on each set.
+
+    ``sets`` has by set the runs on it, a run having one name everywhere. Raises UserError as ``differences`` does.
+    """
+    figures = {title: {run.name: _ratings(run) for run in runs} for title, runs in sets.items()}
+    tables = [
+        _by_sets(name, {title: {run: each[name] for run, each in by_run.items()} for title, by_run in figures.items()})
+        for name in ("SRCC", "PLCC fitted")
+    ]
+    found = {title: differences(runs) for title, runs in sets.items()}
+    every = _corrected([each for listed in found.values() for each in listed])
+    for title, listed in found.items():
+        if listed:
+            table = difference_table([every.pop(0) for _ in listed])
+            tables.append(replace(table, title=f"{table.title}, {title}"))
+    return Report(None, tables, [*SENTENCES, OVER_SETS])
+
+
 def differences(runs: Sequence[RunScores]) -> list[Difference]:
     """Of every two runs the differences of their figures; Holm's correction is over the pairs, figure by figure.
 
@@ -77,13 +101,14 @@ def differences(runs: Sequence[RunScores]) -> list[Difference]:
     Raises UserError for runs of different kinds, without a common item, or with different labels of one.
     """
     count_alike(runs)
-    measures: dict[str, Measure] = {"SRCC": srcc, "PLCC": plcc} if runs[0].kind == "rating" else {runs[0].figure: _mean}
-    found: list[Difference] = []
-    for name, measure in measures.items():
-        pairs = [_difference(name, measure, first, second) for first, second in combinations(runs, 2)]
-        corrected = holm([each.p for each in pairs])
-        found += [replace(each, holm=p) for each, p in zip(pairs, corrected, strict=True)]
-    return found
+    measures = RATINGS if runs[0].kind == "rating" else {runs[0].figure: _paired(_mean)}
+    return _corrected(
+        [
+            _difference(name, measure, first, second)
+            for name, measure in measures.items()
+            for first, second in combinations(runs, 2)
+        ]
+    )
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -103,12 +128,42 @@ def mcnemar(first: Numbers, second: Numbers) -> float:
     return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
-def _difference(figure: str, measure: Measure, first: RunScores, second: RunScores) -> Difference:
+def _corrected(found: Sequence[Difference]) -> list[Difference]:
+    """The same with Holm's p values, over all of one figure."""
+    by_figure = {name: [each for each in found if each.figure == name] for name in {each.figure for each in found}}
+    told = {name: holm([each.p for each in listed]) for name, listed in by_figure.items()}
+    return [replace(each, holm=told[each.figure].pop(0)) for each in found]
+
+
+def _paired(measure: Measure) -> Compared:
+    return lambda a, b, mos, contents: difference_interval(measure, a, b, mos, contents)
+
+
+def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> Interval:
+    """The difference of the PLCC after each run's own curve, which is fitted to the items of both."""
+    curves = fit_logistic(a, mos), fit_logistic(b, mos)
+    on_curve = [
+        scores if curve is None else -curve(scores) if curve.falls else curve(scores)
+        for curve, scores in zip(curves, (a, b), strict=True)
+    ]
+    found = difference_interval(plcc, *on_curve, mos, contents)
+    return found if all(curves) else replace(found, note="without a curve, which one of both runs has none of")
+
+
+RATINGS: dict[str, Compared] = {
+    "SRCC": _paired(srcc),
+    "PLCC fitted": _fitted,
+    "KRCC": _paired(krcc),
+    "PLCC raw": _paired(plcc),
+}
+
+
+def _difference(name: str, measure: Compared, first: RunScores, second: RunScores) -> Difference:
     both = _in_both(first, second)
     a, b = (np.array([run.values[item] for item in both]) for run in (first, second))
     mos = np.array([first.mos.get(item, 0.0) for item in both])
     contents = [first.contents[item] for item in both]
-    found = difference_interval(measure, a, b, mos, contents)
+    found = measure(a, b, mos, contents)
     error = _standard_error(found, contents)
     if first.kind != "rating":
         p: float | None = mcnemar(a, b)
@@ -118,7 +173,7 @@ def _difference(figure: str, measure: Measure, first: RunScores, second: RunScor
         degrees = int(blocks_of(contents).max())
         p = float(2 * student.sf(abs(found.value) / error, degrees)) if error > 0 else float(found.value == 0)
     count = len(set(contents))
-    return Difference(first.name, second.name, figure, found, p, count, _needed(error, count))
+    return Difference(first.name, second.name, name, found, p, count, _needed(error, count))
 
 
 def _in_both(first: RunScores, second: RunScores) -> list[str]:
@@ -160,18 +215,52 @@ def _mean(right: Numbers, _: Numbers) -> float | None:
 def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
     """Every run with its figures on the items that it has a value for, the best first."""
     figures = {id(run): _ratings(run) if run.kind == "rating" else _accuracy(run) for run in runs}
-    ranked = sorted(runs, key=lambda run: -(next(iter(figures[id(run)].values())).value or -1.0))
+    ranked = sorted(runs, key=lambda run: -_first(figures[id(run)]))
+    parts = [run.part for run in ranked]
     lines = [
         [
             str(place),
             run.name,
             run.judged_by,
             counted(len(run.values), run.unscored),
-            *(f"{figure:.3f}" for figure in figures[id(run)].values()),
+            *([run.part or "all"] if any(parts) else []),
+            *(figure(each) for each in figures[id(run)].values()),
         ]
         for place, run in enumerate(ranked, 1)
     ]
-    return ReportTable("Runs", ["", "run", "judged by", "n", *figures[id(runs[0])]], lines)
+    headings = ["", "run", "judged by", "n", *(["of the set"] if any(parts) else []), *figures[id(runs[0])]]
+    return ReportTable("Runs", headings, lines)
+
+
+def _first(figures: Mapping[str, Interval]) -> float:
+    value = next(iter(figures.values())).value
+    return -1.0 if value is None else value
+
+
+def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> ReportTable:
+    """A line for each run, a column for each set, and the mean over the sets that a run has a figure on."""
+    runs = [*dict.fromkeys(run for by_run in figures.values() for run in by_run)]
+    values = {
+        run: [found[run].value for found in figures.values() if run in found and found[run].value is not None]
+        for run in runs
+    }
+    means = {run: float(np.mean(known)) if known else None for run, known in values.items()}
+    ranked = sorted(runs, key=lambda run: (-len(values[run]), -(means[run] or -1.0)))
+    lines: list[list[str]] = [
+        [
+            str(place),
+            run,
+            *(figure(found.get(run)) for found in figures.values()),
+            _mean_cell(means[run], len(values[run]), len(figures)),
+        ]
+        for place, run in enumerate(ranked, 1)
+    ]
+    return ReportTable(f"{name} by set", ["", "run", *figures, "mean"], lines)
+
+
+def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
+    shown = number(mean, ".3f")
+    return shown if sets == of else Cell(f"{shown} (of {sets})", {"": mean})
 
 
 def difference_table(found: Sequence[Difference]) -> ReportTable:
@@ -181,11 +270,14 @@ def difference_table(found: Sequence[Difference]) -> ReportTable:
         [
             each.figure,
             f"{each.first} - {each.second}",
-            str(each.interval.n),
-            f"{each.interval:+.3f}",
-            _shown(each.p),
-            _shown(each.holm),
-            "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} contents)",
+            number(each.interval.n, ",d"),
+            figure(each.interval, "+.3f"),
+            probability(each.p),
+            probability(each.holm),
+            Cell(
+                "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} contents)",
+                {"items": each.items_needed, "contents": each.contents_needed},
+            ),
         ]
         for each in found
     ]
@@ -195,17 +287,17 @@ def difference_table(found: Sequence[Difference]) -> ReportTable:
 def _ratings(run: RunScores) -> Mapping[str, Interval]:
     items = [*run.values]
     data = [run.values[item] for item in items], [run.mos[item] for item in items], [run.contents[i] for i in items]
-    correlations = {name: interval(each, *data) for name, each in (("SRCC", srcc), ("KRCC", krcc), ("PLCC raw", plcc))}
-    return {**correlations, "PLCC fitted": fitted_plcc_interval(*data)}
+    return {
+        "SRCC": interval(srcc, *data),
+        "PLCC fitted": fitted_plcc_interval(*data),
+        "KRCC": interval(krcc, *data),
+        "PLCC raw": interval(plcc, *data),
+    }
 
 
 def _accuracy(run: RunScores) -> Mapping[str, Interval]:
     right = [bool(value) for value in run.values.values()]
     return {run.figure: accuracy(right, [run.contents[item] for item in run.values])}
-
-
-def _shown(p: float | None) -> str:
-    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _about_questions(runs: Sequence[RunScores]) -> Iterator[str]:

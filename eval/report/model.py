@@ -7,7 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,22 @@ from rich.table import Table
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.programs.images.files import write_atomically
 
+ENDS = ("value", "low", "high")
 PLAIN_WIDTH = 160  # columns where the output is no terminal
 LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
-LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}"}
+LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''"}
+
+
+class Cell(str):
+    """The text of a cell, and the numbers in it, unrounded, by what is added to the heading of their column in CSV."""
+
+    numbers: Mapping[str, float | None]
+
+    def __new__(cls, text: str, numbers: Mapping[str, float | None]) -> "Cell":
+        """See the class."""
+        made = super().__new__(cls, text)
+        made.numbers = numbers
+        return made
 
 
 @dataclass(frozen=True)
@@ -82,38 +95,62 @@ def markdown(table: ReportTable) -> str:
 
 
 def latex(table: ReportTable) -> str:
-    """A table in LaTeX, a ``tabular`` with rules of the package booktabs."""
+    """A table in LaTeX: a ``tabular`` with rules of booktabs, plain ones without it; above, its title as a comment."""
     rows = [
         " & ".join("".join(LATEX.get(c, c) for c in cell) for cell in row) for row in (table.headings, *table.lines)
     ]
     body = [rf"\begin{{tabular}}{{l{'r' * (len(table.headings) - 1)}}}", r"\toprule", rf"{rows[0]} \\", r"\midrule"]
     body += [*(rf"{row} \\" for row in rows[1:]), r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(body) + "\n"
+    plain = "".join(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule"))
+    return "\n".join([f"% {' '.join(table.title.split())}", plain, *body]) + "\n"
 
 
 def comma_separated(table: ReportTable) -> str:
-    """A table as CSV; numbers are unrounded, what is undefined is empty."""
+    """A table as CSV, with one number a cell; numbers are unrounded, what is undefined is empty."""
+    kinds = [
+        dict.fromkeys(key for line in table.lines for key in getattr(line[place], "numbers", ("",)))
+        for place in range(len(table.headings))
+    ]
+    headings = [f"{name} {key}".strip() for name, keys in zip(table.headings, kinds, strict=True) for key in keys]
+    lines = [
+        [_alone(cell, key) for cell, keys in zip(line, kinds, strict=True) for key in keys] for line in table.lines
+    ]
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([table.headings, *table.lines])
+    csv.writer(file, lineterminator="\n").writerows([headings, *lines])
     return file.getvalue()
+
+
+def _alone(cell: Any, key: str) -> Any:
+    """One number of a cell, or the text of a cell without numbers."""
+    if isinstance(cell, Cell):
+        return cell.numbers.get(key)
+    return cell if not key and cell != "-" else ""
 
 
 FORMS = {"markdown": markdown, "latex": latex, "csv": comma_separated}
 
 
-def figure(found: Mapping[str, Any] | None, spec: str = ".3f") -> str:
-    """A figure (fields of ``Interval``) with its interval: "0.812 [0.790, 0.834]"; "-" where there is none."""
-    return "-" if found is None else format(Interval(**found), spec)
+def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times: float = 1) -> Cell:
+    """A figure with its interval: "0.812 [0.790, 0.834]"; "-" where there is none. ``times`` 100 shows percent."""
+    fields = asdict(found) if isinstance(found, Interval) else found or dict.fromkeys(ENDS)
+    ends = {end: None if fields[end] is None else times * fields[end] for end in ENDS}
+    shown = Interval(ends["value"], ends["low"], ends["high"], 0)
+    return Cell(format(shown, spec), {"": ends["value"], "low": ends["low"], "high": ends["high"]})
 
 
-def number(value: float | None, spec: str) -> str:
+def number(value: float | None, spec: str) -> Cell:
     """A number in a cell; "-" where there is none."""
-    return "-" if value is None else format(value, spec)
+    return Cell("-" if value is None else format(value, spec), {"": value})
 
 
-def counted(n: int, unscored: int) -> str:
+def probability(p: float | None) -> Cell:
+    """A p value in a cell."""
+    return Cell("<0.001", {"": p}) if p is not None and p < 0.001 else number(p, ".3f")
+
+
+def counted(n: int, unscored: int) -> Cell:
     """The number of items that figures are of, and of how many, where some have no score."""
-    return f"{n} of {n + unscored}" if unscored else str(n)
+    return Cell(f"{n:,} of {n + unscored:,}" if unscored else f"{n:,}", {"": n, "unscored": unscored})
 
 
 def title_of(figures: Mapping[str, Any]) -> str:

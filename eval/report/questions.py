@@ -12,7 +12,7 @@ import numpy as np
 from agenticiqa.eval.intervals import Interval, accuracy, contents_text, error_interval
 from agenticiqa.eval.questions.judging import RULES
 from agenticiqa.eval.questions.planning import FIELDS
-from agenticiqa.eval.report.model import Report, ReportTable, figure, number, title_of
+from agenticiqa.eval.report.model import Cell, Report, ReportTable, figure, number, probability, title_of
 from agenticiqa.signatures.types import PARSING_FAILED
 
 Row = Mapping[str, Any]
@@ -121,25 +121,36 @@ def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
 def _choice(figures: Figures) -> Lines:
     circular = figures["circular"] is not None
     headings = ["questions", "n", "accuracy", "of the answered", "unparsed", "chance", "p"]
-    yield headings + (["circular", "chance"] if circular else [])
+    yield headings + (["circular", "circular chance"] if circular else [])
     named = {f"{key}: {name}": each for key, groups in figures["by"].items() for name, each in sorted(groups.items())}
     for name, each in {"all": figures, **named}.items():
         vanilla, p = each["vanilla"], each["vanilla"]["p_of_chance"]
         yield [
-            *(name, str(vanilla["n"]), _percent(vanilla["accuracy"]), _percent(vanilla["accuracy_of_answered"])),
-            *(str(vanilla["unparsed"]), f"{100 * vanilla['chance']:.1f}", "<.001" if p < 0.001 else f"{p:.3f}"),
-            *([_percent(each["circular"]["accuracy"]), f"{100 * each['circular']['chance']:.1f}"] if circular else []),
+            *(
+                name,
+                number(vanilla["n"], ",d"),
+                _percent(vanilla["accuracy"]),
+                _percent(vanilla["accuracy_of_answered"]),
+            ),
+            *(number(vanilla["unparsed"], ",d"), number(100 * vanilla["chance"], ".1f"), probability(p)),
+            *([_percent(each["circular"]["accuracy"])] if circular else []),
+            *([number(100 * each["circular"]["chance"], ".1f")] if circular else []),
         ]
 
 
 def _planning(figures: Figures) -> Lines:
     yield ["field", "n", "accuracy", "always"]
-    yield ["whole plan", str(figures["questions"]), _percent(figures["whole"]), "-"]
+    yield ["whole plan", number(figures["questions"], ",d"), _percent(figures["whole"]), "-"]
     for name, field in figures["fields"].items():
-        yield [name, str(field["accuracy"]["n"]), _percent(field["accuracy"]), f"{100 * field['always']:.1f}"]
+        yield [
+            name,
+            number(field["accuracy"]["n"], ",d"),
+            _percent(field["accuracy"]),
+            number(100 * field["always"], ".1f"),
+        ]
     for key, groups in figures["by"].items():
         for name, share in sorted(groups.items()):
-            yield [f"whole plan, {key}: {name}", str(share["n"]), _percent(share), "-"]
+            yield [f"whole plan, {key}: {name}", number(share["n"], ",d"), _percent(share), "-"]
 
 
 def _explanation(figures: Figures) -> Lines:
@@ -147,7 +158,13 @@ def _explanation(figures: Figures) -> Lines:
     for name, each in {**figures["dimensions"], "sum (0 to 6)": figures["sum"]}.items():
         shares = each.get("shares") or dict.fromkeys(range(3))
         percents = [number(None if share is None else 100 * share, ".1f") for share in shares.values()]
-        yield [name, str(each["mean"]["n"]), figure(each["mean"], ".2f"), *percents, str(each["unscored"])]
+        yield [
+            name,
+            number(each["mean"]["n"], ",d"),
+            figure(each["mean"], ".2f"),
+            *percents,
+            number(each["unscored"], ",d"),
+        ]
 
 
 def _sentences(figures: Figures) -> Iterator[str]:
@@ -238,9 +255,8 @@ def _share(hits: Sequence[bool], rows: Sequence[Row]) -> dict[str, Any]:
     return asdict(accuracy(hits, [row["content"] for row in rows]))
 
 
-def _percent(share: Mapping[str, Any]) -> str:
-    ends = {end: None if share[end] is None else 100 * share[end] for end in ("value", "low", "high")}
-    return figure({**share, **ends}, ".1f")
+def _percent(share: Mapping[str, Any]) -> Cell:
+    return figure(share, ".1f", times=100)
 
 
 def _groups(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:

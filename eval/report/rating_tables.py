@@ -12,7 +12,6 @@ from agenticiqa.eval.report.ratings import FIGURES
 FITTED_ON = "fitted on"
 HEADLINE = ("srcc", "krcc", "plcc", "plcc_fitted")
 FURTHER = ("plcc_fitted5", "rmse", "rmse_fitted", "rmse_fitted5", "pairs")
-INTERVAL = ("value", "low", "high", "n", "note")
 ENDS = {"value": "", "low": "_low", "high": "_high"}
 OVER_TASKS = (
     "Means over the tasks with a figure: each task counting the same, and each by its number of scored images. They "
@@ -88,7 +87,12 @@ def over_tasks(reports: Sequence[Figures]) -> Report:
     whole = {"task": "", **{key: sum(task[key] for task in tasks) for key in ("n", "unscored")}}
     rows = [*tasks, whole | {"task": "mean"} | means[0], whole | {"task": "mean, by images"} | means[1]]
     lines = [
-        [row["task"], str(row["n"]), str(row["unscored"]), *(number(row[key], ".3f") for key in HEADLINE)]
+        [
+            row["task"],
+            number(row["n"], ",d"),
+            number(row["unscored"], ",d"),
+            *(number(row[key], ".3f") for key in HEADLINE),
+        ]
         for row in rows
     ]
     backend = reports[0]["backend"]
@@ -154,7 +158,7 @@ def _sentences(figures: Figures) -> Iterator[str]:
     for share, found in figures["interval_coverage"].items():
         yield (
             f"The {share} % interval of {ours}'s score holds the opinion of {found['inside']} of {found['n']} images: "
-            f"{figure({key: found[key] for key in INTERVAL}, '.2f')}"
+            f"{figure(found, '.2f')}"
         )
     flattered = [system["name"] for system in systems if any(system["fitted_on"].values())]
     for name, difference in figures["srcc_differences"].items():

@@ -1,5 +1,6 @@
 """What a run gave each image, or each question of a benchmark, read from its folder row by row."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from agenticiqa.programs.batch.results_file import kept_rows
 from agenticiqa.programs.errors import UserError
 
 RESULTS = "results.jsonl"
+OF_A_RUN = ("baseline-", "without-")  # begins the names of the runs in the folder of a run
 
 
 @dataclass
@@ -31,6 +33,7 @@ class RunScores:
     rotated: dict[str, dict[int, bool]] = field(default_factory=dict)
     options: dict[str, int] = field(default_factory=dict)
     figure: str = "accuracy"  # what the share of questions that are right is called
+    part: str | None = None  # how much of its set it is of, where it is not all of it
 
     @property
     def circular(self) -> bool:
@@ -61,7 +64,34 @@ def is_run(path: Path) -> bool:
     return (path / RESULTS).is_file()
 
 
-def read_scores(folder: Path) -> RunScores:
+def runs_below(folder: Path) -> dict[str, Path]:
+    """The runs of several sets in a folder, by set; none where the folder is a run itself."""
+    if is_run(folder) or not folder.is_dir():
+        return {}
+    return {below.name: below for below in sorted(folder.iterdir()) if is_run(below)}
+
+
+def names_of(folders: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
+    """The name of each run: that which is given, or its folder's, with as many folders above as tell runs apart.
+
+    Raises UserError for another number of names than of runs.
+    """
+    if given:
+        if len(given) != len(folders):
+            raise UserError(
+                f"{len(given)} names are given for {len(folders)} runs: give --name once for each, in order"
+            )
+        return [*given]
+    parts = [folder.resolve().parts for folder in folders]
+    inner = max(1 + each[-1].startswith(OF_A_RUN) for each in parts)
+    for depth in range(inner, max(map(len, parts)) + 1):
+        names = ["/".join(each[-depth:]) for each in parts]
+        if len(set(names)) == len(set(parts)):
+            return names
+    return names
+
+
+def read_scores(folder: Path, name: str | None = None) -> RunScores:
     """Read a run; of several rows of an item the last counts, and one with an error replaces no result.
 
     Questions get their values by ``count_alike``. Raises UserError for a folder without results, and for results that
@@ -74,7 +104,7 @@ def read_scores(folder: Path) -> RunScores:
     try:
         for number, (_, row) in enumerate(kept_rows(file), 1):  # noqa: B007 (the line that the message names)
             kind = "choice" if "truth" in row else "plan" if "true_plan" in row else "rating"
-            found = found or RunScores(folder.resolve().name, kind)
+            found = found or RunScores(name or folder.resolve().name, kind, part=_part(folder))
             _add(found, row)
     except (KeyError, TypeError, AttributeError) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else "it is no row of a run"
@@ -85,6 +115,14 @@ def read_scores(folder: Path) -> RunScores:
         raise UserError(f"{file}: there are no results in it; let the run finish first")
     count_alike([found])
     return found
+
+
+def _part(folder: Path) -> str | None:
+    try:
+        part = json.loads((folder / "report.json").read_text(encoding="utf-8")).get("part")
+    except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
+        return None
+    return None if part is None else str(part)
 
 
 def _add(run: RunScores, row: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ from scipy.stats import binom
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import difference_interval
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.report.compare import differences, holm, mcnemar
-from agenticiqa.eval.report.run_scores import RunScores, read_scores
+from agenticiqa.eval.report.compare import differences, holm, leaderboard, mcnemar
+from agenticiqa.eval.report.model import ReportTable, latex, probability
+from agenticiqa.eval.report.run_scores import RunScores, names_of, read_scores
 from agenticiqa.programs.errors import UserError
 
 
@@ -175,7 +178,9 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
     table = tmp_path / "table.csv"
     assert main(["compare", str(first), str(second), "--csv", str(table), "--latex", "-"]) == 0
     cells = [line for line in csv.reader(table.read_text().splitlines()) if line]
-    assert cells[1][:4] == ["1", "b", "offline", "19 of 20"]
+    assert cells[0][:8] == ["", "run", "judged by", "n", "n unscored", "SRCC", "SRCC low", "SRCC high"]
+    assert cells[1][:5] == ["1", "b", "offline", "19", "1"]
+    assert all(float(cell) <= 1 for cell in cells[2][5:])
     out = capsys.readouterr().out
     assert r"a\_1 & offline & 20" in out
     assert "┃" not in out
@@ -226,3 +231,80 @@ def test_a_line_that_is_no_row_is_told_and_one_cut_short_is_not(tmp_path: Path) 
     (run / "results.jsonl").write_text('{"image": "a.png"}\n')
     with pytest.raises(UserError, match="line 1 cannot be compared: there is no 'name'"):
         read_scores(run)
+
+
+def test_every_figure_that_is_shown_is_compared_and_raw_plcc_is_called_raw() -> None:
+    first, second = rating("a", 5, 1), rating("b", 12, 2)
+    found = {each.figure: each for each in differences([first, second])}
+    assert list(found) == ["SRCC", "PLCC fitted", "KRCC", "PLCC raw"]
+    (_, shown) = leaderboard([first, second]).lines
+    assert [heading for heading in leaderboard([first, second]).headings if heading in found] == list(found)
+    assert len(shown) == len(leaderboard([first, second]).headings)
+    for name, each in found.items():
+        assert 0 < each.interval.low < each.interval.value, name
+        assert each.p < 0.05, name
+
+
+def test_the_fitted_difference_is_of_each_runs_own_curve() -> None:
+    """A run that is a curve away from the opinions is no worse than one that is on their line."""
+    straight, bent = rating("a", 3, 1), rating("b", 3, 1)
+    bent.values = {item: float(np.exp(score / 10)) for item, score in straight.values.items()}
+    found = {each.figure: each.interval.value for each in differences([straight, bent])}
+    assert found["PLCC raw"] > 0.1
+    assert abs(found["PLCC fitted"]) < found["PLCC raw"] / 3
+    assert found["SRCC"] == 0
+
+
+def test_runs_over_several_sets_are_a_leaderboard_of_runs_by_sets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    for name, noise in (("good", 1), ("poor", 20)):
+        (tmp_path / name).mkdir()
+        for title in ("clive", "live_r2"):
+            write_run(tmp_path / name / title, rows([float(n + rng.normal(0, noise)) for n in range(30)]))
+    write_run(tmp_path / "poor" / "spaq", rows([float(n % 3) for n in range(30)]))
+    table = tmp_path / "table.csv"
+    assert main(["compare", str(tmp_path / "poor"), str(tmp_path / "good"), "--csv", str(table)]) == 0
+    lines = [*csv.reader(table.read_text().splitlines())]
+    assert lines[0][:6] == ["", "run", "clive", "clive low", "clive high", "live_r2"]
+    assert [line[1] for line in lines[1:3]] == ["poor", "good"], "of more sets first"
+    assert float(lines[2][-1]) == pytest.approx(np.mean([float(lines[2][2]), float(lines[2][5])]))
+    capsys.readouterr()
+    assert main(["compare", str(tmp_path / "poor"), str(tmp_path / "good")]) == 0
+    out = capsys.readouterr().out
+    assert "SRCC by set" in out
+    assert "PLCC fitted by set" in out
+    assert "Differences on the items of both, live_r2" in out
+    assert "(of 2)" in out
+    assert main(["compare", str(tmp_path / "good")]) == 0, "one folder of several sets is a table, too"
+
+
+def test_runs_are_called_as_is_said_or_by_their_folders_as_far_as_that_tells_them_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert names_of([tmp_path / "a" / "run", tmp_path / "b" / "run"]) == ["a/run", "b/run"]
+    assert names_of([tmp_path / "a", tmp_path / "a" / "baseline-NIQE"])[1] == "a/baseline-NIQE"
+    runs = [str(write_run(tmp_path / name, rows([float(n % 7) for n in range(20)]))) for name in ("a", "b")]
+    assert main(["compare", *runs, "--name", "first one", "--name", "second"]) == 0
+    assert "first one - second" in capsys.readouterr().out
+    assert main(["compare", *runs, "--name", "first"]) == 2
+    assert "1 names are given for 2 runs" in capsys.readouterr().err
+
+
+def test_a_run_of_a_part_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        write_run(tmp_path / name, rows([float(n % 7) for n in range(20)]))
+    (tmp_path / "a" / "report.json").write_text(json.dumps({"part": "first 20 of 866"}))
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert "first 20 of 866" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex: apt-get install texlive-latex-base")
+def test_latex_compiles(tmp_path: Path) -> None:
+    table = ReportTable("50 % of a_b", ["a_b & c", "p"], [['<x> {|} ~ ^ \\ # "q"', probability(0.0001)]])
+    text = "\\documentclass{article}\\begin{document}\n" + latex(table) + "\\end{document}\n"
+    (tmp_path / "table.tex").write_text(text)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
+    assert "$<$0.001" in text
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
