@@ -164,9 +164,32 @@ def proxy_for(url: str) -> str | None:
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass(host):
+    proxies = getproxies()
+    entries = re.split(r"[,\s]+", proxies.get("no", "").lower())
+    if is_loopback(host) or proxy_bypass(host) or any(is_of(host, parts.port, entry) for entry in entries if entry):
         return None
-    return getproxies().get(parts.scheme) or getproxies().get("all")
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def is_of(host: str, port: int | None, entry: str) -> bool:
+    """Whether a host is what an entry of ``NO_PROXY`` names: as curl and requests read it, which urllib does not.
+
+    An entry is an address or a network of IPv4 or IPv6, with brackets or without ("[fd00::]/8"), or a domain with all
+    below it; either may have a port.
+    """
+    named, _, at = entry.rpartition(":") if re.fullmatch(r"([^:]+|\[.*\]):\d+", entry) else (entry, "", "")
+    if at and int(at) != port:
+        return False
+    named = re.sub(r"[\[\]]", "", named)
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        domain = named.removeprefix("*").strip(".")
+        return bool(domain) and f".{host.lower().rstrip('.')}".endswith(f".{domain}")
+    try:
+        return (getattr(address, "ipv4_mapped", None) or address) in ipaddress.ip_network(named, strict=False)
+    except ValueError:
+        return False
 
 
 def is_loopback(host: str) -> bool:

@@ -115,7 +115,7 @@ def run(args: Namespace) -> int:
         if is_asked_for(args) and results:
             entries = entries_in(results, found.jobs, plan)
     if results:
-        print_note(kept_text(results))
+        print_note(kept_text(results, len(summary.failed)))
     if fused:
         print_note(fused)
     if args.save_maps and summary.judged:

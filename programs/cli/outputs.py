@@ -97,9 +97,10 @@ def resumed_text(summary: Summary) -> str:
     return f"{text}; judged again: {again}" if again else text
 
 
-def kept_text(results: ResultsFile) -> str:
-    """How many rows were appended, and how many rows of the file no longer count."""
-    text = f"{results.length - results.found} judged, kept in {printable_path(results.path)}"
+def kept_text(results: ResultsFile, failed: int = 0) -> str:
+    """How many rows were appended and images failed, and how many rows of the file no longer count."""
+    counted = f"{results.length - results.found} judged, " + (f"{failed} failed, " if failed else "")
+    text = f"{counted}kept in {printable_path(results.path)}"
     if not (replaced := results.replaced):
         return text
     return f"{text}, where {replaced} of {results.length} rows are replaced by later ones"
@@ -113,6 +114,7 @@ def told_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[No
     except KeyboardInterrupt:
         if results:
             done = f"{summary.judged_before + summary.judged} of {summary.images} are judged"
+            done += f", {len(summary.failed)} failed" if summary.failed else ""
             print_error(f"{done}; the same command with --resume continues {printable_path(results.path)}")
         raise
 

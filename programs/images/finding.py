@@ -17,11 +17,21 @@ from agenticiqa.programs.images.sources import local_path
 logger = logging.getLogger(__name__)
 
 # Suffixes, in lower case.
-READ = re.compile(r"\.(jpe?g|jpe|jfif|a?png|webp|bmp|dib|gif|tiff?|p[bgnp]m|jp2|avif|tga|qoi)")
+READ = re.compile(
+    r"\.(jpe?g|jpe|jfif|mpo|a?png|webp|bmp|dib|gif|tiff?|p[bgnp]m|jp2|j2[ckp]|jp[cfx]|avifs?|tga|qoi|sgi|rgba?|bw|dds|pcx)"
+)
 RAW = re.compile(
     r"\.(3fr|arw|cr[23w]|dcr|dng|erf|fff|iiq|k25|kdc|mef|mos|mrw|nef|nrw|orf|pef|ptx|raf|raw|rw[2l]|sr[2fw]|x3f)"
 )
-OTHER = re.compile(r"\.(jxl|psd|exr|hdr)")  # of editors and renderers
+# Of editors and renderers; icons, documents and drawings; what instruments write.
+OTHER = re.compile(
+    r"\.(jxl|psd|psb|xcf|kra|exr|hdr|ico|icns|cur|ani|pdf|svgz?|e?ps|ai|wmf|emf|fits?|fts|dcm|pfm|jxr|wdp)"
+)
+LONGEST_SIGNATURE = 12  # bytes
+# How files of those kinds begin that are judged, for what has no suffix that tells.
+SIGNATURE = re.compile(
+    rb"\xff\xd8\xff|\x89PNG|RIFF.{4}WEBP|GIF8|II\*\0|MM\0\*|\0\0\0\x0cjP  |\xff\x4f\xff\x51|.{4}ftypavi[fs]", re.DOTALL
+)
 BROKEN_LINK, LINKED_FOLDER, UNREADABLE, SPECIAL = "broken link", "linked folder", "unreadable folder", "device or pipe"
 _PLURALS = {
     BROKEN_LINK: "broken links",
@@ -61,8 +71,8 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
 def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth, sorted by path.
 
-    In a folder a file counts by its suffix, upper or lower case; HEIC and HEIF count where pillow-heif is installed.
-    Files and folders whose name begins with a dot are left out, links to folders are not followed. Never raises for
+    In a folder a file counts by its suffix, upper or lower case, and one without letters in its suffix by how it
+    begins; HEIC and HEIF count where pillow-heif is installed. Files and folders whose name begins with a dot are left out, links to folders are not followed. Never raises for
     what a name leads to: see ``Found.problems``.
     """
     found = Found()
@@ -86,9 +96,12 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
     here: Counter[str] = Counter()
     with_heif = heif.installed()
     for path, suffix in _files_below(folder, here):
-        is_read = READ.fullmatch(suffix) or (with_heif and suffix in heif.SUFFIXES)
-        if not (is_read or suffix in heif.SUFFIXES or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
-            continue
+        is_image = suffix in heif.SUFFIXES
+        is_read = READ.fullmatch(suffix) or (with_heif and is_image)
+        if not (is_read or is_image or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
+            if not _begins_like_an_image(path, with_heif):
+                continue
+            is_read = not re.search("[a-z]", suffix)  # a .bak or .tmp of a photo is hardly meant
         if problem := _not_a_file(path) or ("" if is_read else suffix):
             here[problem] += 1
         else:
@@ -119,6 +132,17 @@ def _files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, st
         for name in files:
             if not name.startswith("."):
                 yield Path(parent, name), os.path.splitext(name)[1].lower()
+
+
+def _begins_like_an_image(path: Path, with_heif: bool) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(LONGEST_SIGNATURE)
+    except OSError:
+        return False
+    return SIGNATURE.match(head) is not None or (with_heif and heif.is_heif(head))
 
 
 def _not_a_file(path: Path) -> str:

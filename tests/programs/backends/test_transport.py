@@ -261,6 +261,54 @@ def test_a_proxy_of_the_environment_is_not_for_this_machine(monkeypatch: pytest.
     assert proxy_for("https://api.example/v1") == "http://proxy.example:3128"
 
 
+DIRECT = [
+    ("10.0.0.0/8", "http://10.1.2.3:8000/v1"),
+    ("192.168.0.0/16", "https://192.168.7.7/v1"),
+    ("192.168.3.4/16", "https://192.168.7.7/v1"),
+    ("172.16.0.0/12 , 10.0.0.0/8", "http://10.1.2.3/v1"),
+    ("172.16.0.0/12 10.0.0.0/8", "http://10.1.2.3/v1"),
+    ("[fd00::]/8", "http://[fd12:3456::1]:8000/v1"),
+    ("fd00::/8", "http://[fd12:3456::1]/v1"),
+    ("[fd00::/8]", "http://[fd12:3456::1]/v1"),
+    ("fd12::1", "http://[fd12:0::1]/v1"),
+    ("[fd12::1]:8000", "http://[fd12::1]:8000/v1"),
+    ("10.0.0.0/8", "http://[::ffff:10.1.2.3]/v1"),
+    ("10.1.2.3", "http://10.1.2.3:8000/v1"),
+    ("10.1.2.3:8000", "http://10.1.2.3:8000/v1"),
+    ("INSIDE.example", "http://gpu.inside.example/v1"),
+    (".inside.example", "http://gpu.inside.example/v1"),
+    ("*.inside.example", "http://gpu.inside.example/v1"),
+    ("inside.example:8000", "http://inside.example:8000/v1"),
+    ("*", "http://api.example/v1"),
+]
+THROUGH = [
+    ("10.0.0.0/8", "http://11.1.2.3/v1"),
+    ("10.0.0.0/33", "http://10.1.2.3/v1"),
+    ("10.1.2.3:8000", "http://10.1.2.3:9000/v1"),
+    ("fd00::/8", "http://[fe80::1]/v1"),
+    ("10.0.0.0/8", "http://10.example/v1"),
+    ("inside.example", "http://notinside.example/v1"),
+    ("0/0", "http://api.example/v1"),
+    ("", "http://10.1.2.3/v1"),
+    (",", "http://10.1.2.3/v1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("entries", "address", "direct"), [*((*each, True) for each in DIRECT), *((*each, False) for each in THROUGH)]
+)
+@pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
+def test_networks_and_ports_of_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, variable: str, entries: str, address: str, direct: bool
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for scheme in ("http", "https"):
+        monkeypatch.setenv(f"{scheme}_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv(variable, entries)
+    assert proxy_for(address) == (None if direct else "http://proxy.example:3128")
+
+
 def test_a_proxy_that_is_not_there_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

@@ -5,9 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from agenticiqa.programs.errors import ImageError, ImageNotFound
-from agenticiqa.programs.images import find_images, heif, search_images
+from agenticiqa.programs.images import find_images, heif, load, search_images
 from agenticiqa.programs.images.finding import skipped_text
 
 
@@ -76,6 +77,37 @@ def test_what_a_folder_holds_and_cannot_be_judged_is_counted(tmp_path: Path, wit
         told = told.partition("), ")[2]
     assert told.startswith(f"{raw}, ")
     assert set(told.removeprefix(f"{raw}, ").split(", ")) == rest
+
+
+KINDS = {
+    "MPO": ["photo.mpo"],
+    "JPEG2000": ["photo.j2k", "photo.J2C", "photo.jpf", "code"],
+    "SGI": ["photo.sgi", "photo.rgb"],
+    "DDS": ["photo.dds"],
+    "PCX": ["photo.pcx"],
+    "AVIF": ["photo.avif", "small"],
+    "JPEG": ["IMG_0001"],
+    "PNG": ["scan.0001"],
+    "WEBP": ["2024.06.01"],
+    "TIFF": ["plain"],
+    "GIF": ["moving"],
+}
+JUDGED = {name: kind for kind, names in KINDS.items() for name in names}
+
+
+def test_what_pillow_reads_as_a_photo_is_judged_and_the_rest_counted(tmp_path: Path) -> None:
+    photo = Image.effect_noise((48, 40), 60).convert("RGB")
+    for name, kind in JUDGED.items():
+        photo.save(tmp_path / name, kind)
+    for name, kind in (("favicon.ico", "ICO"), ("app.icns", "ICNS"), ("paper.pdf", "PDF"), ("photo.jpg.bak", "JPEG")):
+        photo.save(tmp_path / name, kind)
+    touch(tmp_path, "stars.fits", "drawing.svg", "print.eps", "notes.txt", "Makefile", "data.1", "photo.xmp")
+    (tmp_path / "README").write_text("RIFFs and GIFs")
+    found = search_images([tmp_path])
+    assert {path.name for path in found.images} == set(JUDGED)
+    assert found.skipped == dict.fromkeys([".ico", ".icns", ".pdf", ".bak", ".fits", ".svg", ".eps"], 1)
+    for path in found.images:
+        assert load(path).size == (48, 40), path.name
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every folder")
