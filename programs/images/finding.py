@@ -72,8 +72,8 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth, sorted by path.
 
     In a folder a file counts by its suffix, upper or lower case, and one without letters in its suffix by how it
-    begins; HEIC and HEIF count where pillow-heif is installed. Files and folders whose name begins with a dot are left out, links to folders are not followed. Never raises for
-    what a name leads to: see ``Found.problems``.
+    begins; HEIC and HEIF count where pillow-heif is installed. Files and folders whose name begins with a dot are left
+    out, links to folders are not followed. Never raises for what a name leads to: see ``Found.problems``.
     """
     found = Found()
     for name in names:
