@@ -5,7 +5,7 @@ it is, so that the validation says what is wrong with it.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import dspy
 from pydantic import BeforeValidator, Field, field_validator
@@ -14,8 +14,6 @@ from agenticiqa.signatures.answers import ModelAnswer, names_in
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
 from agenticiqa.signatures.vocabulary import Distortion
 
-Thousandth = Annotated[float, Field(ge=0, le=1000)]
-
 BOXES = (
     "where the regions are, as JSON: region to [left, top, right, bottom] in thousandths of the image's width and "
     "height; none, or a region left out, where the place is not known"
@@ -23,19 +21,16 @@ BOXES = (
 
 
 class LocatedRegion(ModelAnswer):
-    """Where one region is: ``box`` is [left, top, right, bottom] in 0..1000, or null when it is not in the image."""
+    """Where one region is: ``box`` has four numbers in the form that was asked for, or is null for none in sight."""
+
+    # What models were trained to write.
+    other_names: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("bbox", "bbox_2d", "box_2d", "bounding_box"), "box"),
+        **dict.fromkeys(("label", "name", "object"), "region"),
+    }
 
     region: Text
-    box: Annotated[list[Thousandth], Field(min_length=4, max_length=4)] | None
-
-    @field_validator("box")
-    @classmethod
-    def _corners_in_order(cls, box: list[float] | None) -> list[float] | None:
-        if box is not None and not (box[2] - box[0] >= 1 and box[3] - box[1] >= 1):
-            raise ValueError(
-                "must be [left, top, right, bottom] in 0..1000 with left < right and top < bottom, by at least 1"
-            )
-        return box
+    box: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=4, max_length=4)] | None
 
 
 class Location(ModelAnswer):
@@ -53,16 +48,16 @@ class Location(ModelAnswer):
 class LocateRegions(dspy.Signature):
     """You find regions in an image. For every region listed, give the one box that encloses all of it and no more.
 
-    - A box is [left, top, right, bottom] in thousandths of the image, whatever its size in pixels: across, 0 is the
-      left border and 1000 the right one; down, 0 is the upper border and 1000 the lower one.
+    - A box is four numbers, in the order and the unit of the form.
     - Report each region once, under exactly the name given. Where several things have the name, enclose them all.
     - A region that cannot be seen in the image gets null in place of a box. Never guess a place.
     """
 
     image: dspy.Image = dspy.InputField(desc="the image to find the regions in")
     regions: str = dspy.InputField(desc="the regions to find, as a JSON list")
+    form: str = dspy.InputField(desc="the form of a box: the order of its numbers, and their unit")
     location: Location = dspy.OutputField(
-        desc='{"regions": [{"region": ..., "box": [left, top, right, bottom] or null}]}, coordinates in 0..1000'
+        desc='{"regions": [{"region": ..., "box": [number, number, number, number] or null}]}'
     )
 
 

@@ -71,6 +71,7 @@ CLAUDE, CLAUDE_4_7 = Patches(1, 1568, 1568, side=28), Patches(1, 4784, 2576, sid
 GEMINI_3 = 1120  # its default for an image
 QWEN = Patches(1, 16384, side=28)  # patches at most, as the model's own files say
 LLAMA_CPP = Patches(1, 4096, side=28)  # llama.cpp's own limit
+OF_LLAMA_CPP = ("llamacpp", "lmstudio", "gguf")
 
 
 def image_tokens(backend: str, size: Size) -> int:
@@ -81,13 +82,24 @@ def image_tokens(backend: str, size: Size) -> int:
             known = [name for name in OPENAI if model.startswith(name)]
             return (OPENAI[max(known, key=len)] if known else NEWEST).tokens(size)
         case "anthropic":
-            return (CLAUDE_4_7 if _version(model) >= (4, 7) else CLAUDE).tokens(size)
+            return _claude_patches(model).tokens(size)
         case "google":
             return GEMINI_3 if _version(model) >= (3, 0) else _gemini(size)
-        case "llamacpp" | "lmstudio" | "gguf":
-            return LLAMA_CPP.tokens(size)
         case _:
-            return QWEN.tokens(size)
+            return (LLAMA_CPP if provider in OF_LLAMA_CPP else QWEN).tokens(size)
+
+
+def seen_size(backend: str, size: Size) -> Size:
+    """The size to which an image of ``size`` is resized for a Claude or a Qwen2.5-VL model, before it is looked at."""
+    provider, _, model = backend.partition(".")
+    if "claude" in model.lower():
+        return _claude(size, _claude_patches(model))
+    width, height = (max(1, round(side / 28)) for side in size)
+    budget = (LLAMA_CPP if provider in OF_LLAMA_CPP else QWEN).budget
+    if width * height > budget:
+        shrink = math.sqrt(28 * 28 * budget / (size[0] * size[1]))
+        width, height = (max(1, int(side * shrink / 28)) for side in size)
+    return 28 * width, 28 * height
 
 
 def within(size: Size, longest: int | None) -> Size:
@@ -96,6 +108,19 @@ def within(size: Size, longest: int | None) -> Size:
         return size
     width, height = (max(1, round(side * longest / max(size))) for side in size)
     return width, height
+
+
+def _claude_patches(model: str) -> Patches:
+    return CLAUDE_4_7 if _version(model) >= (4, 7) else CLAUDE
+
+
+def _claude(size: Size, limits: Patches) -> Size:
+    """The largest size of the same shape within both limits, and not larger than the image."""
+    for longest in range(min(max(size), limits.longest or max(size)), 0, -1):
+        scaled = within(size, longest)
+        if _cells(scaled, limits.side) <= limits.budget:
+            break
+    return scaled
 
 
 def _gemini(size: Size) -> int:

@@ -30,6 +30,7 @@ from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, read_options
 from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.planner import nameable
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
@@ -256,7 +257,7 @@ def _tokens(
     boxes, listed = 12 * len(named) or 1, 3 + 3 * distortions
     found = {"planner": (text_tokens(nameable(tools)) + asked + 2, 90 + 12 * stated)}
     if unplaced:
-        found["localization"] = 3 * unplaced, 7 + 18 * unplaced
+        found["localization"] = 3 * unplaced + text_tokens(box_form("", FRAME).asked), 7 + 18 * unplaced
     if flags.distortion_detection:
         found["distortion_detection"] = asked + 3 * len(plan.regions) + boxes, 26 * len(plan.regions)
     if flags.distortion_analysis and distortions:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +67,13 @@ class LoadedImage:
     def size(self) -> tuple[int, int]:
         """Width and height, in this order, as Pillow has it."""
         return self.width, self.height
+
+    @cached_property
+    def sent_size(self) -> tuple[int, int]:
+        """Width and height of what a model is sent: ``size``, or that of a smaller copy (``sent_within``)."""
+        with Image.open(BytesIO(self.data)) as sent:
+            across, down = sent.size
+        return (down, across) if (across > down) != (self.width > self.height) else (across, down)
 
     def same_pixels(self, other: "LoadedImage") -> bool:
         """Whether the measured pixels of both are equal, whatever their files are."""

@@ -3,13 +3,16 @@
 import json
 from collections import Counter
 
-from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.choice import Backend, without_place
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.images.regions import WHOLE, in_pixels
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, match_requested, require_same
+from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.protocols import Located
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import LocateRegions, Location
+from agenticiqa.signatures.types import Boxes
+
+Y_FIRST_KEY = "'box_2d'"  # Gemini's, whose boxes have y first
 
 
 class Locator(StageModule):
@@ -24,7 +27,9 @@ class Locator(StageModule):
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.LocatorStage``."""
 
-        def check(answer: Location) -> None:
+        form = box_form(without_place(self.ask.models[0].model), image.sent_size)
+
+        def found(answer: Location) -> Boxes:
             for row in answer.regions:
                 row.region = match_requested(row.region, regions)
             names = Counter(row.region for row in answer.regions)
@@ -32,9 +37,15 @@ class Locator(StageModule):
             twice = [name for name, count in names.items() if count > 1]
             if twice:
                 raise Rejected(f"these regions have more than one box: {', '.join(twice)}; give one around all of it")
+            if not form.y_first and any(Y_FIRST_KEY in note for row in answer.regions for note in row.notes):
+                raise Rejected(f"a box_2d may have y first; give {form.asked}, under the key box")
+            try:
+                boxes = {row.region: form.in_pixels(row.box, image.size) if row.box else None for row in answer.regions}
+            except ValueError as contradiction:
+                raise Rejected(str(contradiction)) from contradiction
+            return {region: boxes[region] for region in regions}
 
-        inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False)}
-        reply = self.ask(inputs=inputs, check=check)
-        found = {row.region: in_pixels(row.box, image.size, WHOLE) if row.box else None for row in reply.answer.regions}
-        boxes = {region: found[region] for region in regions}
-        return Located(boxes, rejected_answers=reply.rejected_answers)
+        inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False), "form": form.asked}
+        reply = self.ask(inputs=inputs, check=found)
+        boxes = found(reply.answer)
+        return Located(boxes, [form.note] if any(boxes.values()) else [], reply.rejected_answers)

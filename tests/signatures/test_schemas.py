@@ -181,14 +181,8 @@ def test_a_plan_that_names_a_region_twice_keeps_both_lists() -> None:
     assert plan.distortions == {"sky": ["Noise", "Blurs"]}
 
 
-PIXELS, SHARES = [0, 0, 640, 1480], [0.1, 0.2, 0.5, 0.6]
-
-
-@pytest.mark.parametrize(
-    "box",
-    [[-1, 0, 500, 500], PIXELS, SHARES, [500, 100, 200, 400], [100, 400, 200, 400], [9, 9, 99], [0, 0, 9, math.nan]],
-)
-def test_a_box_off_the_scale_or_with_swapped_corners_is_refused(box: list[float]) -> None:
+@pytest.mark.parametrize("box", [[-1, 0, 500, 500], [9, 9, 99], [9, 9, 99, 99, 99], [0, 0, 9, math.nan]])
+def test_a_box_that_is_not_four_numbers_is_refused(box: list[float]) -> None:
     with pytest.raises(ValidationError, match="box"):
         Location.model_validate({"regions": [{"region": "sky", "box": box}]})
 

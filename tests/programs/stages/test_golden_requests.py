@@ -14,6 +14,7 @@ import dspy
 import pytest
 
 from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.levels import PROMPTS, LevelsAdapter
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan, plan_signature
@@ -45,7 +46,10 @@ PLANNED = {
 CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
     "plan": (Plan, {**SEEN, **PLANNED}),
     "plan_without_images": (plan_signature(sees_images=False), PLANNED),
-    "location": (LocateRegions, {"image": IMAGE, "regions": '["vehicle", "sky"]'}),
+    "location": (
+        LocateRegions,
+        {"image": IMAGE, "regions": '["vehicle", "sky"]', "form": box_form("vllm/Qwen3-VL-8B", (640, 480)).asked},
+    ),
     "detection": (DetectDistortions, {**SEEN, "query_scope": '["vehicle", "sky"]', "boxes": BOXES}),
     "detection_with_reference": (
         DetectDistortions,

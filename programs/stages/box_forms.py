@@ -1,0 +1,95 @@
+"""How a model writes a box: each family answers in the form that it was trained on, and so it is asked for that form.
+
+- Qwen2.5-VL: pixels of the image as it was resized for the model, sides of whole patches of 28.
+  https://github.com/QwenLM/Qwen3-VL/issues/676. Q-Insight and VisualQuality-R1 are trained from it.
+- Qwen2-VL, Qwen3-VL and later: 0..1000. https://github.com/QwenLM/Qwen3-VL/issues/1486 and .../1741
+- InternVL: 0..1000. https://internvl.readthedocs.io/en/latest/get_started/chat_data_format.html
+- GLM-V: 0..1000, by its grounding guide; DeepSeek-VL2: 0..999.
+- Gemini: 0..1000, y first. https://docs.cloud.google.com/vertex-ai/generative-ai/docs/bounding-box-detection. Gemma
+  likely as Gemini (https://huggingface.co/google/gemma-3-4b-it/discussions/38).
+- Claude: pixels of the image as it was resized. https://platform.claude.com/docs/en/build-with-claude/vision-coordinates
+- Kimi-VL: fractions. https://github.com/MoonshotAI/Kimi-VL/issues/56
+- GPT and any other name: no form of theirs is documented, and thousandths are asked for.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agenticiqa.programs.backends.image_tokens import Size, seen_size
+from agenticiqa.programs.images.regions import in_pixels
+from agenticiqa.signatures.types import Box
+
+Unit = Literal["pixels", "thousandths", "fractions"]
+
+# By the first pattern that is found in the model's name.
+FAMILIES: tuple[tuple[str, str, Unit, bool], ...] = (  # name, pattern, unit, y first
+    ("Qwen2.5-VL", r"qwen-?2[._-]?5-?vl|q-insight|visualquality-r1", "pixels", False),
+    ("Qwen-VL", r"qwen", "thousandths", False),
+    ("InternVL", r"internvl", "thousandths", False),
+    ("GLM-V", r"glm-[\d.]+v", "thousandths", False),
+    ("DeepSeek-VL2", r"deepseek-vl", "thousandths", False),
+    ("Gemini", r"gemini|gemma", "thousandths", True),
+    ("Claude", r"claude", "pixels", False),
+    ("Kimi-VL", r"kimi", "fractions", False),
+)
+SLACK = 28  # pixels over the border that a model may write, as servers resize a little differently
+
+
+@dataclass(frozen=True)
+class BoxForm:
+    """The form of the boxes in one answer. ``family`` is the one whose form that is, ``None`` for an unknown one.
+
+    ``whole`` is what the right and the lower border of the image count as.
+    """
+
+    family: str | None
+    unit: Unit
+    whole: tuple[float, float]
+    y_first: bool = False
+
+    @property
+    def asked(self) -> str:
+        """The form in words, for the model."""
+        order = "[top, left, bottom, right]" if self.y_first else "[left, top, right, bottom]"
+        across, down = self.whole
+        if self.unit == "pixels":
+            return f"{order} in pixels of the image, which is {across:.0f} wide and {down:.0f} high"
+        scale = "0..1" if self.unit == "fractions" else "0..1000, whatever its size in pixels"
+        return f"{order} in {self.unit} of the image, {scale}: 0 is the left or upper border"
+
+    @property
+    def note(self) -> str:
+        """A sentence that says how the boxes were read."""
+        unit = f"pixels of {self.whole[0]:.0f} x {self.whole[1]:.0f}" if self.unit == "pixels" else self.unit
+        why = f"as {self.family} writes them" if self.family else "as asked for; this model's own form is not known"
+        return f"Boxes were read as {unit}{', y first' if self.y_first else ''}, {why}."
+
+    def in_pixels(self, box: Sequence[float], size: Size) -> Box:
+        """The box in pixels of an image of ``size``. Raises ValueError, for the model, for what contradicts the form.
+
+        Numbers up to 1 are fractions in every form: in no other would a box be that small.
+        """
+        left, top, right, bottom = (box[1], box[0], box[3], box[2]) if self.y_first else box
+        across, down = self.whole if max(box) > 1 else (1, 1)
+        over = SLACK if self.unit == "pixels" else 0
+        if right - left < across / 1000 or bottom - top < down / 1000:
+            problem = "has no left < right and top < bottom, by at least a thousandth"
+        elif right > across + over or bottom > down + over:
+            problem = f"lies outside of the image, whose lower right corner is at {across:g}, {down:g}"
+        elif self.family is None and (right, bottom) == size:
+            problem = f"ends exactly at the size of the image in pixels, {size[0]} x {size[1]}"
+        else:
+            return in_pixels((left / across, top / down, min(right / across, 1), min(bottom / down, 1)), size)
+        raise ValueError(f"the box {[*box]} {problem}; give {self.asked}")
+
+
+def box_form(model: str, size: Size) -> BoxForm:
+    """The form in which a model (``provider/name``) writes the boxes of an image that it is sent in this size."""
+    for family, pattern, unit, y_first in FAMILIES:
+        if re.search(pattern, model.lower()):
+            across, down = seen_size(model.replace("/", ".", 1), size)
+            whole = {"pixels": (across, down), "thousandths": (1000, 1000), "fractions": (1, 1)}[unit]
+            return BoxForm(family, unit, whole, y_first)
+    return BoxForm(None, "thousandths", (1000, 1000))

@@ -1,0 +1,146 @@
+"""Boxes as each family of models writes them: what it is asked for, and where its answer is measured."""
+
+import json
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.box_forms import box_form
+from agenticiqa.programs.stages.locator import Locator
+from support.engine import ScriptedEngine, scripted_lm
+from support.fake_server import field_of
+
+SIZE = (640, 480)
+RIGHT_HALF = (320, 0, 640, 480)  # in pixels
+THOUSANDTHS, FRACTIONS = [500, 0, 1000, 1000], [0.5, 0, 1, 1]
+IN_28 = [322, 0, 644, 476]  # of 644 x 476, what Qwen2.5-VL sees of 640 x 480: 23 x 17 patches
+
+
+def image(size: tuple[int, int] = SIZE) -> LoadedImage:
+    return load(Image.new("RGB", size, (90, 120, 90)))
+
+
+def locate(model: str, *answers: Any, size: tuple[int, int] = SIZE, key: str = "box") -> tuple[Any, ScriptedEngine]:
+    """Where the cat is, by a model of that name that gives these boxes in turn."""
+    texts = [json.dumps({"location": {"regions": [{"region": "cat", key: box}]}}) for box in answers]
+    lm, engine = scripted_lm(texts, name=model)
+    return Locator(backend=Backend((lm,)))(image=image(size), regions=["cat"]), engine
+
+
+FAMILIES = {
+    "vllm@host:8000//Qwen/Qwen2.5-VL-7B-Instruct": (IN_28, "pixels of the image, which is 644 wide and 476 high"),
+    "hosted_vllm/Qwen/Qwen2.5-VL-72B-Instruct-AWQ": (IN_28, "pixels of the image, which is 644 wide"),
+    "ollama@host//qwen2.5vl:7b": (IN_28, "pixels of the image, which is 644 wide"),
+    "gguf@1234abcd//Qwen2.5-VL-7B-Instruct-Q4_K_M.gguf": (IN_28, "pixels of the image, which is 644 wide"),
+    "vllm@host//TianheWu/VisualQuality-R1-7B": (IN_28, "pixels of the image, which is 644 wide"),
+    "vllm@host//Qwen/Qwen3-VL-8B-Instruct": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "vllm@host//Qwen/Qwen2-VL-7B-Instruct": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "vllm@host//OpenGVLab/InternVL3-8B": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "openai@host//glm-4.5v": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "google/gemini-2.5-flash": ([0, 500, 1000, 1000], "[top, left, bottom, right] in thousandths"),
+    "gemini/gemini-3-pro": ([0, 500, 1000, 1000], "[top, left, bottom, right] in thousandths"),
+    "anthropic/claude-sonnet-4-5": ([*RIGHT_HALF], "pixels of the image, which is 640 wide and 480 high"),
+    "vllm@host//moonshotai/Kimi-VL-A3B-Instruct": (FRACTIONS, "[left, top, right, bottom] in fractions"),
+    "openai/gpt-5": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "vllm@host//some-model": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+}
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+def test_a_box_is_asked_for_and_measured_in_the_form_of_the_family(model: str) -> None:
+    box, asked = FAMILIES[model]
+    located, engine = locate(model, box)
+    assert located.boxes == {"cat": RIGHT_HALF}
+    assert asked in field_of(engine.bodies[0], "form")
+    assert len(engine.requests) == 1
+    (note,) = located.remarks
+    assert note.startswith("Boxes were read as ")
+    assert ("form is not known" in note) == ("gpt" in model or "some-model" in model)
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+def test_fractions_are_fractions_in_every_form(model: str) -> None:
+    box = [0, 0.5, 1, 1] if "gemini" in model else FRACTIONS
+    assert locate(model, box)[0].boxes == {"cat": RIGHT_HALF}
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "box", "pixels"),
+    [
+        # Scaled to 1568 on the longer side, as 56 x 28 patches are within the budget.
+        ("anthropic/claude-sonnet-4-5", (3136, 1568), [784, 0, 1568, 784], (1568, 0, 3136, 1568)),
+        ("anthropic/claude-opus-4-8", (3840, 2160), [0, 0, 1288, 724], (0, 0, 1920, 1080)),
+        # 16,384 patches of 28 for vLLM, 4,096 for llama.cpp.
+        ("vllm@h//Qwen2.5-VL-3B", (8000, 4000), [2520, 0, 5040, 2520], (4000, 0, 8000, 4000)),
+        ("llamacpp@h//Qwen2.5-VL-3B", (8000, 4000), [1260, 0, 2520, 1260], (4000, 0, 8000, 4000)),
+        # A patch over the border, as a server may resize a little differently.
+        ("vllm@h//Qwen2.5-VL-3B", SIZE, [322, 0, 650, 480], RIGHT_HALF),
+    ],
+)
+def test_pixels_are_those_of_the_image_as_the_model_sees_it(
+    model: str, size: tuple[int, int], box: list[int], pixels: tuple[int, ...]
+) -> None:
+    found = locate(model, box, size=size)[0].boxes["cat"]
+    assert all(abs(edge - meant) <= 0.02 * max(size) for edge, meant in zip(found, pixels, strict=True))
+
+
+def test_pixels_are_those_of_the_smaller_copy_that_was_sent() -> None:
+    sent = image((1280, 960)).sent_within(640)
+    assert (sent.size, sent.sent_size) == ((1280, 960), SIZE)
+    lm, engine = scripted_lm(
+        [json.dumps({"location": {"regions": [{"region": "cat", "box": IN_28}]}})], name="v/Qwen2.5-VL"
+    )
+    located = Locator(backend=Backend((lm,)))(image=sent, regions=["cat"])
+    assert located.boxes == {"cat": (640, 0, 1280, 960)}
+    assert "644 wide" in field_of(engine.bodies[0], "form")
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong", "why"),
+    [
+        ("v/some-model", [320, 0, 640, 480], "ends exactly at the size of the image in pixels, 640 x 480"),
+        ("v/some-model", [320, 0, 1640, 480], "lies outside of the image, whose lower right corner is at 1000, 1000"),
+        ("v/some-model", [640, 0, 320, 480], "has no left < right"),
+        ("v/Qwen3-VL", [100, 100, 1280, 960], "lies outside"),
+        ("v/Qwen2.5-VL", THOUSANDTHS, "lies outside of the image, whose lower right corner is at 644, 476"),
+        ("anthropic/claude-sonnet-4-5", [500, 0, 1000, 1000], "lies outside"),
+        ("gemini/gemini-3-pro", [900, 10, 100, 20], "has no left < right and top < bottom"),
+    ],
+)
+def test_a_contradiction_goes_back_with_the_form(model: str, wrong: list[int], why: str) -> None:
+    right = FAMILIES["google/gemini-2.5-flash"][0] if "gemini" in model else FRACTIONS
+    located, engine = locate(model, wrong, right)
+    correction = field_of(engine.bodies[1], "correction")
+    assert why in correction
+    assert field_of(engine.bodies[1], "form") in correction
+    assert located.boxes == {"cat": RIGHT_HALF}
+
+
+def test_a_box_of_a_family_that_is_trained_on_thousandths_may_end_where_the_image_does_in_pixels() -> None:
+    assert locate("v/Qwen3-VL", [320, 0, 640, 480])[0].boxes == {"cat": (204, 0, 410, 231)}
+
+
+def test_the_keys_that_models_were_trained_on_are_read() -> None:
+    assert locate("v/Qwen2.5-VL", IN_28, key="bbox_2d")[0].boxes == {"cat": RIGHT_HALF}
+    assert locate("gemini/gemini-3-pro", [0, 500, 1000, 1000], key="box_2d")[0].boxes == {"cat": RIGHT_HALF}
+    lm, engine = scripted_lm(
+        ['[{"box_2d": [0, 500, 1000, 1000], "label": "cat"}]', '[{"box": [500, 0, 1000, 1000], "label": "cat"}]'],
+        name="v/some-model",
+    )
+    assert Locator(backend=Backend((lm,)))(image=image(), regions=["cat"]).boxes == {"cat": RIGHT_HALF}
+    assert "a box_2d may have y first" in field_of(engine.bodies[1], "correction")
+
+
+def test_nothing_is_noted_where_nothing_was_found() -> None:
+    located, _ = locate("v/some-model", None)
+    assert (located.boxes, [*located.remarks]) == ({"cat": None}, [])
+
+
+def test_the_prompt_is_the_same_for_every_family_but_for_the_form() -> None:
+    (question,) = (m for _, m in Locator().named_sub_modules() if isinstance(m, CheckedPredict))
+    assert "thousandths" not in question.predictor.signature.instructions
+    assert len({box_form(model.replace("@host", ""), SIZE).asked for model in FAMILIES}) == 5
