@@ -52,8 +52,9 @@ Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its des
 class Turn:
     """One attempt at a question.
 
-    ``model`` gave the last reply, ``text`` is that reply as received, ``cache`` whether DSPy may keep it. ``asked`` are
-    the calls of models, ``answered`` what an engine of ours says of each response that it received.
+    ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` what came beside it, ``cache``
+    whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what an engine of ours says of each
+    response that it received.
     """
 
     stage: str
@@ -61,6 +62,7 @@ class Turn:
     attempts: int
     model: str = ""
     text: str = ""
+    thoughts: str = ""
     cache: bool = False
     asked: list[CachedCall] = field(default_factory=list)
     answered: list[dict[str, Any]] = field(default_factory=list)
@@ -119,8 +121,9 @@ class CallLog(BaseCallback):
         instance, answered, usages = self.begun.pop(call_id)
         turn = _turn.get()
         texts = [_text_of(output) for output in outputs or ()]
+        thoughts = [_text_of(output, "reasoning_content") for output in outputs or ()]
         if turn is not None:
-            turn.model, turn.text = instance.model, texts[-1] if texts else ""
+            turn.model, turn.text, turn.thoughts = instance.model, *((texts[-1], thoughts[-1]) if texts else ("", ""))
             turn.cache = bool(getattr(instance, "cache", False))
         if not logger.isEnabledFor(logging.DEBUG):
             return
@@ -130,9 +133,8 @@ class CallLog(BaseCallback):
             more |= {"from_cache": not received, **(received[-1] if received else {})}
         else:  # DSPy says neither why an answer ended nor, without usage, whether it came from the cache
             more["from_cache"] = False if not getattr(instance, "cache", False) or _usages() > usages else None
-        for text, output in zip(texts, outputs or (), strict=True):
-            thoughts = output.get("reasoning_content") if isinstance(output, Mapping) else None
-            _log_reply(instance, text, thoughts or "", more, turn)
+        for text, thought in zip(texts, thoughts, strict=True):
+            _log_reply(instance, text, thought, more, turn)
 
 
 def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn | None) -> None:
@@ -202,8 +204,9 @@ def _json_form(form: Any) -> Any:
     return form
 
 
-def _text_of(output: Any) -> str:
-    return str((output.get("text") if isinstance(output, Mapping) else output) or "")
+def _text_of(output: Any, part: str = "text") -> str:
+    given = {"text": output} if not isinstance(output, Mapping) else output
+    return str(given.get(part) or "")
 
 
 def _usages() -> int:

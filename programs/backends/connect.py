@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,8 @@ from agenticiqa.programs.errors import BackendError, did_you_mean
 
 GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000, and a photo up to as many again
 OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "projector", "price")
+ALWAYS_REASON = re.compile(r"openai\.(.*/)?(o\d|gpt-5(?![\d.]*-chat))")
+ROOM_TO_REASON = 16_000  # tokens, as DSPy demands for them, too
 NO_KEY = "none"  # what a server without keys is sent
 
 
@@ -107,7 +110,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
             num_retries=0,  # the engine's own retries are logged, bounded and counted
             **{option: value for option, value in options.items() if value is not None},
         )
-    except dspy.LMError as error:  # a reasoning model with a temperature, for instance
+    except dspy.LMError as error:
         raise BackendError(f"backend {engine.name!r} does not take this configuration: {error}") from error
 
 
@@ -155,12 +158,29 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
         raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
     first = stage.model_copy(update=dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env")))
     if not stage.fallback_backend:
-        return [first]
+        return [_with_room_to_reason(first)]
     # The key of the first server is sent to no other server.
     same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
     key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
     second = {"backend": stage.fallback_backend, "api_base": stage.fallback_api_base, "api_key_env": key_env}
-    return [first, first.model_copy(update=second)]
+    return [_with_room_to_reason(first), _with_room_to_reason(first.model_copy(update=second))]
+
+
+def _with_room_to_reason(stage: StageConfig) -> StageConfig:
+    """For OpenAI's reasoning models, where the configuration sets nothing: no temperature, and tokens for thoughts.
+
+    Raises BackendError for settings that they refuse.
+    """
+    if not ALWAYS_REASON.match(stage.backend):
+        return stage
+    needed = {"temperature": None, "top_p": None, "max_tokens": max(stage.max_tokens, ROOM_TO_REASON)}
+    stage = stage.model_copy(update={name: needed[name] for name in needed.keys() - stage.model_fields_set})
+    if stage.temperature not in (None, 1) or stage.max_tokens < ROOM_TO_REASON:
+        raise BackendError(
+            f"backend {stage.backend!r} always reasons: leave temperature and max_tokens out of its section, or set "
+            f"temperature: null and max_tokens: {ROOM_TO_REASON} or more"
+        )
+    return stage
 
 
 def provider_of(stage: StageConfig) -> Provider | None:

@@ -7,6 +7,7 @@ log-probabilities) may have a form that no reader takes; the answer was paid for
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ Body = dict[str, Any]
 
 SHOWN = 200  # characters of a body without an answer
 MOST_TOKENS = 10**9  # more than any model takes: no count
+_FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 BROKEN_OFF = ("error", "abort", "failed")
 
 
@@ -57,10 +59,22 @@ def vet_chat(body: Body) -> Body | None:
         return None
     if choice.get("finish_reason") in BROKEN_OFF:
         return None
-    kept = {**choice, "message": message}
+    kept = {**choice, "message": message if choice.get("finish_reason") == "length" else _with_answer(message)}
     if "logprobs" in choice:
         kept["logprobs"] = _logprobs(choice["logprobs"])
     return {**body, "choices": [kept], "usage": _usage(body.get("usage"))}
+
+
+def _with_answer(message: Body) -> Body:
+    """The message; a JSON object that a server took for thoughts, for lack of the right parser, is its content."""
+    thoughts = message.get("reasoning_content") or message.get("reasoning")
+    if message.get("content") or not isinstance(thoughts, str):
+        return message
+    try:
+        is_object = isinstance(json.loads(_FENCED.sub(r"\1", thoughts.strip())), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    return {**message, "content": thoughts, "reasoning_content": None, "reasoning": None} if is_object else message
 
 
 def vet_anthropic(body: Body) -> Body | None:

@@ -57,6 +57,10 @@ A = TypeVar("A")
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"
 LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
+ALL_THOUGHTS = (
+    "the answer was empty, and everything stood in the reasoning; end it, and give the JSON object (if it was given, "
+    "the server takes answers for reasoning: check its --reasoning-parser)"
+)
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
 
 IMAGE_OR_NONE = dspy.Image | None
@@ -197,7 +201,8 @@ class CheckedPredict(StageModule, Generic[A]):
                     check_tokens(parsed, prediction.get("logprobs"))
             except AdapterParseError as error:
                 raw = raw_text(error)
-                reasons.append(CUT_OFF if _at_limit(spent, exchange) else reason(error))
+                empty = ALL_THOUGHTS if exchange.thoughts and not raw else ""
+                reasons.append(CUT_OFF if _at_limit(spent, exchange) else empty or reason(error))
             except RecursionError:  # a model that repeats an opening bracket for ever
                 raw = ""
                 reasons.append("the answer was nested too deeply")

@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 import dspy
 import pytest
+from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig, load_config
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect, key_from
 from agenticiqa.programs.backends.providers import PROVIDERS
@@ -30,6 +32,7 @@ from support.fake_server import (
     server_error,
     wrong_types,
 )
+from support.judging import RATE, SCRIPT
 from support.loopback import Reply
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
@@ -148,14 +151,6 @@ def test_a_stage_does_not_fall_back_to_offline_in_mid_run() -> None:
         connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="offline"))
 
 
-def test_settings_that_a_reasoning_model_refuses_are_told_before_anything_is_sent() -> None:
-    with pytest.raises(BackendError, match=r"gpt-5.*temperature"):
-        connect(StageConfig(backend="openai.gpt-5", api_base="http://127.0.0.1:9/v1"))
-    assert connect(
-        StageConfig(backend="openai.gpt-5", api_base="http://127.0.0.1:9/v1", temperature=1.0, max_tokens=16000)
-    )
-
-
 def sent_keys(server: Server) -> str:
     """Everything in the headers of the requests that could be a key."""
     names = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
@@ -247,6 +242,29 @@ def test_nothing_else_is_fetched_from_anywhere_unless_the_user_wants_it(
     assert os.environ.get(variable) == before
     connect(StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9/v1"))
     assert os.environ[variable] == after
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "gpt-5-mini-2025-08-07", "gpt-5.2", "o3", "o4-mini", "vendor/gpt-5"])
+def test_a_model_of_openai_that_always_reasons_needs_no_configuration(model: str) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        config = Config().with_backend(f"openai.{model}", server.url)
+        AgenticIQA.from_config(config)(Image.new("RGB", (64, 64), "gray"), RATE)
+    assert len(server.requests) == 5
+    for body in server.requests:
+        assert body["max_completion_tokens"] == 16_000
+        assert not {"temperature", "top_p", "max_tokens"} & body.keys()
+
+
+def test_what_a_reasoning_model_would_refuse_is_told_and_what_it_takes_is_sent() -> None:
+    for wrong in ({"temperature": 0}, {"temperature": 0.5, "max_tokens": 20_000}, {"max_tokens": 512}):
+        with pytest.raises(BackendError, match=r"'openai.gpt-5' always reasons: leave temperature and max_tokens out"):
+            connect(StageConfig(backend="openai.gpt-5", api_base="http://127.0.0.1:9/v1", **wrong))
+    with fake_server(STANDS) as server:
+        ask(to(server, "openai.gpt-5", temperature=1, max_tokens=32_000))
+        ask(to(server, "openai.gpt-5-chat-latest"))
+    reasoning, chat = server.requests
+    assert (reasoning["temperature"], reasoning["max_completion_tokens"]) == (1, 32_000)
+    assert (chat["temperature"], chat["max_completion_tokens"]) == (0, 2048)
 
 
 def test_parameters_are_on_the_wire_as_configured() -> None:

@@ -30,7 +30,7 @@ from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import ExecutorOutput
-from support.fake_server import by_stage, field_of, in_turn
+from support.fake_server import Server, by_stage, fake_server, field_of, in_turn
 from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback
 from support.provider_base import spoken
 from support.providers import (
@@ -63,6 +63,49 @@ Make = Callable[[Dialect], Reply]
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of every server of this file, in the environment."""
     monkeypatch.setenv(KEY_ENV, KEY)
+
+
+def thoughts(text: str, content: str | None = None, key: str = "reasoning_content", finish: str = "stop") -> Reply:
+    """A completion of a server whose parser takes this for reasoning."""
+    body = json.loads(chat_completion(Reply(content), "test"))
+    body["choices"][0]["message"][key] = text
+    body["choices"][0]["finish_reason"] = finish
+    return Reply(raw_body=json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("written", [ANSWER, f"\n```json\n{ANSWER}\n```\n"], ids=["bare", "fenced"])
+@pytest.mark.parametrize("content", [None, ""])
+def test_an_answer_that_a_server_took_for_thoughts_is_read(key: str, written: str, content: str | None) -> None:
+    with fake_server(thoughts(written, content, key)) as server:
+        assert judge(server).answer.need_replan is False
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        thoughts("First I look at the edges. They are soft."),
+        thoughts(f"Perhaps {OTHER}? No."),
+        thoughts(OTHER, finish="length"),
+        thoughts(OTHER[:-3]),
+    ],
+    ids=["prose", "a draft in prose", "cut off", "not closed"],
+)
+def test_thoughts_are_no_answer_and_the_servers_flag_is_named(said: Reply) -> None:
+    with fake_server(in_turn(said, thoughts("I look.", ANSWER))) as server:
+        reply = judge(server)
+    assert reply.answer.need_replan is False
+    (reason,) = reply.rejected_answers["replan"]
+    assert ("--reasoning-parser" in reason) or "cut off" in reason
+    assert reason.partition(" (")[0] in field_of(server.requests[1], "correction")
+
+
+def judge(server: Server) -> Any:
+    backend = connect(StageConfig(backend="vllm.test", api_base=server.url, logprobs=False), cache=False)
+    return CheckedPredict(DecideReplan, stage="replan", backend=backend)(
+        dict.fromkeys(DecideReplan.input_fields, "none")
+    )
 
 
 def stage(dialect: Dialect, url: str, **changes: Any) -> StageConfig:
