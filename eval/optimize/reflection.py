@@ -118,7 +118,9 @@ class Reflection:
         further = f" Your last proposal was refused: {refused[-1]}. Fix exactly this." if refused else ""
         proposer = InstructionProposer(additional_instructions=" ".join(KEEP.split()) + further)
         try:
-            with dspy.context(lm=self.model, trace=None, disable_history=True):
+            # Without one DSPy's default would write the prompt: this one until 3.5, an XML one from then on.
+            adapter = dspy.settings.adapter or dspy.ChatAdapter()
+            with dspy.context(lm=self.model, adapter=adapter, trace=None, disable_history=True):
                 proposed = proposer({name: current}, {name: examples}, [name])[name]
         except dspy.LMError as error:
             raise Stopped from error

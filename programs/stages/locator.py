@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 from agenticiqa.programs.backends.choice import Backend, without_place
 from agenticiqa.programs.images import LoadedImage
@@ -27,7 +28,8 @@ class Locator(StageModule):
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.LocatorStage``."""
 
-        form = box_form(without_place(self.ask.models[0].model), image.sent_size)
+        asked = without_place(self.ask.models[0].model)
+        form = box_form(asked, image.sent_size)
 
         def found(answer: Location) -> Boxes:
             for row in answer.regions:
@@ -48,4 +50,5 @@ class Locator(StageModule):
         inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False), "form": form.asked}
         reply = self.ask(inputs=inputs, check=found)
         boxes = found(reply.answer)
-        return Located(boxes, [form.note] if any(boxes.values()) else [], reply.rejected_answers)
+        note = (form if reply.model == asked else replace(form, family=None)).note  # a fallback was asked in that form
+        return Located(boxes, [note] if any(boxes.values()) else [], reply.rejected_answers)

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import dspy
 import pytest
 from PIL import Image
 
@@ -133,6 +134,18 @@ def test_the_keys_that_models_were_trained_on_are_read() -> None:
     )
     assert Locator(backend=Backend((lm,)))(image=image(), regions=["cat"]).boxes == {"cat": RIGHT_HALF}
     assert "a box_2d may have y first" in field_of(engine.bodies[1], "correction")
+
+
+def test_a_fallback_is_asked_in_the_form_of_the_first_and_the_note_does_not_call_it_its_own() -> None:
+    first, _ = scripted_lm([dspy.LMTransportError("down", model="v/Qwen2.5-VL")], name="v/Qwen2.5-VL")
+    text = json.dumps({"location": {"regions": [{"region": "cat", "box": IN_28}]}})
+    second, engine = scripted_lm([text], name="anthropic/claude-sonnet-4-5")
+    located = Locator(backend=Backend((first, second)))(image=image(), regions=["cat"])
+    assert located.boxes == {"cat": RIGHT_HALF}
+    assert "644 wide" in field_of(engine.bodies[0], "form")
+    assert located.remarks == [
+        "Boxes were read as pixels of 644 x 476, as asked for; this model's own form is not known."
+    ]
 
 
 def test_nothing_is_noted_where_nothing_was_found() -> None:
