@@ -18,6 +18,11 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import heif
 from agenticiqa.programs.images.color_profile import Conversion, conversion_of
 from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.images.jpeg2000 import palette_of
+
+# Tags of TIFF.
+BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
+AS_STORED = {"I;16", "I;16B", "I;16N"}  # layouts in Pillow's words
 
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
 
@@ -73,6 +78,8 @@ def open_bytes(name: str, data: bytes) -> Image.Image:
         refuse(name, f"expected an image, found {_described(data)}; give a JPEG, PNG or WebP file")
     except MissingExtra:
         refuse(name, f"expected an image, found a HEIC or HEIF photo, which needs an extra: {heif.INSTALL}")
+    except NotImplementedError as error:
+        refuse(name, f"expected an image that Pillow reads right, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
         refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down")
     except Exception as error:  # decoders raise almost anything on damaged bytes
@@ -82,7 +89,10 @@ def open_bytes(name: str, data: bytes) -> Image.Image:
 def _open(data: bytes) -> Image.Image:
     with _open_lock, warnings.catch_warnings(action="ignore"):
         try:
-            return Image.open(io.BytesIO(data))
+            image = Image.open(io.BytesIO(data))
+            if image.format == "JPEG2000" and (palette := palette_of(data)):
+                image.palette = palette
+            return image
         except UnidentifiedImageError:
             if not heif.is_heif(data):
                 raise
@@ -165,15 +175,29 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
     if not 0 < width * height <= max_pixels:
         refuse(name, f"expected 1 to {max_pixels} pixels, found {width}x{height} = {width * height}; scale the image")
-    if image.format in {"EPS", "WMF"}:
+    if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
         refuse(name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; convert it to 8")
+
+    if image.format == "TIFF" and _has_odd_planes(image):
+        refuse(name, "expected colors side by side, found a TIFF of planes that Pillow misreads; save it as PNG")
+
+
+def _has_odd_planes(image: Image.Image) -> bool:
+    """A TIFF of one plane for each channel is read right where these are of 8 bits and make a color, or compressed."""
+    tags = getattr(image, "tag_v2", {})
+    deep = max(tags.get(BITS, (8,))) > 8 and tags.get(COMPRESSION, 1) == 1
+    return tags.get(PLANES, 1) == 2 and (deep or tags.get(CHANNELS, 3) == 2)
 
 
 def _layout(image: Image.Image) -> list[object]:
     """How the pixels lie in the file, in the decoder's words; empty once they are decoded."""
     return [tile.args for tile in getattr(image, "tile", [])]
+
+
+def _raw_modes(image: Image.Image) -> list[object]:
+    return [args[0] if isinstance(args, tuple) else args for args in _layout(image)]
 
 
 def _is_16_bit_gray(image: Image.Image) -> bool:
@@ -199,8 +223,12 @@ def _orientation(image: Image.Image) -> int:
 def _upright(image: Image.Image, kept: bool, notes: list[str]) -> Image.Image:
     """Decode, and turn as the EXIF orientation says."""
     declared = _orientation(image)
+    # Pillow inverts a TIFF where white is 0, but not one of 16 bits; should it do so one day, this layout has a name.
+    is_inverted = getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == 0 and not AS_STORED.isdisjoint(_raw_modes(image))
     image.load()
     left = _orientation(image)  # Pillow turns a TIFF while decoding; a PNG may declare it after its pixels
+    if is_inverted:
+        image = Image.fromarray(65535 - np.asarray(image).astype(np.uint16))
     turn = declared if declared in _UPRIGHT else left
     if turn in _UPRIGHT:
         manner = " for measuring; the bytes keep their tag." if kept else "."

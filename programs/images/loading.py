@@ -18,9 +18,9 @@ CMYK                            bytes of a JPEG; else PNG in RGB       by its pr
 PIL image, numpy array          lossless PNG                           like a file of its mode
 ==============================  =====================================  ============================================
 
-Refused, with a one-line ``ImageError``: damaged or
-truncated files, integer or float pixels of unknown range, 12-bit gray, drawings (SVG, EPS, WMF), whatever is no
-image, more pixels than allowed, and web addresses. What an image may be given as is the table in ``images.sources``.
+Refused, with a one-line ``ImageError``: damaged or truncated files, integer or float pixels of unknown range, 12-bit
+gray, drawings (SVG, EPS, WMF, XBM), what Pillow misreads, whatever is no image, more pixels than allowed, and web
+addresses. What an image may be given as is the table in ``images.sources``.
 """
 
 import hashlib

@@ -1,0 +1,175 @@
+"""Files that Pillow misreads come out right, or are refused in a line: WhiteIsZero, planes, JPEG 2000, XBM."""
+
+import io
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import load
+from support.images import as_gray
+
+GRAY = np.add.outer(np.arange(40), np.arange(48)).astype(np.uint16) * 700
+RGB = np.dstack([GRAY >> 8, 255 - (GRAY >> 8), np.full_like(GRAY, 60)]).astype(np.uint8)
+
+
+def tiff(planes: list[np.ndarray], photometric: int, *, order: str = "<", orientation: int = 1) -> bytes:
+    """An uncompressed TIFF of whole planes (H, W): one, or several one after the other (planar)."""
+    (height, width), bits = planes[0].shape, planes[0].dtype.itemsize * 8
+    strips = [plane.astype(plane.dtype.newbyteorder(order)).tobytes() for plane in planes]
+    count = len(planes)
+    values = {
+        256: [width],
+        257: [height],
+        258: [bits] * count,
+        259: [1],
+        262: [photometric],
+        273: [0] * count,
+        274: [orientation],
+        277: [count],
+        278: [height],
+        279: [len(strip) for strip in strips],
+        284: [2 if count > 1 else 1],
+    }
+    longs = {273, 279}
+    beyond = sum(
+        len(v) * (4 if tag in longs else 2) for tag, v in values.items() if len(v) > (1 if tag in longs else 2)
+    )
+    start = 8 + 2 + 12 * len(values) + 4
+    values[273] = [start + beyond + n * len(strips[0]) for n in range(count)]
+    directory, rest = b"", b""
+    for tag, found in values.items():
+        data = struct.pack(f"{order}{len(found)}{'I' if tag in longs else 'H'}", *found)
+        directory += struct.pack(f"{order}HHI", tag, 4 if tag in longs else 3, len(found))
+        directory += data.ljust(4, b"\0") if len(data) <= 4 else struct.pack(f"{order}I", start + len(rest))
+        rest += b"" if len(data) <= 4 else data
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(f"{order}IH", 8, len(values))
+    return head + directory + bytes(4) + rest + b"".join(strips)
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+@pytest.mark.parametrize("white_is_zero", [False, True])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_gray_tiff_is_no_negative(bits: int, white_is_zero: bool, orientation: int) -> None:
+    values = GRAY if bits == 16 else (GRAY >> 8).astype(np.uint8)
+    top = 65535 if bits == 16 else 255
+    data = tiff([top - values if white_is_zero else values], 0 if white_is_zero else 1, orientation=orientation)
+    turned = {1: GRAY, 3: GRAY[::-1, ::-1], 6: np.rot90(GRAY, -1)}[orientation]
+    assert np.abs(load(data).pixels.astype(int) - as_gray(turned / 257)).max() <= 1
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "tiff_adobe_deflate", "packbits"])
+def test_compressed_16_bit_white_is_zero(compression: str) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(65535 - GRAY).save(buffer, "TIFF", compression=compression, tiffinfo={262: 0})
+    with Image.open(io.BytesIO(buffer.getvalue())) as image:
+        assert image.tag_v2[262] == 0
+    assert np.abs(load(buffer.getvalue()).pixels.astype(int) - as_gray(GRAY / 257)).max() <= 1
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_planes_are_read_right_or_refused(order: str) -> None:
+    assert np.array_equal(load(tiff([*np.moveaxis(RGB, -1, 0)], 2, order=order)).pixels, RGB)
+    with pytest.raises(ImageError, match="a TIFF of planes that Pillow misreads; save it as PNG"):
+        load(tiff([channel.astype(np.uint16) * 257 for channel in np.moveaxis(RGB, -1, 0)], 2, order=order))
+
+
+INDEX = (GRAY // 700 // 4 % 16).astype(np.uint8)
+COLORS = [
+    (255, 0, 0),
+    (0, 255, 0),
+    (0, 0, 255),
+    (255, 0, 0),
+    (9, 9, 9),
+    (0, 255, 0),
+    *((n, 255 - n, 7) for n in range(10)),
+]
+PLAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3)]
+REVERSED = [(0, 0, 3), (1, 0, 2), (2, 0, 1)]
+
+
+def box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I4s", 8 + len(content), kind) + content
+
+
+def defined(channels: list[tuple[int, int, int]]) -> bytes:
+    return box(b"cdef", struct.pack(">H", len(channels)) + b"".join(struct.pack(">HHH", *each) for each in channels))
+
+
+def palette(
+    colors: list[tuple[int, ...]], mapped: list[int] | None = None, space: int = 16, depth: int = 7
+) -> list[tuple[bytes, bytes]]:
+    columns = len(colors[0])
+    table = struct.pack(">HB", len(colors), columns) + bytes([depth]) * columns + b"".join(map(bytes, colors))
+    mapping = b"".join(struct.pack(">HBB", 0, 1, column) for column in mapped or range(columns))
+    return [(b"colr", struct.pack(">BBBI", 1, 0, 0, space)), (b"pclr", table), (b"cmap", mapping)]
+
+
+def jp2(pixels: np.ndarray, boxes: list[tuple[bytes, bytes]], more: bytes = b"") -> bytes:
+    """A JPEG 2000 file with more boxes in its header, of which a colr takes the place of its own."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG2000", irreversible=False, mct=0)
+    data = buffer.getvalue()
+    start = data.index(b"jp2h") - 4
+    (size,) = struct.unpack_from(">I", data, start)
+    header = data[start + 8 : start + size]
+    if boxes:
+        header = header[: header.index(b"colr") - 4] + b"".join(box(*each) for each in boxes)
+    return data[:start] + box(b"jp2h", header + more) + data[start + size :]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "more", "order"),
+    [
+        (palette(COLORS), b"", [0, 1, 2]),
+        (palette(COLORS), defined(PLAIN), [0, 1, 2]),
+        (palette(COLORS), defined(REVERSED), [2, 1, 0]),
+        (palette(COLORS, [2, 1, 0]), b"", [2, 1, 0]),
+        (palette(COLORS, [1, 2, 0]), defined(REVERSED), [0, 2, 1]),
+    ],
+)
+def test_a_palette_of_jpeg_2000_is_read_as_it_is(
+    boxes: list[tuple[bytes, bytes]], more: bytes, order: list[int]
+) -> None:
+    assert np.array_equal(load(jp2(INDEX, boxes, more)).pixels, np.array(COLORS, np.uint8)[INDEX][..., order])
+
+
+def test_a_palette_with_alpha() -> None:
+    colors = [(17 * n, *color) for n, color in enumerate(COLORS)]
+    data = jp2(INDEX, palette(colors), defined([(0, 1, 0), (1, 0, 1), (2, 0, 2), (3, 0, 3)]))
+    share = (INDEX / 15)[..., None]
+    expected = np.array(COLORS)[INDEX] * share + 255 * (1 - share)
+    assert np.abs(load(data).pixels - expected).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        jp2(INDEX, palette([(n,) for n in range(16)], space=17)),
+        jp2(INDEX, palette(COLORS, space=18)),
+        jp2(INDEX, palette([(*color, 0) for color in COLORS], space=12)),
+        jp2(INDEX, palette(COLORS, depth=8)),
+        jp2(RGB, [], defined(REVERSED)),
+        jp2(np.dstack([RGB, RGB[..., 0]]), []).replace(struct.pack(">HHH", 3, 1, 0), struct.pack(">HHH", 3, 2, 0)),
+    ],
+)
+def test_what_pillow_would_misread_is_refused(data: bytes) -> None:
+    with pytest.raises(ImageError, match=r"expected an image that Pillow reads right, found .*; save it as PNG"):
+        load(data)
+
+
+def test_usual_channels_of_jpeg_2000_are_read() -> None:
+    assert np.array_equal(load(jp2(RGB, [], defined(PLAIN))).pixels, RGB)
+    assert np.array_equal(load(jp2(RGB, [])).pixels, RGB)
+    buffer = io.BytesIO()
+    Image.fromarray(RGB).save(buffer, "JPEG2000", irreversible=False, no_jp2=True)
+    assert np.array_equal(load(buffer.getvalue()).pixels, RGB)
+
+
+def test_a_bitmap_of_x_is_a_drawing() -> None:
+    buffer = io.BytesIO()
+    Image.new("1", (16, 16)).save(buffer, "XBM")
+    with pytest.raises(ImageError, match="found a drawing"):
+        load(buffer.getvalue())
