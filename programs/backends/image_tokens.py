@@ -71,6 +71,7 @@ CLAUDE, CLAUDE_4_7 = Patches(1, 1568, 1568, side=28), Patches(1, 4784, 2576, sid
 GEMINI_3 = 1120  # its default for an image
 QWEN = Patches(1, 16384, side=28)  # patches at most, as the model's own files say
 LLAMA_CPP = Patches(1, 4096, side=28)  # llama.cpp's own limit
+FEWEST = 4  # patches of Qwen2.5-VL; a smaller image is scaled up
 OF_LLAMA_CPP = ("llamacpp", "lmstudio", "gguf")
 
 
@@ -99,6 +100,9 @@ def seen_size(backend: str, size: Size) -> Size:
     if width * height > budget:
         shrink = math.sqrt(28 * 28 * budget / (size[0] * size[1]))
         width, height = (max(1, int(side * shrink / 28)) for side in size)
+    elif width * height < FEWEST:
+        grow = math.sqrt(28 * 28 * FEWEST / (size[0] * size[1]))
+        width, height = (math.ceil(side * grow / 28) for side in size)
     return 28 * width, 28 * height
 
 

@@ -9,7 +9,8 @@
   likely as Gemini (https://huggingface.co/google/gemma-3-4b-it/discussions/38).
 - Claude: pixels of the image as it was resized. https://platform.claude.com/docs/en/build-with-claude/vision-coordinates
 - Kimi-VL: fractions. https://github.com/MoonshotAI/Kimi-VL/issues/56
-- GPT and any other name: no form of theirs is documented, and thousandths are asked for.
+- GPT and any other name, also one behind which models change (qwen-vl-max): no form of theirs is documented, and
+  thousandths are asked for.
 """
 
 import re
@@ -26,7 +27,7 @@ Unit = Literal["pixels", "thousandths", "fractions"]
 # By the first pattern that is found in the model's name.
 FAMILIES: tuple[tuple[str, str, Unit, bool], ...] = (  # name, pattern, unit, y first
     ("Qwen2.5-VL", r"qwen-?2[._-]?5-?vl|q-insight|visualquality-r1", "pixels", False),
-    ("Qwen-VL", r"qwen", "thousandths", False),
+    ("Qwen-VL", r"qwen-?2-?vl|qwen-?[3-9]|qwen-vl-chat", "thousandths", False),
     ("InternVL", r"internvl", "thousandths", False),
     ("GLM-V", r"glm-[\d.]+v", "thousandths", False),
     ("DeepSeek-VL2", r"deepseek-vl", "thousandths", False),

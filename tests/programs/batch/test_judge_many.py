@@ -53,6 +53,12 @@ def test_every_job_comes_back_once_with_its_own_result(count: int, workers: int)
     assert all(not isinstance(result, Exception) and result.said == job.image.stem for job, result in seen)
 
 
+def test_without_a_number_of_workers_four_ask_at_a_time() -> None:
+    together = threading.Barrier(4, timeout=10)
+    outcomes = judge_many(Pretend(lambda image: together.wait() >= 0), jobs(8))
+    assert [outcome.said for _, outcome in outcomes] == [True] * 8
+
+
 def test_a_job_is_passed_on_whole() -> None:
     job = Job(Path("a.png"), "Sharp?", Path("r.png"), resize_reference=True, options=["Yes", "No"])
     (result,) = judged(Pretend(str), [job]).values()

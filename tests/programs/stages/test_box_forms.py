@@ -46,6 +46,7 @@ FAMILIES = {
     "gemini/gemini-3-pro": ([0, 500, 1000, 1000], "[top, left, bottom, right] in thousandths"),
     "anthropic/claude-sonnet-4-5": ([*RIGHT_HALF], "pixels of the image, which is 640 wide and 480 high"),
     "vllm@host//moonshotai/Kimi-VL-A3B-Instruct": (FRACTIONS, "[left, top, right, bottom] in fractions"),
+    "openai@host//qwen-vl-max": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
     "openai/gpt-5": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
     "vllm@host//some-model": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
 }
@@ -60,7 +61,7 @@ def test_a_box_is_asked_for_and_measured_in_the_form_of_the_family(model: str) -
     assert len(engine.requests) == 1
     (note,) = located.remarks
     assert note.startswith("Boxes were read as ")
-    assert ("form is not known" in note) == ("gpt" in model or "some-model" in model)
+    assert ("form is not known" in note) == any(name in model for name in ("gpt", "some-model", "vl-max"))
 
 
 @pytest.mark.parametrize("model", FAMILIES)
@@ -78,6 +79,7 @@ def test_fractions_are_fractions_in_every_form(model: str) -> None:
         # 16,384 patches of 28 for vLLM, 4,096 for llama.cpp.
         ("vllm@h//Qwen2.5-VL-3B", (8000, 4000), [2520, 0, 5040, 2520], (4000, 0, 8000, 4000)),
         ("llamacpp@h//Qwen2.5-VL-3B", (8000, 4000), [1260, 0, 2520, 1260], (4000, 0, 8000, 4000)),
+        ("vllm@h//Qwen2.5-VL-3B", (32, 32), [28, 0, 56, 56], (16, 0, 32, 32)),  # scaled up to four patches
         # A patch over the border, as a server may resize a little differently.
         ("vllm@h//Qwen2.5-VL-3B", SIZE, [322, 0, 650, 480], RIGHT_HALF),
     ],
