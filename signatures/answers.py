@@ -24,9 +24,13 @@ REASONS = dict.fromkeys(("reasoning", "reason", "explanation", "rationale", "jus
 
 
 class ModelAnswer(Strict):
-    """The base of what a model writes. ``other_names`` maps further names of a key, in snake case, to the key."""
+    """The base of what a model writes. ``other_names`` maps further names of a key, in snake case, to the key.
+
+    ``set_by_rules`` are keys, in snake case, that it is not asked for and may write: they are left out without a note.
+    """
 
     other_names: ClassVar[Mapping[str, str]] = {}
+    set_by_rules: ClassVar[frozenset[str]] = frozenset()
     _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @property
@@ -119,7 +123,8 @@ def under_own_keys(
         shown = repr(str(key)[:LONGEST_SHOWN])
         if name is None:
             left_out[snake(key)] = value
-            notes.append(f"the unknown key {shown} was left out")
+            if snake(key) not in model.set_by_rules:
+                notes.append(f"the unknown key {shown} was left out")
         else:
             found[name] = value
             notes.append(f"the key {shown} was read as {name}")

@@ -65,8 +65,9 @@ class Subtype:
 class Category:
     """One category of distortion.
 
-    ``everyday`` is a photographer's name for it. ``kinds`` are those of ``tools.distort`` that make it. ``too_much``
-    and ``too_little`` name both ends of a property, as ``words`` and ``subtypes`` have them. What is not
+    ``everyday`` is a photographer's name for it. ``signs`` is what a model that detects it is told to look for: of two
+    categories that could mean the same, each sign stands in one. ``kinds`` are those of ``tools.distort`` that make it.
+    ``too_much`` and ``too_little`` name both ends of a property, as ``words`` and ``subtypes`` have them. What is not
     ``is_detectable`` is named by questions and tools, and not looked for in images.
 
     ``head`` is the one of the detector's networks that sees it, in an image by itself; without one, measurements alone
@@ -83,6 +84,7 @@ class Category:
     name: str
     everyday: str
     words: tuple[Words, ...]
+    signs: str = ""
     kinds: tuple[str, ...] = ()
     subtypes: tuple[Subtype, ...] = ()
     too_much: str = ""
@@ -115,6 +117,7 @@ CATEGORIES: tuple[Category, ...] = (
             Words("neutral", phrases="focus, focusing", vague="focussing"),
             Words("fault", subject="clarity", phrases="soft edges"),
         ),
+        signs="out of focus, motion blur, soft edges, lost detail",
         kinds=("gaussian_blur", "motion_blur", "defocus", "low_resolution"),
         subtypes=(
             Subtype(
@@ -166,6 +169,7 @@ CATEGORIES: tuple[Category, ...] = (
                 color, colors, saturation, color saturation, tones, color tone*, color rendition, color reproduction,
                 color accuracy"""),
         ),
+        signs="color cast, oversaturated or faded colors",
         kinds=("desaturate", "oversaturate", "color_cast"),
         subtypes=(
             Subtype(
@@ -220,6 +224,7 @@ CATEGORIES: tuple[Category, ...] = (
                 stepped, stepped gradients, gradient steps, tonal steps, steps between tones, steps between colors,
                 color steps, visible steps, color banding, tonal banding, banding artifact*"""),
         ),
+        signs="blocking, ringing, banding",
         kinds=("jpeg", "jpeg2000", "webp", "fast_fading", "banding"),
         subtypes=(
             Subtype(
@@ -269,6 +274,7 @@ CATEGORIES: tuple[Category, ...] = (
             Words("fault", kind="color noise", phrases="color noise, chroma noise", vague="""
                 chrominance noise, colored speckle*, color speckle*"""),
         ),
+        signs="grain, speckles, dots, color noise",
         kinds=("white_noise", "impulse_noise", "speckle_noise", "chroma_noise"),
         subtypes=(
             Subtype(
@@ -332,6 +338,7 @@ CATEGORIES: tuple[Category, ...] = (
             Words("neutral", phrases="lighting, lit, luminance", vague="""
                 brightness, exposure, exposed, the light, illumination, illuminated"""),
         ),
+        signs="overexposed, underexposed",
         kinds=("darken", "brighten"),
         subtypes=(
             Subtype(
@@ -370,6 +377,7 @@ CATEGORIES: tuple[Category, ...] = (
                 haloes, haloing, sharpened too much, over processed edges, sharpening halo*, sharpening artifact*,
                 edge halo*, sharpened too far, sharpened too strongly"""),
         ),
+        signs="oversharpened edges, halos (edges that are too soft are Blurs)",
         kinds=("oversharpen",),
         subtypes=(
             Subtype(
@@ -410,6 +418,7 @@ CATEGORIES: tuple[Category, ...] = (
                 high in contrast, strong contrast, contrasty"""),
             Words("neutral", phrases="contrast, dynamic range"),
         ),
+        signs="hazy, washed out, or too harsh",
         kinds=("low_contrast", "high_contrast"),
         subtypes=(
             Subtype(

@@ -1,10 +1,12 @@
-"""DSPy's JSON adapter with its work per signature cached.
+"""How a question is written for a model, and how its answer is read: one JSON object, whose form is said once.
 
-DSPy describes the fields and builds the JSON schema anew for each call: about 5 ms of processor time, more than the
-rest of a call without an image. The text is DSPy's own.
+The form stands in ``response_format`` where the server enforces it, else in the prompt: each key with its type, and an
+example. What is the same for all questions of a signature is made once, as DSPy would for each call.
 """
 
 import copy
+import json
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +23,7 @@ SIGNATURES = 64  # cached; more than the program has, with room for those that c
 
 
 class SteadyAdapter(dspy.JSONAdapter):
-    """``dspy.JSONAdapter`` that requests JSON in ``form``; DSPy would infer the form from the model's name."""
+    """``dspy.JSONAdapter`` with a shorter prompt that requests JSON in ``form``; DSPy infers it from a model's name."""
 
     form: Form = "off"
 
@@ -37,12 +39,33 @@ class SteadyAdapter(dspy.JSONAdapter):
         return super().__call__(lm, lm_kwargs | response_format(signature, self.form), signature, demos, inputs)
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
-        """The fields, their format and the instructions, the same with and without a correction.
+        """The instructions, the input fields and, unless the server enforces it, the form of the answer.
 
-        The correction is the last input, so a server that caches prefixes reuses everything before it, images too.
+        It is the same with and without a correction, which is the last input: a server that caches prefixes reuses
+        everything before it, images too.
         """
         described: Any = signature.delete(CORRECTION) if CORRECTION in signature.input_fields else signature
-        return _system_message(described)
+        return _system_message(described, self.form == "json_schema")
+
+    def format_user_message_content(
+        self,
+        signature: type[dspy.Signature],
+        inputs: dict[str, Any],
+        prefix: str = "",
+        suffix: str = "",
+        main_request: bool = False,
+    ) -> str:
+        """Called by DSPy; see ``dspy.ChatAdapter``. What is ``None`` is left out."""
+        given = {name: value for name, value in inputs.items() if value is not None}
+        written: str = super().format_user_message_content(signature, given, prefix, suffix, main_request)
+        return written
+
+    def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
+        """The output fields; after a rejected answer with its form, also where the server is said to enforce it."""
+        fields = ", ".join(f"`{name}`" for name in signature.output_fields)
+        asked = f"Respond with one JSON object in this order of fields: {fields}."
+        enforced_in_vain = CORRECTION in signature.input_fields and self.form == "json_schema"
+        return f"{asked}\n{answer_form(signature)}" if enforced_in_vain else asked
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The fields of the answer; see ``reading``. Raises AdapterParseError, from the Unreadable that says why."""
@@ -93,12 +116,61 @@ def response_format(signature: Any, form: Form) -> dict[str, Any]:
 
 @lru_cache(maxsize=SIGNATURES)
 def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
-    """The strict JSON schema of a signature's outputs. Pydantic's own is strict: our types are closed, all required."""
+    """The strict JSON schema of a signature's outputs, without the names and docstrings of our classes.
+
+    Pydantic's own is strict: our types are closed, and all of their fields required.
+    """
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     model = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
-    return model.model_json_schema()
+    schema = model.model_json_schema()
+    bare: dict[str, Any] = _bare(schema, schema.get("$defs", {}))
+    return bare
 
 
 @lru_cache(maxsize=SIGNATURES)
-def _system_message(signature: type[dspy.Signature]) -> str:
-    return dspy.JSONAdapter().format_system_message(signature)
+def answer_form(signature: type[dspy.Signature]) -> str:
+    """The form of the answer in words: each key with its type, then an example of each answer model that has one."""
+    lines = [_typed(answer_schema(signature))]
+    examples = {
+        name: model.example
+        for name, field in signature.output_fields.items()
+        if hasattr(model := field.annotation, "example")
+    }
+    if examples:
+        lines.append(f"For example: {json.dumps(examples, ensure_ascii=False)}")
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=SIGNATURES)
+def _system_message(signature: type[dspy.Signature], is_enforced: bool) -> str:
+    told = {name: (field.json_schema_extra or {}).get("desc", "") for name, field in signature.input_fields.items()}
+    # DSPy describes a field that its author did not as "${its name}".
+    lines = [f"- {name}" if desc in ("", f"${{{name}}}") else f"- {name}: {desc}" for name, desc in told.items()]
+    form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
+    return "\n".join([signature.instructions, "", "You are given:", *lines]) + form
+
+
+def _bare(node: Any, definitions: Mapping[str, Any]) -> Any:
+    """A schema with its definitions in their places, and without titles and descriptions."""
+    if isinstance(node, list):
+        return [_bare(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _bare(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    kept = {key: value for key, value in node.items() if key not in ("$defs", "title", "description")}
+    properties = {name: _bare(item, definitions) for name, item in node.get("properties", {}).items()}
+    return {key: properties if key == "properties" else _bare(value, definitions) for key, value in kept.items()}
+
+
+def _typed(schema: Mapping[str, Any]) -> str:
+    """A schema as JSON with a type in the place of each value: ``{"level": "Good" | "Bad", "reason": string}``."""
+    if "enum" in schema:
+        return " | ".join(map(json.dumps, schema["enum"]))
+    if "anyOf" in schema:
+        return " | ".join(map(_typed, schema["anyOf"]))
+    if schema.get("type") == "array":
+        return f"[{_typed(schema['items'])}, ...]"
+    if "properties" in schema:
+        return "{" + ", ".join(f'"{name}": {_typed(item)}' for name, item in schema["properties"].items()) + "}"
+    return str(schema.get("type", "any"))

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import dspy
 from PIL import Image
-from pydantic import create_model
 
 from agenticiqa.configs import Config, StageConfig
+from agenticiqa.programs.backends.adapter import SteadyAdapter, answer_schema
 from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
@@ -33,6 +33,7 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.planner import nameable
 from agenticiqa.programs.tools import Tool, toolbox
+from agenticiqa.signatures.categories import BLURS, NOISE
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import plan_signature
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
@@ -232,9 +233,10 @@ def _with_call(
 ) -> StageCost:
     """The cost with one call, whose prompt is filled in with so many tokens."""
     signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
-    text = _frame_tokens(signature, reference) + filled
-    if section.backend.partition(".")[0] in BILL_SCHEMAS and section.structured_outputs in ("auto", "json_schema"):
-        text += _schema_tokens(signature)
+    is_enforced = section.structured_outputs in ("auto", "json_schema")
+    text = _frame_tokens(signature, reference, is_enforced) + filled
+    if is_enforced and section.backend.partition(".")[0] in BILL_SCHEMAS:
+        text += text_tokens(json.dumps(answer_schema(signature)))
     given = ("image", "reference") if reference else ("image",)
     shown = tuple(name for name in given if name in signature.input_fields)
     return cost._replace(calls=1, text=text, answer=min(answer, section.max_tokens), images=shown)
@@ -255,7 +257,8 @@ def _tokens(
     stated = sum(map(len, plan.named_distortions.values()))
     distortions = 2 * len(plan.regions) if flags.distortion_detection else stated
     boxes, listed = 12 * len(named) or 1, 3 + 3 * distortions
-    found = {"planner": (text_tokens(nameable(tools)) + asked + 2, 90 + 12 * stated)}
+    offered_tools = nameable(tools, query, reference_given=reference)
+    found = {"planner": (text_tokens(offered_tools) + asked, 52 + 12 * stated)}
     if unplaced:
         found["localization"] = 3 * unplaced + text_tokens(box_form("", FRAME).asked), 7 + 18 * unplaced
     if flags.distortion_detection:
@@ -263,7 +266,9 @@ def _tokens(
     if flags.distortion_analysis and distortions:
         found["distortion_analysis"] = asked + listed + boxes, 11 + 55 * distortions
     if flags.tool_selection and distortions and not (plan.tools and flags.tool_execution):
-        offers = "\n".join(tool.line() for tool in tools.values() if tool.kind == ("FR" if reference else "NR"))
+        wanted = {name for names in plan.named_distortions.values() for name in names} or {BLURS, NOISE}
+        kind = "FR" if reference else "NR"
+        offers = "\n".join(tool.line_for(wanted) for tool in tools.values() if tool.kind == kind)
         found["tool_selection"] = text_tokens(offers) + listed, 10 + 21 * distortions
     evidence = 1  # "none"
     if flags.any():
@@ -272,7 +277,7 @@ def _tokens(
     if not offered and detect_query_type(query, plan.query_type) is QueryType.SCORING:
         found["scoring"] = text_tokens(query) + evidence, 112
     else:
-        listed_options = "\n".join(f"{letter}. {text}" for letter, text in offered.items()) or "none"
+        listed_options = "\n".join(f"{letter}. {text}" for letter, text in offered.items())
         question = text_tokens(beside_options(query, options)) + text_tokens(listed_options)
         found["answering"] = question + evidence, 66 if offered else 94
     return found
@@ -284,21 +289,16 @@ def _planner(sees_images: bool) -> type[dspy.Signature]:
 
 
 @cache
-def _frame_tokens(signature: Any, reference: bool) -> int:
-    """The tokens of a signature's prompt with empty inputs, as DSPy formats it, without those of images."""
+def _frame_tokens(signature: Any, reference: bool, is_enforced: bool) -> int:
+    """The tokens of a signature's prompt with empty inputs, without those of images."""
+    adapter = SteadyAdapter()
+    adapter.form = "json_schema" if is_enforced else "off"
     pixel = dspy.Image("data:image/png;base64,AAAA")
     images = {"image": pixel, "reference": pixel if reference else None}
     inputs = {name: images.get(name, "") for name in signature.input_fields}
-    contents = [message["content"] for message in dspy.JSONAdapter().format(signature, [], inputs)]
+    contents = [message["content"] for message in adapter.format(signature, [], inputs)]
     parts = [part for each in contents for part in ([{"text": each}] if isinstance(each, str) else each)]
     return sum(text_tokens(part.get("text", "")) for part in parts)
-
-
-@cache
-def _schema_tokens(signature: Any) -> int:
-    """The tokens of the JSON schema of a signature's answer, which is sent beside the prompt."""
-    fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
-    return text_tokens(json.dumps(create_model("Answer", **fields).model_json_schema()))
 
 
 def _sizes(job: Job, config: Config) -> dict[str, Size]:

@@ -54,7 +54,7 @@ class Answerer(StageModule):
             **prompt_inputs(image, reference),
             "query": query,
             "evidence": format_evidence(evidence),
-            "options": listed or "none",
+            "options": listed or None,
         }
         try:
             reply = self.ask(inputs=inputs, check=letter_or_words)

@@ -1,16 +1,16 @@
-"""The paper's rules for plans (arXiv 2509.26006, Appendix A.2): they check a model's plan, and make the offline one.
+"""The paper's rules for plans (arXiv 2509.26006, Appendix A.2): they complete a model's plan, and make the offline one.
 
-Query type, scope, distortion source and named tools determine the four flags. When planning again, because the evidence
-was not sufficient, a plan may switch on more than the rules do, but not the detection of distortions that the question
-names.
+Whether there is a reference determines the reference mode; query type, scope, distortion source and named tools
+determine the four flags. When planning again, because the evidence was not sufficient, all sub-tasks run, but not the
+detection of distortions that the question names.
 """
 
 from collections.abc import Collection, Iterator
 from typing import Literal
 
 from agenticiqa.programs.tools.tool import find_tool
-from agenticiqa.signatures.types import GLOBAL, PlanFlags, PlannerOutput, unique
-from agenticiqa.signatures.vocabulary import Distortion
+from agenticiqa.signatures.planner import PlanAnswer
+from agenticiqa.signatures.types import GLOBAL, Distortions, PlanFlags, PlannerOutput, unique
 
 
 def expected_flags(
@@ -51,123 +51,91 @@ def widened(flags: PlanFlags, explicit: bool) -> PlanFlags:
     )
 
 
-def violations(
-    plan: PlannerOutput,
+def plan_by_rules(
+    query_type: Literal["IQA", "Other"],
+    query_scope: list[str] | Literal["Global"],
+    distortions: Distortions | None,
+    tools: list[str],
     *,
+    is_explicit: bool,
     reference_given: bool,
-    known_tools: Collection[str],
     replanning: bool = False,
     rates: bool = False,
-) -> list[str]:
-    """One sentence for each rule that the plan breaks, for the model that made it: what the value is and must be.
+) -> PlannerOutput:
+    """The plan for what was read out of a question: reference mode and flags follow from it.
 
-    ``replanning``: the evidence of the previous plan was not sufficient, so the flags may go beyond the rules.
-    ``rates`` as for ``expected_flags``.
+    ``is_explicit``: the question names the distortions. ``replanning``: the evidence of an earlier plan was not
+    sufficient, so all runs that may. ``rates`` as for ``expected_flags``.
     """
-    return [
-        *_content_violations(plan, reference_given, known_tools),
-        *_flag_violations(plan, known_tools, replanning, rates),
-    ]
+    flags = expected_flags(query_type, query_scope != GLOBAL, is_explicit, bool(tools), rates=rates)
+    return PlannerOutput(
+        query_type=query_type,
+        query_scope=query_scope,
+        distortion_source="Explicit" if is_explicit else "Inferred",
+        distortions=distortions or None,
+        reference_mode="Full-Reference" if reference_given else "No-Reference",
+        required_tool=tools or None,
+        plan=widened(flags, is_explicit) if replanning else flags,
+    )
+
+
+def violations(answer: PlanAnswer, known_tools: Collection[str]) -> list[str]:
+    """One sentence for each rule that a model's plan breaks and rules cannot mend: what the value is and must be."""
+    return [*_violations(answer, known_tools)]
 
 
 def enforce(
-    plan: PlannerOutput,
+    answer: PlanAnswer,
     *,
     reference_given: bool,
     known_tools: Collection[str],
     replanning: bool = False,
     rates: bool = False,
 ) -> PlannerOutput:
-    """The plan corrected so that ``violations`` finds nothing in it.
+    """The plan of a model's answer, corrected where ``violations`` finds something in it.
 
-    Reference mode and flags are set, unknown tools dropped and known ones spelled as in the toolbox, distortions of
-    regions outside the scope dropped (or moved to the region that differs in case only). A plan with explicit
-    distortions that lists none becomes one with inferred distortions.
+    Unknown tools are dropped and known ones spelled as in the toolbox, distortions of regions outside the scope dropped
+    (or moved to the region that differs in case only). A plan with explicit distortions that lists none becomes one
+    with inferred distortions.
     """
-    named = _within_scope(plan)
-    explicit = plan.distortion_source == "Explicit" and bool(named)
-    tools = unique(tool for name in plan.tools if (tool := find_tool(name, known_tools)))
-    table = expected_flags(plan.query_type, plan.query_scope != GLOBAL, explicit, bool(tools), rates=rates)
-    flags = table
-    if replanning:
-        most = widened(table, explicit).model_dump()
-        flags = PlanFlags(
-            **{
-                name: must or (is_on and most[name])
-                for (name, must), is_on in zip(table.model_dump().items(), plan.plan.model_dump().values(), strict=True)
-            }
-        )
-    return PlannerOutput(
-        query_type=plan.query_type,
-        query_scope=plan.query_scope,
-        distortion_source="Explicit" if explicit else "Inferred",
-        distortions=named or None,
-        reference_mode=_reference_mode(reference_given),
-        required_tool=tools or None,
-        plan=flags,
+    named = _within_scope(answer)
+    return plan_by_rules(
+        answer.query_type,
+        GLOBAL if answer.query_scope == [GLOBAL] else answer.query_scope,
+        named,
+        unique(tool for name in answer.required_tool if (tool := find_tool(name, known_tools))),
+        is_explicit=answer.distortion_source == "Explicit" and bool(named),
+        reference_given=reference_given,
+        replanning=replanning,
+        rates=rates,
     )
 
 
-def _reference_mode(given: bool) -> Literal["Full-Reference", "No-Reference"]:
-    return "Full-Reference" if given else "No-Reference"
-
-
-def _content_violations(plan: PlannerOutput, reference_given: bool, known_tools: Collection[str]) -> Iterator[str]:
-    mode = _reference_mode(reference_given)
-    if plan.reference_mode != mode:
-        fact = "a reference image was given" if reference_given else "no reference image was given"
-        yield f"reference_mode is {plan.reference_mode!r}, but {fact}: it must be {mode!r}."
-    if unknown := [name for name in plan.tools if not find_tool(name, known_tools)]:
+def _violations(answer: PlanAnswer, known_tools: Collection[str]) -> Iterator[str]:
+    if unknown := [name for name in answer.required_tool if not find_tool(name, known_tools)]:
         tools, are = ", ".join(known_tools) or "none at all", "is" if len(unknown) == 1 else "are"
         yield (
             f"required_tool names {', '.join(map(repr, unknown))}, which {are} unknown: the known tools are {tools}; "
             "it is empty unless the question names one."
         )
-    if plan.distortion_source == "Explicit" and not plan.distortions:
+    named = answer.by_region()
+    if answer.distortion_source == "Explicit" and not named:
         yield (
-            "distortion_source is 'Explicit', but distortions is null: "
+            "distortion_source is 'Explicit', but distortions is empty: "
             "it must list the distortions that the question names, or distortion_source must be 'Inferred'."
         )
-    for region in plan.distortions or {}:
-        if region not in (*plan.regions, GLOBAL):
-            keys = ", ".join(repr(key) for key in unique([*plan.regions, GLOBAL]))
-            yield f"distortions has the key {region!r}, which is not in query_scope: the keys must be among {keys}."
+    regions = unique([*answer.query_scope, GLOBAL])
+    for region in named:
+        if region not in regions:
+            keys = ", ".join(map(repr, regions))
+            yield f"distortions has the region {region!r}, which is not in query_scope: they must be among {keys}."
 
 
-def _flag_violations(plan: PlannerOutput, known_tools: Collection[str], replanning: bool, rates: bool) -> Iterator[str]:
-    regional, explicit = plan.query_scope != GLOBAL, plan.distortion_source == "Explicit"
-    has_tools = any(find_tool(name, known_tools) for name in plan.tools)
-    table = expected_flags(plan.query_type, regional, explicit, has_tools, rates=rates)
-    allowed = (widened(table, explicit) if replanning else table).model_dump()
-    why_detection = (
-        "the question names the distortions" if explicit else "the question names no distortion, so they must be found"
-    )
-    why_tools = (
-        "the question names the tools to run"
-        if has_tools
-        else "the question rates a region, which is measured"
-        if regional and rates
-        else "the question names regions and no tool"
-        if regional
-        else "the question names neither a region nor a tool"
-    )
-    reasons = {
-        "distortion_detection": why_detection,
-        "distortion_analysis": "every question about quality needs it",
-        "tool_selection": why_tools,
-        "tool_execution": why_tools,
-    }
-    for (name, must), is_on in zip(table.model_dump().items(), plan.plan.model_dump().values(), strict=True):
-        if is_on not in (must, allowed[name]):
-            why = reasons[name] if plan.query_type == "IQA" else "query_type is 'Other'"
-            yield f"plan.{name} is {str(is_on).lower()}, but must be {str(not is_on).lower()}: {why}."
-
-
-def _within_scope(plan: PlannerOutput) -> dict[str, list[Distortion]]:
-    spelling = {region.casefold(): region for region in (*plan.regions, GLOBAL)}
-    named: dict[str, list[Distortion]] = {}
-    for key, distortions in (plan.distortions or {}).items():
+def _within_scope(answer: PlanAnswer) -> Distortions:
+    spelling = {region.casefold(): region for region in (*answer.query_scope, GLOBAL)}
+    named: Distortions = {}
+    for key, distortions in answer.by_region().items():
         region = spelling.get(key.strip().casefold())
         if region:
-            named[region] = list(dict.fromkeys([*named.get(region, []), *distortions]))
+            named[region] = unique([*named.get(region, []), *distortions])
     return named

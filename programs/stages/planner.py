@@ -2,15 +2,15 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-
-from pydantic import ValidationError
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
+from agenticiqa.programs.questions.options import question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
@@ -18,8 +18,9 @@ from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule, side_by_side
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
+from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
-from agenticiqa.signatures.types import PlannerOutput, QueryType
+from agenticiqa.signatures.types import PlannerOutput, QueryType, unique
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,8 @@ Prefetch = Callable[[LoadedImage, str, LoadedImage | None], None]  # image, quer
 class Planner(StageModule):
     """Plans with a model.
 
-    A plan that breaks the paper's rules is rejected with the reason; after the last attempt the rules set its flags.
+    The model is asked for what it alone can know; reference mode and flags follow by the paper's rules. An answer that
+    contradicts itself is rejected with the reason, and one that infers distortions where the question names some, once.
     Without any usable plan, ``fallback`` (such as the offline planner) plans; without a fallback Unanswered is raised.
     ``prefetch`` runs while the model makes the first plan: it measures what will be needed whatever the plan.
     """
@@ -56,32 +58,27 @@ class Planner(StageModule):
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises ToolError when the question itself names an unknown tool."""
-        reference_given, replanning = reference is not None, bool(feedback)
-        rates = detect_query_type(query) is QueryType.SCORING
+        doubted = False
 
         def check(answer: PlanAnswer) -> None:
+            nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox)
-            try:
-                wrong = violations(
-                    answer.to_plan(),
-                    reference_given=reference_given,
-                    known_tools=self.toolbox,
-                    replanning=replanning,
-                    rates=rates,
-                )
-            except ValidationError as error:
-                raise Rejected("; ".join(item["msg"] for item in error.errors())) from error
+            wrong = violations(answer, self.toolbox)
+            if not doubted and (overlooked := distortions_overlooked(answer, query)):
+                doubted = True  # the lexicon may be wrong: a model that stands by its answer is believed
+                wrong.append(overlooked)
             if wrong:
                 raise Rejected("; ".join(wrong))
 
         def enforced(answer: PlanAnswer, rejected: RejectedAnswers) -> Planned:
             plan = enforce(
-                answer.to_plan(),
-                reference_given=reference_given,
+                answer,
+                reference_given=reference is not None,
                 known_tools=self.toolbox,
-                replanning=replanning,
-                rates=rates,
+                replanning=bool(feedback),
+                rates=detect_query_type(query) is QueryType.SCORING,
             )
+            note_set_by_rules(answer, plan)
             return Planned(plan, rejected)
 
         ask = partial(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)
@@ -93,7 +90,7 @@ class Planner(StageModule):
         except Unanswered as gave_up:
             rejected = {gave_up.stage: gave_up.account}
             if isinstance(gave_up.last_answer, PlanAnswer):
-                self._log_fallback("the model keeps breaking the rules of planning", "the rules set the plan's flags")
+                self._log_fallback("the model keeps breaking the rules of planning", "the rules correct its plan")
                 return enforced(gave_up.last_answer, rejected)
             if self.fallback is None:
                 raise
@@ -104,12 +101,11 @@ class Planner(StageModule):
 
     def _inputs(
         self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str
-    ) -> dict[str, LoadedImage | str | bool | None]:
+    ) -> dict[str, LoadedImage | str | None]:
         return {
-            "available_tools": nameable(self.toolbox),
-            "reference_given": reference is not None,
+            "available_tools": nameable(self.toolbox, query, reference_given=reference is not None),
             "query": query,
-            "feedback": feedback or "none",
+            "feedback": feedback or None,
             **(prompt_inputs(image, reference) if self.sees_images else {}),
         }
 
@@ -118,9 +114,39 @@ class Planner(StageModule):
         logger.warning("%s: %s; %s", self.ask.stage, reason, remedy, extra=fields)
 
 
-def nameable(toolbox: Mapping[str, Tool]) -> str:
-    """The tools that a question may name, one per line; their descriptions are for the Selector only."""
-    return "\n".join(f"{tool.name} ({tool.kind})" for tool in toolbox.values())
+def nameable(toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) -> str:
+    """The tools that a question may name: those that apply, and any other that its words have.
+
+    Without a reference, full-reference tools are left out; naming one is an error that the executor reports.
+    """
+    return ", ".join(
+        name for name, tool in toolbox.items() if reference_given or tool.kind == "NR" or name.lower() in query.lower()
+    )
+
+
+def distortions_overlooked(answer: PlanAnswer, query: str) -> str:
+    """What is wrong with a plan that infers distortions where the question's words name some; empty for nothing."""
+    if answer.query_type == "Other" or answer.distortion_source == "Explicit":
+        return ""
+    question = question_part(query)
+    for tool in answer.required_tool:  # "NOISE-SIGMA" names no noise
+        question = re.sub(re.escape(tool), " ", question, flags=re.IGNORECASE)
+    named = distortions_in(question)
+    if not named:
+        return ""
+    listed = ", ".join(unique(f"{phrase!r} ({category})" for phrase, category in named))
+    return (
+        f"distortion_source is 'Inferred', but the question mentions {listed}: if it asks about this, "
+        "distortion_source must be 'Explicit' and distortions must list it."
+    )
+
+
+def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
+    """Log where a model wrote another reference mode or other flags than the rules set."""
+    by_rules = plan.model_dump(include=set(answer.stated))
+    other = [key for key, wrote in answer.stated.items() if str(wrote).casefold() != str(by_rules[key]).casefold()]
+    if other:
+        logger.info("planner: the rules set %s, which the model wrote otherwise", " and ".join(other))
 
 
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:

@@ -38,7 +38,7 @@ class Selector(StageModule):
                 raise Rejected(f"there is no tool {', '.join(unknown)}; the available tools are {', '.join(available)}")
 
         inputs = {
-            "available_tools": "\n".join(tool.line() for tool in tools),
+            "available_tools": "\n".join(tool.line_for({name for _, name in pairs}) for tool in tools),
             "distortion_set": json.dumps(present, ensure_ascii=False),
         }
         reply = self.ask(inputs=inputs, check=check)

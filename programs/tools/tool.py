@@ -112,12 +112,23 @@ class Tool:
         return dict(sorted(reliable.items(), key=lambda item: -item[1].srcc))
 
     def line(self) -> str:
-        """One line for a model that chooses tools: name, kind, description, and how well it was measured to do."""
+        """One line for a reader: name, kind, description, and how well it was measured to do."""
         if self.measured:
             best = ", ".join(f"{name}: SRCC {found.srcc:.2f} (n={found.n})" for name, found in self.strengths().items())
         else:
             best = ", ".join(self.good_at)
         return f"{self.name} ({self.kind}): {self.description}" + (f" Best for: {best}." if best else "")
+
+    def line_for(self, categories: Collection[str]) -> str:
+        """One line for a model that chooses a tool for these categories: how well it follows each of them (SRCC).
+
+        Where that was not measured, what the tool does.
+        """
+        from agenticiqa.signatures.types import OVERALL
+
+        known = [(name, found) for name, found in self.strengths().items() if name in (*categories, OVERALL)]
+        figures = ", ".join(f"{name} {found.srcc:.2f}" for name, found in known)
+        return f"{self.name} ({figures})" if figures else self.line()
 
 
 def find_tool(name: str, tools: Collection[str]) -> str | None:

@@ -45,9 +45,7 @@ VALID: dict[str, dict[str, Any]] = {
         "query_scope": ["vehicle"],
         "distortion_source": "Explicit",
         "distortions": [{"region": "vehicle", "distortions": ["Blurs"]}],
-        "reference_mode": "No-Reference",
         "required_tool": [],
-        "plan": FLAGS,
     },
     "location": {
         "regions": [{"region": "vehicle", "box": [120.0, 400.0, 560.5, 830.0]}, {"region": "sky", "box": None}]
@@ -107,7 +105,7 @@ def test_what_is_sent_is_a_strict_schema(stage: str) -> None:
     ("stage", "words"),
     [
         ("detection", DETECTABLE),
-        ("plan", (*DISTORTIONS, "IQA", "Other", "Explicit", "Inferred", "Full-Reference", "No-Reference")),
+        ("plan", (*DISTORTIONS, "IQA", "Other", "Explicit", "Inferred")),
         ("analysis", (*DISTORTIONS, *SEVERITIES)),
         ("selection", DISTORTIONS),
         ("assessment", tuple(LEVELS)),
@@ -162,6 +160,8 @@ def test_the_planner_may_be_asked_without_images() -> None:
 def test_the_documents_nested_plan_is_accepted() -> None:
     documents = {
         **VALID["plan"],
+        "reference_mode": "No-Reference",
+        "plan": FLAGS,
         "query_scope": "Global",
         "distortions": {"Global": ["blurry", "noise"]},
         "required_tool": None,
@@ -169,16 +169,16 @@ def test_the_documents_nested_plan_is_accepted() -> None:
     }
     answer = PlanAnswer.model_validate(documents)
     assert answer.query_scope == ["Global"]
-    plan = answer.to_plan()
-    assert (plan.query_scope, plan.distortions, plan.required_tool) == ("Global", {"Global": ["Blurs", "Noise"]}, None)
-    assert PlanAnswer.model_validate({**documents, "required_tool": "GMSD"}).to_plan().required_tool == "GMSD"
-    assert PlanAnswer.model_validate({**documents, "distortions": None}).to_plan().distortions is None
+    assert (answer.by_region(), answer.required_tool) == ({"Global": ["Blurs", "Noise"]}, [])
+    assert (answer.stated, answer.notes) == ({"reference_mode": "No-Reference", "plan": FLAGS}, [])
+    assert PlanAnswer.model_validate({**documents, "required_tool": "GMSD"}).required_tool == ["GMSD"]
+    assert PlanAnswer.model_validate({**documents, "distortions": None}).by_region() == {}
 
 
 def test_a_plan_that_names_a_region_twice_keeps_both_lists() -> None:
     twice = [{"region": "sky", "distortions": ["Noise"]}, {"region": "sky", "distortions": ["Blurs", "Noise"]}]
-    plan = PlanAnswer.model_validate({**VALID["plan"], "distortions": twice}).to_plan()
-    assert plan.distortions == {"sky": ["Noise", "Blurs"]}
+    answer = PlanAnswer.model_validate({**VALID["plan"], "distortions": twice})
+    assert answer.by_region() == {"sky": ["Noise", "Blurs"]}
 
 
 @pytest.mark.parametrize("box", [[-1, 0, 500, 500], [9, 9, 99], [9, 9, 99, 99, 99], [0, 0, 9, math.nan]])
@@ -250,7 +250,6 @@ def test_a_malformed_mapping_is_a_validation_error_and_nothing_else(stage: str, 
         {"distortions": {"sky": None}},
         {"query_scope": None},
         {"query_scope": {"sky": 1}},
-        {"plan": None},
         {"required_tool": {"tool": "GMSD"}},
     ],
 )

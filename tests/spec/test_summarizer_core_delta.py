@@ -44,8 +44,8 @@ def test_use_probability_distribution_prompt_for_scoring_queries(photo: Path) ->
     ]:
         defined = told.partition(f"{level}, {name}:")[2]
         assert meaning in defined[:40]
-    assert "for EACH level your log-probability" in told
-    assert all(rf"\"{level}\": {{\"type\": \"number\"" in told for level in range(1, 6))
+    assert 'for EACH level, under "1" to "5", the probability' in told
+    assert all(f'"{level}": number' in told for level in range(1, 6))
     assert told.index("quality_probs") < told.index("quality_reasoning")
 
 

@@ -43,8 +43,14 @@ def images_of(request: Body) -> list[tuple[str, bytes]]:
 
 def field_of(request: Body, name: str) -> str:
     """The text given for one input field of the last message."""
+    assert has_field(request, name), f"the request has no field {name}"
     found = re.search(
         rf"\[\[ ## {name} ## \]\]\n(.*?)(?=\n\n\[\[ ## |\n\nRespond with)", text_of(request["messages"][-1]), re.S
     )
-    assert found, f"the request has no field {name}"
+    assert found
     return found[1]
+
+
+def has_field(request: Body, name: str) -> bool:
+    """Whether one input field is given in the last message."""
+    return f"[[ ## {name} ## ]]\n" in text_of(request["messages"][-1])

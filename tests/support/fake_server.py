@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from support.chat_request import field_of as field_of
+from support.chat_request import has_field as has_field
 from support.chat_request import images_of as images_of
 from support.chat_request import output_field_of as output_field_of
 from support.chat_request import stage_of as stage_of

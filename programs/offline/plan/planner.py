@@ -11,8 +11,7 @@ from agenticiqa.programs.offline.plan import words
 from agenticiqa.programs.offline.plan.scope import read_scope, without_idioms
 from agenticiqa.programs.questions.instructions import without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
-from agenticiqa.programs.questions.query_type import detect_query_type
-from agenticiqa.programs.stages.plan_rules import expected_flags, widened
+from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import PlannerOutput, QueryType
 from agenticiqa.signatures.vocabulary import Distortion
@@ -67,18 +66,15 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
     question = prepared(query, options)
     scope = read_scope(asking_part(question), options)
     query_type: Literal["IQA", "Other"] = "IQA" if tools else query_type_of(question, list(options.values()))
-    rates = detect_query_type(query) is QueryType.SCORING
-    flags = expected_flags(query_type, bool(scope.regions), bool(scope.distortions), bool(tools), rates=rates)
-    if feedback:
-        flags = widened(flags, bool(scope.distortions))
-    return PlannerOutput(
-        query_type=query_type,
-        query_scope=scope.regions or "Global",
-        distortion_source="Explicit" if scope.distortions else "Inferred",
-        distortions=scope.distortions or None,
-        reference_mode="Full-Reference" if reference_given else "No-Reference",
-        required_tool=tools or None,
-        plan=flags,
+    return plan_by_rules(
+        query_type,
+        scope.regions or "Global",
+        scope.distortions,
+        tools,
+        is_explicit=bool(scope.distortions),
+        reference_given=reference_given,
+        replanning=bool(feedback),
+        rates=detect_query_type(query) is QueryType.SCORING,
     )
 
 

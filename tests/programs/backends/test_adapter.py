@@ -1,13 +1,18 @@
-"""The adapter asks for what DSPy's own would, only without making it anew each time."""
+"""The prompt says the form of the answer once: in ``response_format`` where that is enforced, else in words."""
 
+import json
 from typing import Any
 
 import dspy
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.adapter import SteadyAdapter, answer_schema
+from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, answer_form, answer_schema
+from agenticiqa.programs.backends.providers import Form
+from agenticiqa.programs.backends.reading import read_fields
 from agenticiqa.signatures import executor, planner, replan, summarizer
+from agenticiqa.signatures.answers import wire_names
 from support.engine import scripted_lm
 
 ROOMS = (planner, executor, summarizer, replan)
@@ -42,21 +47,76 @@ def test_the_schema_is_strict_and_that_of_the_answer(signature: type[dspy.Signat
     assert list(schema["properties"]) == list(signature.output_fields)
     (field,) = signature.output_fields.values()
     assert issubclass(field.annotation, BaseModel)
-    assert schema["$defs"][field.annotation.__name__]["properties"].keys() == {
+    (answer,) = schema["properties"].values()
+    assert answer["properties"].keys() == {
         (inner.alias or name) for name, inner in field.annotation.model_fields.items()
     }
 
 
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
-def test_the_system_prompt_is_dspys_own(signature: type[dspy.Signature]) -> None:
-    assert SteadyAdapter().format_system_message(signature) == dspy.JSONAdapter().format_system_message(signature)
+def test_the_schema_has_nothing_of_our_code_in_it(signature: type[dspy.Signature]) -> None:
+    text = json.dumps(answer_schema(signature))
+    assert not [key for key in ("title", "description", "$defs", "$ref") if f'"{key}"' in text]
 
 
-def test_a_model_of_someone_elses_is_asked_as_dspy_asks_it() -> None:
+@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
+def test_the_form_is_said_once(signature: type[dspy.Signature]) -> None:
+    """Where the server enforces the schema the prompt has no form; else each key with its type, and no JSON schema."""
+    enforced, free = (prompt(signature, form) for form in ("json_schema", "off"))
+    assert answer_form(signature) not in enforced
+    assert free.count(answer_form(signature)) == 1
+    assert "additionalProperties" not in free
+    for text in (enforced, free):
+        assert all(f"- {name}" in text for name in signature.input_fields)
+        (model,) = (field.annotation for field in signature.output_fields.values())
+        assert all(key in text for key in wire_names(model)), "the instructions name the keys, too"
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
+def test_the_example_is_an_answer(signature: type[dspy.Signature]) -> None:
+    ((name, field),) = signature.output_fields.items()
+    example = getattr(field.annotation, "example", None)
+    if example is None:
+        return
+    read = read_fields(json.dumps({name: example}), signature)
+    assert read is not None
+    assert read[name].notes == []
+    jsonschema.validate({name: example}, answer_schema(signature))
+    assert json.dumps({name: example}) in answer_form(signature)
+
+
+def test_after_a_rejected_answer_the_form_is_said_whatever_the_server_enforces() -> None:
+    """Some servers take a schema and do not keep it."""
+    signature = replan.DecideReplan.append(CORRECTION, dspy.InputField(), str)
+    for form in ("json_schema", "off"):
+        text = prompt(signature, form, correction="it was no JSON")
+        assert text.count(answer_form(signature)) == 1
+    assert system(signature, "json_schema") == system(replan.DecideReplan, "json_schema"), "the cached prefix"
+
+
+def test_what_is_none_is_left_out_of_the_prompt() -> None:
+    text = prompt(summarizer.AnswerQuestion, "off", options=None, query="Is it sharp?")
+    assert "[[ ## query ## ]]\nIs it sharp?" in text
+    assert "[[ ## options ## ]]" not in text
+
+
+def system(signature: type[dspy.Signature], form: Form) -> str:
+    adapter = SteadyAdapter()
+    adapter.form = form
+    return adapter.format_system_message(signature)
+
+
+def prompt(signature: type[dspy.Signature], form: Form, **inputs: Any) -> str:
+    """All of a request's text."""
+    adapter = SteadyAdapter()
+    adapter.form = form
+    given = {name: "x" for name, field in signature.input_fields.items() if field.annotation in (str, str | None)}
+    return "\n".join(message["content"] for message in adapter.format(signature, [], given | inputs))
+
+
+def test_a_model_of_someone_elses_is_told_the_form_in_words() -> None:
     lm, engine = scripted_lm(['{"decision": {"need_replan": false, "replan_reason": ""}}'])
     given = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
-    for adapter in (SteadyAdapter(), dspy.JSONAdapter()):
-        with dspy.context(lm=lm, adapter=adapter):
-            dspy.Predict(replan.DecideReplan)(**given)
-    ours, dspys = engine.requests
-    assert ours == dspys
+    with dspy.context(lm=lm, adapter=SteadyAdapter()):
+        dspy.Predict(replan.DecideReplan)(**given)
+    assert answer_form(replan.DecideReplan) in str(engine.requests[0].system)

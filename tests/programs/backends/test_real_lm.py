@@ -39,6 +39,7 @@ from agenticiqa.programs.stages.replan import replan_judge
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures import executor, summarizer
+from agenticiqa.signatures.planner import PlanAnswer
 from agenticiqa.signatures.replan import Decision
 from agenticiqa.signatures.types import Strict
 
@@ -161,7 +162,7 @@ def test_the_planner_ends_with_a_plan_by_the_rules(listening: Listening, toolbox
         fallback=RulePlanner(toolbox_of_two),
     )
     planned = planner(image=None, query="Is the vehicle blurry?", reference=None, feedback="")
-    assert violations(planned.plan, reference_given=False, known_tools=toolbox_of_two) == []
+    assert violations(PlanAnswer.model_validate(planned.plan.model_dump()), toolbox_of_two) == []
     listening.assert_valid()
     listening.assert_retries_are_real(planned.rejected_answers.get("planner", []), ATTEMPTS)
 

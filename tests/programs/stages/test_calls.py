@@ -36,6 +36,7 @@ from support.fake_server import (
 from support.judging import NONE, SCRIPT, analyse, plan, program_for
 from support.loopback import Body, Reply, error_reply
 
+WHY = "Why is the sky noisy?"
 OTHER = "Is this picture cheerful?"
 PATIENCE = 20.0  # seconds until a test gives up on what should happen side by side
 
@@ -124,10 +125,11 @@ def test_a_tool_runs_once_however_often_it_is_wanted(photo: Path) -> None:
     assert len(runs) == len(tools)
 
 
-@pytest.mark.parametrize("query", ["Rate the quality.", OTHER, "Why is the sky noisy?"])
+@pytest.mark.parametrize("query", ["Rate the quality.", OTHER, WHY])
 def test_the_fast_profile_asks_at_most_twice(photo: Path, query: str) -> None:
     other = plan(flags=NONE, query_type="Other")
-    script = {**SCRIPT, "plan": other} if query == OTHER else SCRIPT
+    noisy = plan("sky", distortion_source="Explicit", distortions=[{"region": "sky", "distortions": ["Noise"]}])
+    script = {**SCRIPT, "plan": {OTHER: other, WHY: noisy}.get(query, plan())}
     with fake_server(by_stage(script)) as server:
         result = program_for(server, profile="fast")(photo, query)
     assert server.stages() in (["plan", "assessment"], ["plan", "answer"])

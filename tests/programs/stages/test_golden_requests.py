@@ -37,10 +37,9 @@ DISTORTIONS = '{"vehicle": ["Blurs"], "sky": ["Noise"]}'
 EVIDENCE = 'Tool scores (1-5 scale, higher is better):\n{"vehicle": {"Blurs": ["GMSD", 2.6]}}'
 SEEN = {"image": IMAGE, "reference": None, "query": QUERY}
 PLANNED = {
-    "available_tools": "GMSD (FR): Spread of the gradients' similarity.\nNIQE (NR): Distance from natural statistics.",
-    "reference_given": False,
+    "available_tools": "GMSD, NIQE",
     "query": QUERY,
-    "feedback": "none",
+    "feedback": None,
 }
 
 CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {

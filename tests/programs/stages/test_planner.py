@@ -8,7 +8,7 @@ from PIL import Image
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.offline.stages import RulePlanner
-from agenticiqa.programs.stages.planner import Planner
+from agenticiqa.programs.stages.planner import Planner, nameable
 from agenticiqa.programs.stages.protocols import Planned
 from agenticiqa.programs.tools import toolbox
 from support.distortion_levels import scene
@@ -49,8 +49,36 @@ def test_without_a_usable_plan_the_fallback_plans(image: LoadedImage) -> None:
 
 
 def test_a_plan_that_keeps_breaking_the_rules_is_corrected_and_not_replaced(image: LoadedImage) -> None:
-    broken = plan("vehicle", flags=NONE)
+    broken = plan("vehicle", flags=NONE, distortion_source="Explicit")
     planned = planner(broken, fallback=RulePlanner(toolbox()))(image=image, query=RATE, reference=None, feedback="")
     assert planned.plan.query_scope == ["vehicle"], "the model's, which the rules would not read out of the question"
     assert planned.plan.plan.distortion_analysis
     assert len(planned.rejected_answers["planner"]) == 3
+
+
+def test_only_tools_that_the_question_can_name_are_shown() -> None:
+    tools = toolbox()
+    shown = {given: nameable(tools, RATE, reference_given=given).split(", ") for given in (True, False)}
+    assert shown[True] == list(tools)
+    assert shown[False] == [name for name, tool in tools.items() if tool.kind == "NR"]
+    assert "SSIM" in nameable(tools, "What is the ssim?", reference_given=False).split(", "), "to say what it needs"
+
+
+@pytest.mark.parametrize(
+    ("query", "changed", "calls"),
+    [
+        ("Is this image noisy?", {}, 2),
+        ("Is this image noisy?", {"query_type": "Other"}, 1),
+        ("How bad is it by NOISE-SIGMA?", {"required_tool": ["NOISE-SIGMA"]}, 1),
+        ("What is worst? A. Noise B. Blur", {}, 1),
+        (RATE, {"reference_mode": "Full-Reference", "plan": NONE}, 1),
+    ],
+)
+def test_asked_again_is_only_what_the_model_alone_can_know(
+    image: LoadedImage, query: str, changed: dict[str, Any], calls: int
+) -> None:
+    """And by an answer that it stands by, a model is believed."""
+    backend, engine = scripted_backend(by_stage({"plan": plan(**changed)}))
+    planned = Planner(toolbox(), backend=backend)(image=image, query=query, reference=None, feedback="")
+    assert (len(engine.requests), planned.plan.distortion_source) == (calls, "Inferred")
+    assert planned.plan.reference_mode == "No-Reference"

@@ -67,7 +67,7 @@ def test_the_level_comes_before_its_reason_in_one_answer(photo: Path) -> None:
         score(server, photo)
     (request,) = server.requests
     schema = request["response_format"]["json_schema"]["schema"]
-    asked = schema["$defs"]["Assessment"]["properties"]
+    asked = schema["properties"]["assessment"]["properties"]
     assert list(asked) == ["quality_level", "quality_probs", "quality_reasoning"]
     assert asked["quality_level"]["enum"] == ["Excellent", "Good", "Fair", "Poor", "Bad"]
 

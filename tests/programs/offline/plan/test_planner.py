@@ -15,6 +15,7 @@ from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.offline.plan.scope import Scope, read_scope
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import enforce, violations
+from agenticiqa.signatures.planner import PlanAnswer
 from agenticiqa.signatures.types import PlanFlags, QueryType
 
 KNOWN = ["PSNR", "SSIM", "MS_SSIM", "GMSD", "FSIM", "VIF", "BRISQUE", "UNIQUE", "TOPIQ_FR"]
@@ -107,10 +108,10 @@ def test_whatever_is_asked_the_plan_keeps_the_rules(query: str, reference: bool,
         plan = plan_question(query, reference_given=reference, known_tools=KNOWN, feedback=feedback)
     except ToolError:
         reject()
-    again = bool(feedback)
-    rates = detect_query_type(query) is QueryType.SCORING
-    assert violations(plan, reference_given=reference, known_tools=KNOWN, replanning=again, rates=rates) == []
-    assert enforce(plan, reference_given=reference, known_tools=KNOWN, replanning=again, rates=rates) == plan
+    written = PlanAnswer.model_validate(plan.model_dump())
+    assert violations(written, KNOWN) == []
+    again, rates = bool(feedback), detect_query_type(query) is QueryType.SCORING
+    assert enforce(written, reference_given=reference, known_tools=KNOWN, replanning=again, rates=rates) == plan
 
 
 @pytest.mark.parametrize(
