@@ -11,6 +11,7 @@ from agenticiqa.programs.offline.plan import words
 from agenticiqa.programs.offline.plan.scope import read_scope, without_idioms
 from agenticiqa.programs.questions.instructions import without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import PlannerOutput, QueryType

@@ -30,6 +30,7 @@ from support.fake_server import (
     not_json_body,
     rate_limited,
     server_error,
+    text_of,
     wrong_types,
 )
 from support.judging import RATE, SCRIPT
@@ -311,7 +312,7 @@ def test_the_response_format_is_what_the_configuration_says(backend: str, form: 
     assert (sent and sent["type"]) == expected
     if sent and expected == "json_schema":
         assert sent["json_schema"]["strict"] is True
-        decision = sent["json_schema"]["schema"]["$defs"]["Decision"]
+        decision = sent["json_schema"]["schema"]["properties"]["decision"]
         assert decision["additionalProperties"] is False
         assert decision["required"] == ["need_replan", "replan_reason"]
 
@@ -394,7 +395,7 @@ def test_a_bad_answer_is_told_to_the_model_and_never_taken_for_an_outage(bad: Re
         reply = ask(to(server), attempts=2)
         ((reason,),) = reply.rejected_answers.values()
         assert reply.answer == Decision(**STAND)
-        assert reason in str(server.requests[1])
+        assert reason in text_of(server.requests[1])
     with fake_server(bad) as server, pytest.raises(Unanswered):
         ask(to(server), attempts=1)
 
