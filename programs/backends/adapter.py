@@ -63,9 +63,11 @@ class SteadyAdapter(dspy.JSONAdapter):
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
         """The output fields; after a rejected answer with its form, also where the server is said to enforce it."""
         fields = ", ".join(f"`{name}`" for name in signature.output_fields)
-        asked = f"Respond with one JSON object in this order of fields: {fields}."
-        enforced_in_vain = CORRECTION in signature.input_fields and self.form == "json_schema"
-        return f"{asked}\n{answer_form(signature)}" if enforced_in_vain else asked
+        asked = f"Respond with a JSON object in the following order of fields: {fields}."
+        if CORRECTION not in signature.input_fields or self.form != "json_schema":
+            return asked
+        keyed: Any = signature
+        return f"{asked}\n{answer_form(keyed)}"
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The fields of the answer; see ``reading``. Raises AdapterParseError, from the Unreadable that says why."""
@@ -128,7 +130,7 @@ def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=SIGNATURES)
-def answer_form(signature: type[dspy.Signature]) -> str:
+def answer_form(signature: Any) -> str:
     """The form of the answer in words: each key with its type, then an example of each answer model that has one."""
     lines = [_typed(answer_schema(signature))]
     examples = {
@@ -142,7 +144,7 @@ def answer_form(signature: type[dspy.Signature]) -> str:
 
 
 @lru_cache(maxsize=SIGNATURES)
-def _system_message(signature: type[dspy.Signature], is_enforced: bool) -> str:
+def _system_message(signature: Any, is_enforced: bool) -> str:
     told = {name: (field.json_schema_extra or {}).get("desc", "") for name, field in signature.input_fields.items()}
     # DSPy describes a field that its author did not as "${its name}".
     lines = [f"- {name}" if desc in ("", f"${{{name}}}") else f"- {name}: {desc}" for name, desc in told.items()]

@@ -99,9 +99,10 @@ def enforce(
     with inferred distortions.
     """
     named = _within_scope(answer)
+    scope: list[str] | Literal["Global"] = "Global" if answer.query_scope == [GLOBAL] else answer.query_scope
     return plan_by_rules(
         answer.query_type,
-        GLOBAL if answer.query_scope == [GLOBAL] else answer.query_scope,
+        scope,
         named,
         unique(tool for name in answer.required_tool if (tool := find_tool(name, known_tools))),
         is_explicit=answer.distortion_source == "Explicit" and bool(named),

@@ -60,13 +60,12 @@ Form = Literal["auto", "json_schema", "json_object", "off"]
 
 def plan(request: Body) -> Body:
     """Everything is to be looked at and measured."""
-    given = field_of(request, "reference_given") == "True"
     return {
         "query_type": "IQA",
         "query_scope": ["Global"],
         "distortion_source": "Inferred",
         "distortions": [],
-        "reference_mode": "Full-Reference" if given else "No-Reference",
+        "reference_mode": "No-Reference",
         "required_tool": [],
         "plan": FLAGS,
     }
@@ -94,7 +93,7 @@ ANSWERS = by_stage(SCRIPT)
 
 Signature = type[dspy.Signature]
 SEES: dict[str, tuple[Signature, dict[str, Any]]] = {
-    "plan": (Plan, {"available_tools": "NIQE", "reference_given": True, "feedback": "none"}),
+    "plan": (Plan, {"available_tools": "NIQE", "feedback": None}),
     "detection": (DetectDistortions, {"query_scope": '["Global"]', "boxes": "none"}),
     "analysis": (AnalyzeDistortions, {"distortion_set": '{"Global": ["Blurs"]}', "boxes": "none"}),
     "assessment": (ScoreQuality, {"evidence": "none"}),
