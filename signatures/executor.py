@@ -16,6 +16,7 @@ from agenticiqa.signatures.inputs import BOXES, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
 from agenticiqa.signatures.vocabulary import Distortion
 
+
 class LocatedRegion(ModelAnswer):
     """Where one region is: ``box`` has four numbers in the form that was asked for, or is null for none in sight."""
 

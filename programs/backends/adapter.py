@@ -172,7 +172,9 @@ def _typed(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " | ".join(map(_typed, schema["anyOf"]))
     if schema.get("type") == "array":
-        return f"[{_typed(schema['items'])}, ...]"
+        item, most = _typed(schema["items"]), schema.get("maxItems")
+        is_fixed = most is not None and most == schema.get("minItems")
+        return f"[{', '.join([item] * most)}]" if is_fixed else f"[{item}, ...]"
     if "properties" in schema:
         return "{" + ", ".join(f'"{name}": {_typed(item)}' for name, item in schema["properties"].items()) + "}"
     return str(schema.get("type", "any"))
