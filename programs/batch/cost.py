@@ -272,7 +272,7 @@ def _tokens(
         found["tool_selection"] = text_tokens(offers) + listed, 10 + 21 * distortions
     evidence = 1  # "none"
     if flags.any():
-        evidence = 4 + 43 * len(named) + 48 * distortions * flags.distortion_analysis
+        evidence = 4 + 43 * len(named) + 20 * bool(unplaced) + 48 * distortions * flags.distortion_analysis
         evidence += (25 + 14 * (distortions + 1)) * flags.tool_execution
     if not offered and detect_query_type(query, plan.query_type) is QueryType.SCORING:
         found["scoring"] = text_tokens(query) + evidence, 112
