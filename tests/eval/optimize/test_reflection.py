@@ -45,7 +45,7 @@ def test_a_better_instruction_is_taken_at_once() -> None:
         ("I would rather not.", "held no instruction"),
         (said("  "), "was empty"),
         (said(f"  {CURRENT}\n"), "was the same"),
-        (said("Look hard at the picture."), "no longer names extreme, moderate, none, severe, slight"),
+        (said("Look hard at the picture."), "no longer names distortion_analysis, extreme, moderate"),
     ],
 )
 def test_a_useless_answer_is_refused_and_the_next_prompt_says_why(answer: str, reason: str) -> None:
