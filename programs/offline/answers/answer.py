@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from agenticiqa.programs.offline.answers.asked import Asked, question_alone, read_question
 from agenticiqa.programs.offline.answers.choices import (
@@ -71,8 +70,10 @@ def answer_from_evidence(query: str, options: Mapping[str, str], look: Look, evi
         analyzed = [*(evidence.boxes or {}), *(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
         regions = list(dict.fromkeys(name for name in analyzed if name != GLOBAL))
         offered = definite(options)
-        if claims := _claims_of_parts(query, offered, regions):
-            answer = _of_each(claims, offered, look)
+        claims, joint = _claims_of_parts(query, offered, regions)
+        if claims:
+            each = {region: read_question(text, {}, [region], listed=False) for region, text in claims.items()}
+            answer, measured = _of_parts(each, joint, offered, look, measured)
         else:
             asked = read_question(query, offered, regions, listed=not is_yes_no(offered))
             answer, measured = _answer(asked, look, measured)
@@ -93,80 +94,60 @@ def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer,
         return _of_one(asked, reference, look), reference
     if asked.subject != "part" or name_places(asked.options):
         return _of_one(asked, whole, look), whole
-    parts = {region: look(region) for region in asked.regions}
-    if missing := [region for region, part in parts.items() if part is None]:
-        return _not_found(missing), whole
-    found = {region: part for region, part in parts.items() if part}
-    found = {region: found[region] for region in sorted(found, key=asked.text.find)}
-    if len(found) == 2 and _COMPARES.search(asked.text):
+    each = dict.fromkeys(sorted(asked.regions, key=asked.text.find), asked)
+    return _of_parts(each, "", asked.options, look, whole)
+
+
+def _of_parts(
+    each: Mapping[str, Asked], joint: str, options: Mapping[str, str], look: Look, whole: MeasuredImage
+) -> tuple[RuleAnswer, MeasuredImage]:
+    """The answer about several parts, and the measurements that it is about.
+
+    ``each`` is what is asked of each part. Claims of their own are joined by "and" or "or": one that fails is enough
+    for "No", with "or" one that holds for "Yes".
+    """
+    found = {region: part for region in each if (part := look(region))}
+    if missing := [region for region in each if region not in found]:
+        return RuleAnswer(None, f"Nothing here finds {' and '.join(missing)} in the image."), whole
+    asked = next(iter(each.values()))
+    if not joint and len(found) == 2 and _COMPARES.search(asked.text):
         return _lettered(asked, compared_parts(asked, found)), whole
-    answers = {region: _of_one(asked, part, look) for region, part in found.items()}
+    answers = {region: _of_one(asked, found[region], look) for region, asked in each.items()}
     first, *others = answers.values()
-    if all(other.answer == first.answer for other in others):
+    if not joint and all(other.answer == first.answer for other in others):
         return first, next(iter(found.values()))
-    return _differing(answers, asked.options), whole
+    told = {region: (answer.answer or UNABLE).partition(", ") for region, answer in answers.items()}
+    words = {word for word, *_ in told.values()}
+    reason = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
+    decisive = YES if joint == "or" else NO
+    word = decisive if joint and decisive in words else words.pop() if len(words) == 1 else ""
+    if word in (YES, NO):
+        shown = "; ".join(f"{region}: {more or said}" for region, (said, _, more) in told.items())
+        answer = RuleAnswer(f"{word} ({shown})", reason)
+        return (yes_no_letter(options, replace(answer, answer=word)) if options else answer), whole
+    shown = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
+    return RuleAnswer(None if joint or options else shown, reason if joint else f"The regions differ. {reason}"), whole
 
 
-def _not_found(regions: Sequence[str]) -> RuleAnswer:
-    return RuleAnswer(None, f"Nothing here finds {' and '.join(regions)} in the image.")
+def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> tuple[dict[str, str], str]:
+    """What a question for yes or no claims of each of two parts, and "and" or "or" between both claims.
 
-
-def _differing(answers: Mapping[str, RuleAnswer], options: Mapping[str, str]) -> RuleAnswer:
-    each = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
-    reasons = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
-    return RuleAnswer(None if options else each, f"The regions differ. {reasons}")
-
-
-class PartClaim(NamedTuple):
-    """What a question claims of one part; ``joint`` is "and" or "or", "" where all parts share one claim."""
-
-    region: str
-    text: str
-    joint: str
-
-
-def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> list[PartClaim]:
-    """What a question for yes or no claims of each of two parts: "Is the left half noisy and the right one sharp?" """
+    "Is the left half noisy and the right one sharp?" claims one thing of each; other questions claim nothing of them.
+    """
     text = question_alone(query)[:LONGEST_TEXT]
     verb, named = _VERB.match(text), sorted((text.find(region), region) for region in regions if region in text)
     if verb is None or len(named) != 2 or _COMPARES.search(text) or (options and not is_yes_no(options)):
-        return []
+        return {}, ""
     (start, one), (next_start, other) = named
     joints = [*_JOINT.finditer(text[start + len(one) : next_start])]
     if not joints:
-        return []
-    joint = joints[-1]
-    begin, end = (start + len(one) + place for place in joint.span())
-    if terms_in(text[:begin]) and terms_in(text[end:]):  # each part has a claim of its own
-        said = text[end:].strip()
-        said = said if _VERB.match(said) else f"{verb[0]} {said}"
-        return [PartClaim(one, f"{text[:begin].strip()}?", joint[1].lower()), PartClaim(other, said, joint[1].lower())]
-    if terms_in(text[:begin]) or joint[1].lower() == "or":  # which of both is asked
-        return []
-    rest = text[next_start + len(other) :]
-    return [PartClaim(region, f"{text[:start]}{region}{rest}", "") for region in (one, other)]
-
-
-def _of_each(claims: Sequence[PartClaim], options: Mapping[str, str], look: Look) -> RuleAnswer:
-    """The answer to all claims together: one that fails is enough for "No", with "or" one that holds for "Yes"."""
-    answers: dict[str, RuleAnswer] = {}
-    for claim in claims:
-        measured = look(claim.region)
-        if measured is None:
-            return _not_found([claim.region])
-        answers[claim.region] = _of_one(read_question(claim.text, {}, [claim.region], listed=False), measured, look)
-    words = {region: (answer.answer or "").partition(", ") for region, answer in answers.items()}
-    decisive = YES if claims[0].joint == "or" else NO
-    found = [word for word, *_ in words.values()]
-    if not claims[0].joint and len({*found}) > 1:
-        return _differing(answers, options)
-    word = decisive if decisive in found else found[0] if len({*found}) == 1 else ""
-    reason = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
-    if word not in (YES, NO):
-        return RuleAnswer(None, reason)
-    shown = "; ".join(f"{region}: {told or said}" for region, (said, _, told) in words.items())
-    answer = RuleAnswer(f"{word} ({shown})", reason)
-    return yes_no_letter(options, replace(answer, answer=word)) if options else answer
+        return {}, ""
+    begin, end = (start + len(one) + place for place in joints[-1].span())
+    if not (terms_in(text[:begin]) and terms_in(text[end:])):
+        return {}, ""
+    said = text[end:].strip()
+    claims = {one: f"{text[:begin].strip()}?", other: said if _VERB.match(said) else f"{verb[0]} {said}"}
+    return claims, joints[-1][1].lower()
 
 
 def _of_one(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:

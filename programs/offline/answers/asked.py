@@ -30,6 +30,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 
 SURE, NAMED = 0.7, 0.6  # least probability of what is asked, and of what it is about
 OF_ALL = 0.7  # least probability that a question is about the whole image where some words may name a part of it
+OF_WHOLE = 0.85  # the same, where the words do name a part of it
 OF_SCALE = (
     0.4  # least probability that a number is asked for where a scale is stated, and which of its ends is the best
 )
@@ -37,6 +38,11 @@ OF_ANY = 0.8  # least probability of "which" where no word names a fault or the 
 
 BRIEF = 3  # words of a question that says nothing without its options
 OF_OTHER = 0.8  # least probability that no measurement tells which of the options fits
+
+WHOLE = frozenset(
+    {"yes", "no", "degree", "which", "metric", "rating-high", "rating-low", "reference-yes", "reference-no"}
+    | {"compare-image", "compare-reference", "compare-category"}
+)
 
 Subject = Literal["image", "part", "reference", "both"]
 _ABOUT: Mapping[str, Subject] = {"part": "part", "reference": "reference", "compare": "both"}
@@ -218,6 +224,12 @@ def _fault(text: str, read: Read) -> Meaning | None:
 def _is_about_all(reading: Reading) -> bool:
     of_other = reading.intent.name.startswith("part-") or reading.intent.name == "unanswerable"
     return not of_other and reading.intent.category >= OF_ALL
+
+
+def is_about_whole(text: str, options: Mapping[str, str]) -> bool:
+    """Whether the network is sure that a question is about the whole image, or the whole reference."""
+    intent = read_text(listing(_in_known_words(text)[0], options)).intent
+    return intent.name in WHOLE and intent.category >= OF_WHOLE
 
 
 def side_named(text: str) -> str:

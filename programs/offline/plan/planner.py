@@ -5,10 +5,11 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Literal
 
+from agenticiqa.programs.offline.answers.asked import is_about_whole
 from agenticiqa.programs.offline.answers.question_reader import corrected
 from agenticiqa.programs.offline.answers.tool_names import requested_tools, tool_mentions
 from agenticiqa.programs.offline.plan import words
-from agenticiqa.programs.offline.plan.scope import read_scope, without_idioms
+from agenticiqa.programs.offline.plan.regions import read_scope, without_idioms
 from agenticiqa.programs.questions.instructions import without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
@@ -66,6 +67,8 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
     options = parse_options(query)
     question = prepared(query, options)
     scope = read_scope(asking_part(question), options)
+    if scope.regions and is_about_whole(question, options):
+        scope = scope.of_image  # the words that look like a region's name are none
     query_type: Literal["IQA", "Other"] = "IQA" if tools else query_type_of(question, list(options.values()))
     return plan_by_rules(
         query_type,

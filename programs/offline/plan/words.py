@@ -68,13 +68,6 @@ MODIFIERS = word_set(
 PLACES = word_set("left right top bottom middle center centre back front")
 # Degrees, left out of a region's name: "the most blurry part".
 DEGREES = word_set("very most least so too only quite rather really many few all")
-# Verbs whose subject is a person who talks about the image: "my boss says ...".
-SPEECH = word_set(
-    """
-    say says said think thinks thought claim claims claimed told tells complain complains complained want wants
-    asked wanted
-    """
-)
 # Predicates of a region, which end its name: "is the dog happy".
 PREDICATES = word_set(
     """
@@ -139,15 +132,14 @@ FUNCTION_WORDS = (
     )
 )
 # Nouns that end like participles, superlatives, adverbs and adjectives.
-ING_NOUNS = word_set(
+NOUNS = word_set(
     """
-    building buildings ceiling wing wings painting paintings clothing railing ring rings king string strings
+    building buildings ceiling wing wings painting paintings clothing railing ring rings king string strings bed beds
+    shed sled seed weed bread thread seaweed forest chest guest guests nest crest vest west harvest interest test
+    contest quest rest butterfly family lily fly belly jelly bully ally table cable vegetable stable fable dish fish
+    goldfish radish brush bush
     """
 )
-ED_NOUNS = word_set("bed beds shed sled seed weed bread thread seaweed")
-EST_NOUNS = word_set("forest chest guest guests nest crest vest west harvest interest test contest quest rest")
-LY_NOUNS = word_set("butterfly family lily fly belly jelly bully ally")
-ABLE_NOUNS = word_set("table cable vegetable stable fable dish fish goldfish radish brush bush")
 # Common things, which are regions even without an article: "noise in sky", "are trees blurry".
 THINGS = word_set(
     """
@@ -182,12 +174,4 @@ JUDGMENT = (
     r"|best|worse|worst|wrong|issues?|problems?|improve\w*|usable|acceptable|natural|unnatural|realistic|great"
     r"|terrible|awful|excellent|perceptual|thoughts|opinion|how'?s (?:it|this)|how is (?:it|this)\b"
     r"|how does (?:it|this) look|looks? ok\w*|hold up|print\w*|ok|okay|suitable|affected"
-)
-
-# Words that deny or grade a distortion are no part of a region's name.
-GRADING = word_set(
-    """
-    not any no without free of from never nowhere longer near far by means zero too overly excessive excessively
-    overdone overdid exaggerated crank cranks cranked up pushed ton tons loads plenty lean leans
-    """
 )

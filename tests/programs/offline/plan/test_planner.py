@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline.plan import planner
 from agenticiqa.programs.offline.plan.planner import plan_question
-from agenticiqa.programs.offline.plan.scope import Scope, read_scope
+from agenticiqa.programs.offline.plan.regions import Scope, read_scope
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.signatures.planner import PlanAnswer
