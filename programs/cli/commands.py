@@ -12,7 +12,7 @@ from agenticiqa.programs.cli.arguments import (
     add_compare_arguments,
     add_tools_arguments,
 )
-from agenticiqa.programs.cli.measure_arguments import add_measure_arguments
+from agenticiqa.programs.cli.light_arguments import add_gate_arguments, add_measure_arguments
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ COMMANDS: dict[str, Command] = {
         add_measure_arguments,
         "agenticiqa.programs.cli.measure",
         light=True,
+    ),
+    "gate": Command(
+        "accept or refuse photos by a policy", add_gate_arguments, "agenticiqa.programs.cli.gate", light=True
     ),
     "backends": Command(
         "list the models that are asked, and what each supports",

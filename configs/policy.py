@@ -1,0 +1,56 @@
+"""The one pydantic model that reads a policy of ``agenticiqa gate``: what a photo must have to be accepted."""
+
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import Field, PositiveInt, ValidationError
+
+from agenticiqa.configs.schema import ConfigError, Section
+
+SHIPPED = "gate"
+
+
+class GatePolicy(Section):
+    """What is asked of a photo; what is left out is not looked at. Sides are in pixels, upright."""
+
+    min_short_side: PositiveInt | None = None
+    max_long_side: PositiveInt | None = None
+    aspect: tuple[float, float] | None = None
+    """The least and the greatest width / height."""
+    min_effective_side: PositiveInt | None = None
+    """Of the longer side: the pixels that its detail needs. An enlarged copy has more pixels than detail."""
+    min_jpeg_quality: Annotated[int, Field(ge=1, le=100)] | None = None
+    """The least JPEG quality of its past, also where it is a PNG now."""
+    min_score: Annotated[float, Field(ge=1, le=5)] | None = None
+    distortions: dict[str, str] = Field(default_factory=dict)
+    """By category or everyday word: the least severity that is refused."""
+    refuse_kinds: tuple[str, ...] = ()
+    """Of the kinds in ``outside_training``: graphic, page, medical, instrument, gray, blank, thin, too small."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the program has to judge the photo, which takes most of the time."""
+        return self.min_score is not None or bool(self.distortions or self.refuse_kinds)
+
+
+def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:
+    """Read a policy; the shipped one for ``None``. Raises ConfigError, in one line, for a file that is none."""
+    name = f"policy {path or SHIPPED}"
+    try:
+        file = Path(path) if path else resources.files(__package__) / f"{SHIPPED}.yaml"
+        return GatePolicy.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")) or {})
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        known = ", ".join(GatePolicy.model_fields)
+        wrong = "; ".join(
+            f"{'.'.join(map(str, each['loc'])) or 'the file'}: "
+            + (f"unknown; known are {known}" if each["type"] == "extra_forbidden" else each["msg"])
+            for each in error.errors()
+        )
+        raise ConfigError(f"{name}: {wrong}") from error

@@ -1,0 +1,174 @@
+"""Accept or refuse photos by a policy: the cheap checks first, and only what passes them is judged.
+
+A photo is decoded as small as its checks allow. A JPEG's quality is in its header; whether it was compressed more
+before is read from its pixels where it has at most four megapixels. ``effective_side`` of a photo that was decoded
+smaller is at least what is said.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from PIL import Image
+from PIL.ExifTags import Base as ExifTag
+
+from agenticiqa.configs import ConfigError
+from agenticiqa.configs.policy import GatePolicy
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images.decoding import open_bytes, rgb
+from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.images.sources import read_source
+from agenticiqa.programs.tools.numerics.pixels import single_luma
+from agenticiqa.programs.tools.statistics.effective_size import effective_share
+from agenticiqa.programs.tools.statistics.jpeg_history import past_quality, table_quality
+from agenticiqa.programs.tools.statistics.parts import parts_of
+from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
+from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
+
+ROOM = 1.25  # times the least effective side: so large a copy is enough to tell
+READ_AGAIN = 4_000_000  # pixels of a JPEG, up to which its pixels are searched for an earlier compression
+ENLARGED = 0.9  # share of the pixels, below which an image has too many for its detail
+SMALLEST = 64  # pixels of the copy that only shows whether the file can be decoded
+KINDS = ("graphic", "page", "medical", "instrument", "gray", "blank", "thin", "too small")
+
+Judge: TypeAlias = Callable[[Sequence[Job]], Iterator[tuple[Job, Mapping[str, Any] | Exception]]]
+
+
+@dataclass
+class GateResult:
+    """What became of a photo: the reasons for which it is refused, each with a sentence, and what was measured."""
+
+    image: str
+    reasons: dict[str, str] = field(default_factory=dict)
+    measured: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether there is no reason to refuse it."""
+        return not self.reasons
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {"accepted": self.accepted, **asdict(self)}
+
+
+def refused_distortions(policy: GatePolicy) -> dict[str, str]:
+    """The least severity that is refused, by category. Raises ConfigError for words that mean none."""
+    found: dict[str, str] = {}
+    for word, severity in policy.distortions.items():
+        category, least = fold_distortion(word), fold_severity(severity)
+        if category is None or least is None or least == SEVERITIES[0]:
+            wrong = repr(word) if category is None else f"{word}: {severity!r}"
+            raise ConfigError(f"distortions: {wrong} is none; give a distortion and one of {', '.join(SEVERITIES[1:])}")
+        found[category] = least
+    if unknown := set(policy.refuse_kinds) - {*KINDS}:
+        raise ConfigError(f"refuse_kinds: {min(unknown)!r} is none of {', '.join(KINDS)}")
+    return found
+
+
+def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, judge: Judge) -> Iterator[GateResult]:
+    """A result for each photo, in their order; ``judge`` gives the row, or an error, of each that passes so far."""
+    distortions = refused_distortions(policy)
+    with ThreadPoolExecutor(workers) as pool:
+        results = pool.map(partial(checked, policy), jobs)
+        if not policy.is_judged:
+            yield from results
+            return
+        checks = dict(zip(jobs, results, strict=True))
+    for job, row in judge([job for job, result in checks.items() if result.accepted]):
+        if isinstance(row, Exception):
+            checks[job].reasons["undecodable"] = one_line(str(row))
+        else:
+            add_judgment(policy, distortions, row, checks[job])
+    yield from checks.values()
+
+
+def checked(policy: GatePolicy, job: Job) -> GateResult:
+    """What the file, its size and its pixels say, without judging it."""
+    result = GateResult(one_line(job.name))
+    try:
+        given = read_source(job.image)
+        assert isinstance(given.content, bytes)  # files and stdin
+        image = open_bytes(given.source, given.content)
+        _check_sides(policy, image, result)
+        header = table_quality(image.quantization[0]) if getattr(image, "quantization", None) else None  # type: ignore[attr-defined]
+        pixels = _decoded(policy, image)
+    except ImageError as error:
+        result.reasons["undecodable"] = one_line(str(error)).removeprefix(f"{result.image}: ")
+        return result
+    except Exception as error:  # decoders raise almost anything on damaged bytes
+        result.reasons["undecodable"] = one_line(f"it is damaged or cut short ({error or type(error).__name__})")
+        return result
+    parts = [single_luma(part) for part in parts_of(pixels)[::2]]  # of nine, the corners and the middle
+    if policy.min_jpeg_quality is not None:
+        whole = pixels.shape[1::-1] == (result.measured["width"], result.measured["height"])
+        earlier = past_quality(parts) if whole or header is None else None
+        known = [quality for quality in (header, earlier) if quality is not None]
+        result.measured["jpeg_quality"] = quality = min(known, default=None)
+        if quality is not None and quality < policy.min_jpeg_quality:
+            where = "is a JPEG" if quality == header else "was once a JPEG"
+            result.reasons["compressed"] = f"it {where} of quality {quality}, least {policy.min_jpeg_quality}"
+    if policy.min_effective_side is not None:
+        _check_detail(policy.min_effective_side, effective_share(parts), max(pixels.shape[:2]), result)
+    return result
+
+
+def add_judgment(
+    policy: GatePolicy, distortions: Mapping[str, str], row: Mapping[str, Any], result: GateResult
+) -> None:
+    """Add what the program found (``row`` is its JSON) to a result."""
+    score = row["quality_score"]
+    result.measured["score"] = score
+    if policy.min_score is not None and (score is None or score < policy.min_score):
+        result.reasons["score"] = (
+            "it has no score" if score is None else f"its score is {score:.2f}, least {policy.min_score:g}"
+        )
+    for items in (row["executor_evidence"]["distortion_analysis"] or {}).values():
+        for item in items:
+            least = distortions.get(item["type"])
+            if least and SEVERITIES.index(item["severity"]) >= SEVERITIES.index(least):
+                text = f"{item['severity']} {everyday_name(item['type'])}: {item['explanation']}"
+                result.reasons.setdefault(everyday_name(item["type"]), text)
+    kinds = [kind for kind in row.get("outside_training") or () if kind in policy.refuse_kinds]
+    if kinds:
+        result.reasons["kind"] = f"it looks like no photo: {', '.join(kinds)}"
+
+
+def _check_detail(least: int, share: float | None, longest: int, result: GateResult) -> None:
+    """``share`` is that of the ``longest`` side as it was decoded; ``None`` where the image is too small to tell."""
+    side = round((1.0 if share is None else share) * longest)
+    result.measured["effective_side"] = None if share is None else side
+    own = max(result.measured["width"], result.measured["height"])
+    if side < least and side < ENLARGED * own:
+        result.reasons["upscaled"] = f"its detail needs {side} of {own} pixels, least {least}"
+    elif side < least:
+        result.reasons["small"] = f"the longer side has {own} pixels, least {least}"
+
+
+def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> None:
+    width, height = image.size
+    if image.getexif().get(ExifTag.Orientation) in (5, 6, 7, 8):
+        width, height = height, width
+    result.measured |= {"width": width, "height": height}
+    shown = f"it has {width} x {height} pixels"
+    if policy.min_short_side and min(width, height) < policy.min_short_side:
+        result.reasons["small"] = f"{shown}, least {policy.min_short_side} of the shorter side"
+    if policy.max_long_side and max(width, height) > policy.max_long_side:
+        result.reasons["large"] = f"{shown}, at most {policy.max_long_side} of the longer side"
+    if policy.aspect and not policy.aspect[0] <= width / height <= policy.aspect[1]:
+        low, high = policy.aspect
+        result.reasons["aspect"] = f"{shown}, a ratio of {width / height:.2f}, expected {low:g} to {high:g}"
+
+
+def _decoded(policy: GatePolicy, image: Image.Image) -> np.ndarray:
+    """The pixels as they are in the file, neither turned nor in another color space, as small as the checks allow."""
+    width, height = image.size
+    if not (policy.min_jpeg_quality and width * height <= READ_AGAIN):
+        wanted = ROOM * policy.min_effective_side if policy.min_effective_side else SMALLEST
+        share = min(1.0, wanted / max(width, height))
+        image.draft("RGB", (round(share * width), round(share * height)))  # of a JPEG; never below this
+    return rgb(image)

@@ -1,0 +1,135 @@
+"""``agenticiqa gate``: what is refused, for which reason, and that nothing undecodable is accepted."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
+
+POLICY = """
+min_short_side: 150
+max_long_side: 1000
+aspect: [0.5, 2]
+min_effective_side: 200
+min_jpeg_quality: 50
+"""
+
+
+@pytest.fixture
+def uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: Path) -> Path:
+    """A photo of 256 x 256 that passes, and a copy for each reason to refuse it."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "uploads"
+    folder.mkdir()
+    photo = Image.open(examples / "astronaut.webp").convert("RGB").resize((256, 256), Image.Resampling.LANCZOS)
+    photo.save(folder / "good.jpg", quality=90)
+    photo.save(folder / "low.jpg", quality=30)
+    Image.open(folder / "low.jpg").save(folder / "once_low.png")
+    Image.open(folder / "low.jpg").save(folder / "low_again.jpg", quality=95)
+    photo.crop((0, 0, 140, 140)).save(folder / "small.png")
+    photo.crop((0, 0, 256, 100)).resize((512, 200)).save(folder / "wide.png")
+    photo.resize((64, 64)).resize((256, 256), Image.Resampling.BICUBIC).save(folder / "enlarged.png")
+    photo.resize((1200, 1100)).save(folder / "large.jpg", quality=90)
+    (folder / "cut.jpg").write_bytes((folder / "good.jpg").read_bytes()[:9000])
+    (folder / "text.png").write_text("no image")
+    (folder / "empty.jpg").touch()
+    Path("policy.yaml").write_text(POLICY)
+    return folder
+
+
+def checked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    status = main(["gate", *words, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["accepted"] + found["refused"] == len(found["images"])
+    return status, {os.path.basename(row["image"]): row for row in found["images"]} | {"": found}
+
+
+def test_each_photo_is_refused_for_its_reason(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, found = checked(capsys, "uploads", "--policy", "policy.yaml")
+    assert status == BELOW
+    assert {name: [*row["reasons"]] for name, row in found.items() if name} == {
+        "good.jpg": [],
+        "low.jpg": ["compressed"],
+        "once_low.png": ["compressed"],
+        "low_again.jpg": ["compressed"],
+        "small.png": ["small"],
+        "wide.png": ["aspect"],
+        "enlarged.png": ["upscaled"],
+        "large.jpg": ["large"],
+        "cut.jpg": ["undecodable"],
+        "text.png": ["undecodable"],
+        "empty.jpg": ["undecodable"],
+    }
+    assert found[""]["reasons"]["undecodable"] == found[""]["reasons"]["compressed"] == 3
+    assert found["once_low.png"]["measured"]["jpeg_quality"] == pytest.approx(30, abs=8)
+    assert "was once a JPEG of quality" in found["once_low.png"]["reasons"]["compressed"]
+    assert found["good.jpg"]["measured"] == {"width": 256, "height": 256, "jpeg_quality": 90, "effective_side": 256}
+
+
+def test_a_photo_that_lies_on_its_side_is_checked_upright(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exif = Image.Exif()
+    exif[274] = 6
+    Image.open(uploads / "good.jpg").crop((0, 0, 256, 160)).save("turned.jpg", quality=95, exif=exif)
+    _, found = checked(capsys, "turned.jpg")
+    assert (found["turned.jpg"]["measured"]["width"], found["turned.jpg"]["measured"]["height"]) == (160, 256)
+
+
+def test_score_distortions_and_kind_are_judged_last(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noise = np.random.default_rng(0).normal(0, 40, (256, 256, 3))
+    noisy = np.clip(np.asarray(Image.open(uploads / "good.jpg")) + noise, 0, 255).astype(np.uint8)
+    Image.fromarray(noisy).save("noisy.png")
+    Image.new("RGB", (256, 256), "white").save("blank.png")
+    Path("strict.yaml").write_text(
+        "min_score: 1.0\ndistortions: {grainy: moderate}\nrefuse_kinds: [blank]\nmin_jpeg_quality: 50\n"
+    )
+    images = ["noisy.png", "blank.png", "uploads/good.jpg", "uploads/low.jpg"]
+    status, found = checked(capsys, *images, "--policy", "strict.yaml")
+    assert status == BELOW
+    assert [*found["noisy.png"]["reasons"]] == ["noise"]
+    assert [*found["blank.png"]["reasons"]] == ["kind"]
+    assert found["good.jpg"]["accepted"]
+    assert "score" in found["good.jpg"]["measured"]
+    assert "score" not in found["low.jpg"]["measured"], "what is refused already is not judged"
+    Path("strict.yaml").write_text("min_score: 4.9")
+    assert [*checked(capsys, "noisy.png", "--policy", "strict.yaml")[1]["noisy.png"]["reasons"]] == ["score"]
+
+
+def test_a_table_and_the_exit_status(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", "uploads/good.jpg", "--policy", "policy.yaml"]) == OK
+    assert main(["gate", "uploads/good.jpg", "uploads/small.png", "--policy", "policy.yaml"]) == BELOW
+    lines = capsys.readouterr().out.splitlines()[3:]
+    assert [line.split("\t")[0] for line in lines[1:3]] == ["refused: small", "accepted"]
+    assert lines[-1] == "1 accepted, 1 refused: 1 small"
+    assert main(["gate", "none.jpg", "uploads/good.jpg", "--policy", "policy.yaml"]) == SOME_FAILED
+    assert main(["gate", "none.jpg"]) == USAGE
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("min_size: 3", "min_size: unknown; known are min_short_side"),
+        ("min_score: 9", "less than or equal to 5"),
+        ("distortions: {ugliness: severe}", "'ugliness' is none"),
+        ("distortions: {blur: very}", None),
+        ("distortions: {blur: none}", "blur: 'none' is none"),
+        ("refuse_kinds: [cat]", "'cat' is none of graphic"),
+        ("- a list", "the file"),
+        ("a: [", "not valid YAML"),
+        (None, "No such file"),
+    ],
+)
+def test_a_policy_that_cannot_be_read(
+    uploads: Path, capsys: pytest.CaptureFixture[str], policy: str | None, said: str | None
+) -> None:
+    if policy is not None:
+        Path("p.yaml").write_text(policy)
+    status = main(["gate", "uploads/good.jpg", "--policy", "p.yaml"])
+    err = capsys.readouterr().err
+    assert (status == USAGE) is (said is not None)
+    assert said is None or (said in err and err.count("\n") == 1)
