@@ -7,8 +7,7 @@ import logging
 import math
 from collections.abc import Iterable
 from enum import StrEnum
-from statistics import fmean
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -202,9 +201,9 @@ class ToolCall(Strict):
     """One run of one tool: what it measured, or why it did not.
 
     ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
-    ``spread`` is the standard deviation, in levels, of people's mean opinion around ``calibrated``. ``ms`` is wall
-    time, ``box`` is the crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole
-    image was.
+    ``spread`` is the standard deviation, in levels, of people's mean opinion around ``calibrated``. ``weight`` is its
+    share of the mean of its region's scores, 0 for a tool that is no part of it. ``ms`` is wall time, ``box`` is the
+    crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was.
     """
 
     tool: str
@@ -214,6 +213,7 @@ class ToolCall(Strict):
     unit: str | None = None
     calibrated: float | None = Field(default=None, ge=1, le=5)
     spread: float | None = Field(default=None, gt=0)
+    weight: float | None = Field(default=None, ge=0, le=1)
     ms: float = Field(ge=0)
     error: str | None = None
     box: Box | None = None
@@ -260,16 +260,17 @@ class ExecutorOutput(Strict):
 
     @property
     def overall_scores(self) -> list[float]:
-        """The scores that a rating is made of: of each region those for its quality overall, or all if it has none.
+        """The scores that a rating is made of: of each region those of the tools that have a weight.
 
-        A tool for one distortion says nothing about the others, so its score explains the rating, but is no part of it.
+        A tool for one property says nothing about the others, so its score explains the rating, but is no part of it.
+        Where no tool has a weight stated, they are those for the quality overall, or all if there are none.
         """
-        return [score for _, score in self._rated]
+        return [rated.score for rated in self._rated]
 
     @property
     def overall_tools(self) -> tuple[str, ...]:
         """The tools of ``overall_scores`` by name, each once, in alphabetical order."""
-        return tuple(sorted({tool for tool, _ in self._rated}))
+        return tuple(sorted({rated.tool for rated in self._rated}))
 
     @property
     def overall_spread(self) -> float | None:
@@ -278,31 +279,49 @@ class ExecutorOutput(Strict):
         That of the mean of their scores is not smaller by much: tools err together.
         """
         known = {(call.region, call.tool): call.spread for call in self.tool_log}
-        spreads = [
-            known.get((region, tool))
-            for region, scores in (self.quality_scores or {}).items()
-            for tool, _ in _rated_of(scores)
-        ]
-        found = [spread for spread in spreads if spread is not None]
-        return math.sqrt(fmean(s * s for s in found)) if found and len(found) == len(spreads) else None
+        found = [(each.weight, known.get((each.region, each.tool))) for each in self._rated]
+        squares = [weight * spread * spread for weight, spread in found if spread is not None]
+        return math.sqrt(math.fsum(squares)) if found and len(squares) == len(found) else None
 
     @property
-    def _rated(self) -> list[tuple[str, float]]:
-        return [pair for scores in (self.quality_scores or {}).values() for pair in _rated_of(scores)]
+    def _rated(self) -> list["RatedScore"]:
+        stated = {(call.region, call.tool): call.weight for call in self.tool_log}
+        by_region = [
+            rated
+            for region, scores in (self.quality_scores or {}).items()
+            if (rated := _rated_of(region, scores, {tool: stated.get((region, tool)) for tool, _ in scores.values()}))
+        ]
+        return [each._replace(weight=each.weight / len(by_region)) for rated in by_region for each in rated]
 
     @property
     def overall_mean(self) -> float | None:
-        """The mean of the scores that a rating is made of; ``None`` without any."""
-        return fmean(self.overall_scores) if self.overall_scores else None
+        """The mean over the regions of the weighted mean of each one's ``overall_scores``; ``None`` without any."""
+        if not (rated := self._rated):
+            return None
+        return min(max(math.fsum(each.weight * each.score for each in rated), 1.0), 5.0)
 
     def is_empty(self) -> bool:
         """Whether there is neither an analysis nor a score in it."""
         return not any(self.distortion_analysis.values() if self.distortion_analysis else ()) and not self.scores
 
 
-def _rated_of(scores: dict[str, tuple[str, float]]) -> list[tuple[str, float]]:
-    """The tools with their scores that a rating is made of: of one region, those for its quality overall, or all."""
-    return [pair for key, pair in scores.items() if key.startswith(OVERALL)] or [*scores.values()]
+class RatedScore(NamedTuple):
+    """A score that a rating is made of, and its share of the mean."""
+
+    region: str
+    tool: str
+    score: float
+    weight: float
+
+
+def _rated_of(region: str, scores: dict[str, tuple[str, float]], stated: dict[str, float | None]) -> list[RatedScore]:
+    """The scores of one region that a rating is made of; their weights sum to 1."""
+    if all(weight is None for weight in stated.values()):
+        pairs = [pair for key, pair in scores.items() if key.startswith(OVERALL)] or [*scores.values()]
+        return [RatedScore(region, tool, score, 1 / len(pairs)) for tool, score in pairs]
+    weights = {tool: weight for tool, weight in stated.items() if weight}
+    total, found = math.fsum(weights.values()), dict(scores.values())
+    return [RatedScore(region, tool, found[tool], weight / total) for tool, weight in weights.items()]
 
 
 class SummarizerOutput(Strict):

@@ -15,7 +15,6 @@ from agenticiqa.programs.images import find_images
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.training_images import trained_on_count
-from agenticiqa.signatures.types import OVERALL
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,6 @@ class SamplesToMeasure:
         return {name: tool for name, tool in TOOLS.items() if name in names}
 
 
-def is_single(tool: Tool) -> bool:
-    """Whether a tool is for single distortions, which say little about overall quality."""
-    return tool.kind == "NR" and bool(tool.good_at) and OVERALL not in tool.good_at
-
-
 def from_labels(
     data: LabeledSet, *, split: str | None = None, tool_names: Sequence[str] = (), name: str | None = None
 ) -> SamplesToMeasure:
@@ -50,7 +44,7 @@ def from_labels(
     items, scale = data.labels, data.any_scale()
     kind = "FR" if any(item.reference for item in items) else "NR"
     tools_of: dict[samples.Sample, list[Tool]] = {}
-    for tool in named or [tool for tool in TOOLS.values() if tool.kind == kind and not is_single(tool)]:
+    for tool in named or [tool for tool in TOOLS.values() if tool.kind == kind and tool.rates_overall]:
         rated = samples.rated_samples(items, scale, full_reference=tool.kind == "FR")
         if not rated:
             raise UserError(f"{tool.name} compares with references, and {data.name} names none")
@@ -68,8 +62,8 @@ def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: 
     named = _named(tool_names)
     photos = find_images(paths)
     tools_of: dict[samples.Sample, list[Tool]] = {}
-    for tool in named or [tool for tool in TOOLS.values() if is_single(tool)]:
-        if not is_single(tool):
+    for tool in named or [tool for tool in TOOLS.values() if not tool.rates_overall]:
+        if tool.rates_overall:
             raise UserError(f"{tool.name} rates overall quality: fit it on opinion scores (labels), not on photos")
         for sample in samples.level_samples(tool, photos):
             tools_of.setdefault(sample, []).append(tool)

@@ -52,7 +52,7 @@ def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> 
     After the last kind comes "Overall": all kinds together, whose levels are meant to be comparable, for the tools that
     rate overall quality. A full-reference tool gets the pristine photo as the reference.
     """
-    all_kinds: dict[str, list[tuple[float | None, int]]] = {tool.name: [] for tool in tools if rates_overall(tool)}
+    all_kinds: dict[str, list[tuple[float | None, int]]] = {tool.name: [] for tool in tools if tool.rates_overall}
     undistorted = {(tool.name, name): _run(tool, photo, photo) for tool in tools for name, photo in pristine.items()}
     for kind in KINDS:
         values: dict[str, list[tuple[float | None, int]]] = {tool.name: [] for tool in tools}
@@ -110,7 +110,7 @@ def on_labels(tool: Tool, items: Sequence[LabeledImage]) -> Figures:
     """
     usable = [item for item in items if tool.kind == "NR" or item.reference]
     figures = of_scores(tool, [raw_or_none(tool, item) for item in usable], usable)
-    return figures if rates_overall(tool) else {name: found for name, found in figures.items() if name != OVERALL}
+    return figures if tool.rates_overall else {name: found for name, found in figures.items() if name != OVERALL}
 
 
 def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[LabeledImage]) -> Figures:
@@ -121,11 +121,6 @@ def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[Labele
         for category in _counts_for(CATEGORY_OF_LABEL.get(item.distortion or "")):
             groups.setdefault(category, []).append((value, item.mos))
     return {group: found for group, pairs in groups.items() if (found := directed_srcc(tool, pairs))}
-
-
-def rates_overall(tool: Tool) -> bool:
-    """Whether a tool rates overall quality: it is full-reference, or not made for single distortions."""
-    return tool.kind == "FR" or not tool.good_at or OVERALL in tool.good_at
 
 
 def directed_srcc(tool: Tool, pairs: Iterable[tuple[float | None, float]]) -> Agreement | None:

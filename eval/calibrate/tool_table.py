@@ -42,6 +42,9 @@ HEADER = """\
 # category's kinds) or with the opinion scores of labeled data sets, positive if the tool changes in its own direction,
 # and n, the number of images (undistorted photos count once per kind). Tools are selected by the mean over the sources.
 # Written by python -m agenticiqa.eval.calibrate.tool_table --write
+# "errors", by which the mean of tool scores is weighted: by source of images and tool, the standard deviation of the
+# opinions around its scores, in levels, and its correlations with the errors of the tools before it. Written by python
+# -m agenticiqa.eval.research.tool_errors fit --write
 """
 LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
 HELD_OUT = ", held out"  # behind the name of a source: predictions by a tool that was not trained on these images
@@ -218,7 +221,10 @@ def _write(
         "sets": {name: len(items) for name, items in sets.items()},
         "measured": {tool: each for tool, each in stamps.items() if each},
     }
-    text = yaml.safe_dump({**provenance, "categories": table}, sort_keys=False, default_flow_style=None, width=120)
+    kept = {"errors": old["errors"]} if "errors" in old else {}  # of tool_errors
+    text = yaml.safe_dump(
+        {**provenance, **kept, "categories": table}, sort_keys=False, default_flow_style=None, width=120
+    )
     write_atomically(path, HEADER + text)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from PIL import Image, UnidentifiedImageError
 
-from agenticiqa.eval.calibrate.selection import is_single
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.runs import made_by, pin, report_name
@@ -29,7 +28,7 @@ def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], be
     kinds = {"NR", "FR"} if any(label.reference for label in labels) else {"NR"}
     left_out = find_tool(besides, TOOLS) if besides else None
     embedded = [tool for name, tool in tools.items() if name in TOOLS and name != left_out and tool.calibration]
-    return [tool for tool in embedded if tool.kind in kinds and not is_single(tool)]
+    return [tool for tool in embedded if tool.kind in kinds and tool.rates_overall]
 
 
 def not_measured(tools: Sequence[Tool], rows: Iterable[Row]) -> list[Tool]:

@@ -115,8 +115,9 @@ class Columns:
 
     def _add_opinion(self, row: Row, evidence: Mapping[str, Any]) -> str | None:
         """Add what the tools' mean and the probabilities predict, alone and together; gives the latter's source."""
-        scores = ExecutorOutput(quality_scores=evidence.get("quality_scores")).overall_scores
-        mean = statistics.fmean(scores) if scores else None
+        calls = [{"ms": 0.0, **call} for call in evidence.get("tool_log") or []]
+        known = {"quality_scores": evidence.get("quality_scores"), "tool_log": calls}
+        mean = ExecutorOutput.model_validate(known).overall_mean
         self._predict(TOOL_MEAN, mean)
         source, shares = row.get("probability_source"), row.get("quality_probs")
         if not source or not shares or source == NO_OPINION:
@@ -126,7 +127,7 @@ class Columns:
         self._predict(OFFLINE_OPINION if source in OFFLINE else MODEL_ALONE, expectation)
         if mean is not None:
             self._predict(AVERAGE, (mean + expectation) / 2)
-            self._predict(PAPER, ScoreFusion().fuse_scores(scores, probabilities))
+            self._predict(PAPER, ScoreFusion().fuse_scores([mean], probabilities))
         if fusion := row.get("fusion"):
             whole = ExecutorOutput.model_validate(evidence)
             self._predict(WITHOUT_PROFILE, fused_score(default_fusion(), whole, probabilities, source).score)

@@ -25,6 +25,7 @@ from agenticiqa.programs.backends.adapter import SteadyAdapter, answer_schema
 from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
+from agenticiqa.programs.fusion.tool_mean import rating_tools
 from agenticiqa.programs.images import ImageSource, load, path_of
 from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.plan.planner import plan_question
@@ -273,7 +274,9 @@ def _tokens(
     evidence = 1  # "none"
     if flags.any():
         evidence = 4 + 43 * len(named) + 20 * bool(unplaced) + 48 * distortions * flags.distortion_analysis
-        evidence += (25 + 14 * (distortions + 1)) * flags.tool_execution
+        able = [tool for tool in tools.values() if tool.kind == ("FR" if reference else "NR")]
+        further = len(rating_tools(able, has_reference=reference)) - 1
+        evidence += (25 + 14 * (distortions + 1) + 24 * further) * flags.tool_execution
     if not offered and detect_query_type(query, plan.query_type) is QueryType.SCORING:
         found["scoring"] = text_tokens(query) + evidence, 112
     else:

@@ -69,26 +69,28 @@ def fused_score(
     stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
     if source == "learned" and spread is not None:  # the same estimate as the tool's, with what is known of the image
         stated = max(stated or spread, spread)
-    score = fusion.fuse_scores(tool_scores, probabilities, tool_error=stated if fusion.profile else None)
+    mean = evidence.overall_mean
+    fused = [] if mean is None else [mean]  # the mean by weights, not the plain one of the scores
+    score = fusion.fuse_scores(fused, probabilities, tool_error=stated if fusion.profile else None)
     expectation = sum(level * share for level, share in probabilities.items())
     if source == "learned" and evidence.local_damage:
         # Tool and opinion are one estimate then, which hardly sees small parts; only the opinion knows what was found.
         score = min(score, expectation)
     how = f"Score {score:.2f} ({level_name(score)})"
-    if tool_scores:
-        mean = f"{evidence.overall_mean:.2f} (n={len(tool_scores)})"
-        how += f", fused from the tool mean {mean} and a level expectation of {expectation:.2f}"
+    if mean is not None:
+        how += (
+            f", fused from the tool mean {mean:.2f} (n={len(tool_scores)}) and a level expectation of {expectation:.2f}"
+        )
     else:
         how += ", the level expectation alone, as no tool score came"
     how += f" (levels from {SOURCES.get(source, source)}){note}."
     without = None
-    if tool_scores and source not in OFFLINE:
+    if mean is not None and source not in OFFLINE:
         equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))
-        without = fusion.fuse_scores(tool_scores, equal, tool_error=stated if fusion.profile else None)
-        mean_score = sum(tool_scores) / len(tool_scores)
+        without = fusion.fuse_scores(fused, equal, tool_error=stated if fusion.profile else None)
         place = min(max(fusion.place(expectation), 1.0), 5.0)
-        if source != "uniform" and abs(place - mean_score) >= FAR:
-            apart = f"The model ({place:.1f}) is far from the tools ({mean_score:.1f})"
+        if source != "uniform" and abs(place - mean) >= FAR:
+            apart = f"The model ({place:.1f}) is far from the tools ({mean:.1f})"
             how += f" {apart}: without the model {without:.1f}."
     error = score_error(fusion, stated, score, without, spread)
     return FusedScore(score, expectation, how, score_interval(score, error), without)

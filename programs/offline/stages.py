@@ -23,9 +23,10 @@ from agenticiqa.programs.offline.opinion import learned_model_applies
 from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
+from agenticiqa.programs.stages.tool_runs import table_choice
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words
-from agenticiqa.programs.tools.tool import Tool, best_for
+from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import (
     GLOBAL,
     UNABLE,
@@ -110,12 +111,7 @@ class TableSelector(StageModule):
 
     def forward(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
         """See ``protocols.SelectorStage``."""
-        return Selected(
-            {
-                region: {name: tool.name for name in names if (tool := best_for(name, tools))}
-                for region, names in distortion_set.items()
-            }
-        )
+        return Selected(table_choice(distortion_set, tools))
 
 
 class MeasuredScorer(StageModule):

@@ -7,8 +7,10 @@ from typing import Any
 from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
 
 UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
+Scores = dict[str, dict[str, tuple[str, float]]]
 WHOLE_IMAGE = "the whole image was measured."  # the end of a note about regions without a box
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
+FAR = 1.0  # levels between two tools from which on the reader is told
 
 
 def format_evidence(evidence: ExecutorOutput) -> str:
@@ -18,17 +20,29 @@ def format_evidence(evidence: ExecutorOutput) -> str:
         rows = {region: [row.model_dump() for row in rows] for region, rows in evidence.distortion_analysis.items()}
         sections.append(("Distortion analysis", _json(rows)))
     if evidence.overall_mean is not None:
-        scores = {
-            region: {distortion: [tool, round(score, 4)] for distortion, (tool, score) in row.items()}
-            for region, row in (evidence.quality_scores or {}).items()
-        }
-        sections.append(("Tool scores (1-5 scale, higher is better)", _json(scores)))
+        sections.append(("Tool scores (1-5 scale, higher is better)", _json(_rounded(scores_in_mean(evidence)))))
         sections.append(("Tool score mean", f"{evidence.overall_mean:.2f}"))
+    if others := scores_in_mean(evidence, are=False):
+        sections.append(("Other measurements (1-5 scale, no part of the mean)", _json(_rounded(others))))
     if evidence.notes:
         sections.append(("Notes", _json(evidence.notes)))
     if not sections:
         return "none"
     return "\n\n".join(f"{title}:\n{content}" for title, content in sections)
+
+
+def scores_in_mean(evidence: ExecutorOutput, *, are: bool = True) -> Scores:
+    """The scores of the tools that make the mean, or of the others, by region and distortion, with the tool."""
+    weights = {(call.region, call.tool): call.weight for call in evidence.tool_log}
+    found = {
+        region: {key: pair for key, pair in row.items() if (weights.get((region, pair[0])) != 0) == are}
+        for region, row in (evidence.quality_scores or {}).items()
+    }
+    return {region: row for region, row in found.items() if row}
+
+
+def _rounded(scores: Scores) -> Scores:
+    return {r: {key: (tool, round(score, 4)) for key, (tool, score) in row.items()} for r, row in scores.items()}
 
 
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
@@ -42,7 +56,9 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
         wanted = evidence.distortion_set or plan.named_distortions
         scored = evidence.quality_scores or {}
         for region in plan.regions:
-            unscored = [name for name in wanted.get(region, []) if not _has_score(scored.get(region, {}), name)]
+            # Tools that the question names measure what they measure, whatever is there.
+            names = [] if plan.tools else wanted.get(region, [])
+            unscored = [name for name in names if not _has_score(scored.get(region, {}), name)]
             if unscored:
                 missing.append(f"Missing tool scores for {region}: {', '.join(unscored)}")
             elif not scored.get(region):
@@ -69,6 +85,22 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
         f"Contradictory evidence for {region}: {_severe(bad)} but {tool} scores {score:.2f}"
         for (region, tool, score), bad in found.items()
     ]
+
+
+def far_named_tools(evidence: ExecutorOutput) -> list[str]:
+    """One sentence for each tool that the question named and that is far from the program's own tool."""
+    own = {call.region: call for call in evidence.tool_log if call.weight == 0 and call.distortion == OVERALL}
+    sentences = []
+    for call in evidence.tool_log:
+        mine = own.get(call.region)
+        if not call.weight or mine is None or call.calibrated is None or mine.calibrated is None:
+            continue
+        if abs(call.calibrated - mine.calibrated) >= FAR:
+            sentences.append(
+                f"{call.tool} ({call.calibrated:.1f}) is far from {mine.tool} ({mine.calibrated:.1f}), "
+                "by which images are rated here"
+            )
+    return sentences
 
 
 def uncertainties(evidence: ExecutorOutput) -> list[str]:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.fusion.tool_mean import rating_tools
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import account, grown, place_in_frame
 from agenticiqa.programs.questions.query_type import detect_query_type
@@ -23,9 +24,10 @@ from agenticiqa.programs.stages.tool_runs import (
     refuse_inapplicable_tools,
     run_in_box,
     scores,
+    weighted,
     with_overall,
 )
-from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool
+from agenticiqa.programs.tools.tool import Tool, find_tool, get_tool, run_tool, with_unit
 from agenticiqa.signatures.types import (
     GLOBAL,
     OVERALL,
@@ -48,6 +50,9 @@ class Executor(StageModule):
 
     ``locate`` runs first, and only for regions whose names do not place them in the frame ("left half" does). A region
     without a box, and without ``locate`` any such region, is measured as the whole image.
+
+    ``select_for_rating`` takes the place of ``select`` where the question asks for a rating. The tools that the table
+    of errors holds to be worth their time for one (``fusion.tool_mean``) are added to any selection.
     """
 
     def __init__(
@@ -57,9 +62,11 @@ class Executor(StageModule):
         select: protocols.SelectorStage,
         toolbox: Mapping[str, Tool],
         locate: protocols.LocatorStage | None = None,
+        select_for_rating: protocols.SelectorStage | None = None,
     ) -> None:
         super().__init__()
         self.detect, self.analyze, self.select, self.locate = detect, analyze, select, locate
+        self.select_for_rating = select_for_rating
         self.toolbox = toolbox
 
     def forward(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
@@ -98,12 +105,11 @@ class Executor(StageModule):
         return Executed(evidence, work.rejected_answers)
 
     def prefetch(self, image: LoadedImage, query: str, reference: LoadedImage | None) -> None:
-        """Run, ahead of the plan, the tool that any plan for this question runs on the whole image, if there is one."""
+        """Run, ahead of the plan, the tools that any plan for this question runs on the whole image."""
         if detect_query_type(query, "IQA") is QueryType.SCORING:
-            best = best_for(OVERALL, judging(self.toolbox, image, reference))
-            if best:
+            for tool in rating_tools(judging(self.toolbox, image, reference), has_reference=reference is not None):
                 with cpu_slot():
-                    run_tool(best, image, reference, region=GLOBAL, distortion=OVERALL)
+                    run_tool(tool, image, reference, region=GLOBAL, distortion=OVERALL)
 
     def _locate(self, work: "Work") -> None:
         """Find the named regions, if the plan does anything with them."""
@@ -139,30 +145,67 @@ class Executor(StageModule):
         return None
 
     def _measure(self, work: "Work", distortions: Distortions) -> tuple[ToolSelection | None, list[ToolCall]]:
-        """Select the tools, and run them."""
+        """Select the tools, and run them.
+
+        A question that names tools gets these. For a rating the program's own are run, too: they make the score where
+        no named tool estimates quality, else the first of them is there to compare with.
+        """
         flags, selected = work.plan.plan, None
+        compared: ToolSelection = {}
+        rates = detect_query_type(work.query, work.plan.query_type) is QueryType.SCORING
         if work.plan.tools and flags.tool_execution:
-            selected = named_tools([get_tool(name, self.toolbox).name for name in work.plan.tools], distortions)
+            named = [get_tool(name, self.toolbox) for name in work.plan.tools]
+            selected = named_tools(named, distortions)
+            own = self._own_tools(work) if rates else []
+            if any(tool.rates_overall for tool in named):
+                compared = with_overall({}, work.plan.regions, [tool for tool in own[:1] if tool not in named])
+            else:
+                selected = with_overall(selected, work.plan.regions, own)
         elif flags.tool_selection:
             tools = judging(self.toolbox, work.image, work.reference)
+            select = (rates and self.select_for_rating) or self.select
             with work.attempt("tool_selection"):
-                chosen = work.noted(self.select(distortion_set=distortions, tools=tools))
-                selected = with_overall(chosen.selected_tools, work.plan.regions, tools)
+                chosen = work.noted(select(distortion_set=distortions, tools=tools))
+                selected = with_overall(chosen.selected_tools, work.plan.regions, self._own_tools(work))
         if selected is not None:
             progress.selected(selected)
         if not flags.tool_execution or selected is None:
             return selected, []
+        calls = weighted(self._run(work, selected), self.toolbox, has_reference=work.reference is not None)
+        calls += [call.model_copy(update={"weight": 0.0}) for call in self._run(work, compared)]
+        if rates:
+            work.remarks += self._no_part_of_the_score(work.plan.tools, calls)
+        return selected, calls
+
+    def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall]) -> list[str]:
+        """A sentence for each named tool that estimates one property."""
+        return [
+            f"{call.tool} gave {with_unit(call.raw, call.unit)}; it measures {tool.good_at[0].lower()} alone, "
+            "which is no part of the score."
+            for call in calls
+            if call.raw is not None
+            and find_tool(call.tool, named)
+            and not (tool := self.toolbox[call.tool]).rates_overall
+        ]
+
+    def _own_tools(self, work: "Work") -> list[Tool]:
+        """The tools of a rating without a word from anybody."""
+        tools = judging(self.toolbox, work.image, work.reference)
+        return rating_tools(tools, has_reference=work.reference is not None)
+
+    def _run(self, work: "Work", selected: ToolSelection) -> list[ToolCall]:
+        """Run tools; one run serves every distortion that a tool was chosen for."""
         measured: dict[tuple[str, str], ToolCall] = {}
         for region, chosen_tools in selected.items():
             for distortion, name in chosen_tools.items():
-                if (region, name) not in measured:  # one run serves every distortion that the tool was chosen for
+                if (region, name) not in measured:
                     tool, box = get_tool(name, self.toolbox), work.boxes.get(region)
                     with cpu_slot():
                         measured[region, name] = run_in_box(
                             tool, work.image, work.reference, box, region=region, distortion=distortion
                         )
                     progress.measured(measured[region, name])
-        return selected, list(measured.values())
+        return list(measured.values())
 
 
 @dataclass

@@ -11,7 +11,7 @@ from agenticiqa.programs.questions.options import beside_options, lists_letters,
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.programs.stages import progress, protocols
-from agenticiqa.programs.stages.evidence import contradictions, what_is_missing
+from agenticiqa.programs.stages.evidence import contradictions, far_named_tools, scores_in_mean, what_is_missing
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
@@ -94,7 +94,7 @@ class Summarizer(StageModule):
             final_answer=on_stated_scale(fused.score, query),
             quality_score=fused.score,
             quality_reasoning=_sentences(scored.reasoning, fused.how, doubt, *_caveats(evidence)),
-            used_evidence=_used(evidence),
+            used_evidence=_fused(evidence),
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=scored.source,
             probability_mass=scored.mass,
@@ -140,7 +140,8 @@ def on_stated_scale(score: float, query: str) -> float | str:
 
 def _caveats(evidence: ExecutorOutput) -> list[str]:
     """What a reader has to know of the evidence, whatever the model wrote about it."""
-    return [what_is_missing(evidence), *(f"{sentence}." for sentence in contradictions(evidence))]
+    told = [*far_named_tools(evidence), *contradictions(evidence)]
+    return [what_is_missing(evidence), *(f"{sentence}." for sentence in told)]
 
 
 def _sentences(*parts: str) -> str:
@@ -150,6 +151,12 @@ def _sentences(*parts: str) -> str:
         if part.rstrip(".") not in text:
             text += f" {part}" if part.endswith((".", "!", "?")) else f" {part}."
     return text.strip()
+
+
+def _fused(evidence: ExecutorOutput) -> dict[str, Any] | None:
+    """What a score is made of: of the tools, those that make the mean, and the mean."""
+    used = _used(evidence.model_copy(update={"quality_scores": scores_in_mean(evidence) or None})) or {}
+    return {**used, **({} if evidence.overall_mean is None else {"tool_mean": evidence.overall_mean})} or None
 
 
 def _used(evidence: ExecutorOutput) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.fusion.tool_mean import mean_weights
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.pairs import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop, grown
@@ -44,24 +45,45 @@ def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, Tool], ref
             raise ToolError(f"{name} compares with a pristine reference, and none was given: give one with --reference")
 
 
-def named_tools(names: list[str], distortions: Distortions) -> ToolSelection:
-    """The tools that the question named, each for every distortion of each region, or for its quality overall.
+def named_tools(tools: Sequence[Tool], distortions: Distortions) -> ToolSelection:
+    """The tools that the question named, by region, each for what it estimates.
 
+    One of quality as a whole stands under every distortion that is there, or "Overall"; one of a property under that.
     The first tool stands under the distortion's own name, every further one under ``"<distortion> (<tool>)"``.
     """
-    first, *more = names
     selected: ToolSelection = {}
     for region, found in distortions.items():
-        subjects: list[str] = [*found] or [OVERALL]
-        selected[region] = dict.fromkeys(subjects, first)
-        selected[region] |= {f"{subject} ({name})": name for name in more for subject in subjects}
+        row = selected.setdefault(region, {})
+        for tool in tools:
+            own = [OVERALL] if tool.rates_overall else [*tool.good_at]
+            subjects = found if tool.rates_overall else [name for name in found if name in own]
+            for subject in subjects or own[:1]:
+                row[f"{subject} ({tool.name})" if subject in row else subject] = tool.name
     return selected
 
 
-def with_overall(selected: ToolSelection, regions: list[str], tools: list[Tool]) -> ToolSelection:
-    """The selection with, for each region, the best tool for quality overall added."""
-    best = best_for(OVERALL, tools)
-    return {r: {**selected.get(r, {}), **({OVERALL: best.name} if best else {})} for r in regions}
+def table_choice(distortions: Distortions, tools: Sequence[Tool]) -> ToolSelection:
+    """For each distortion the tool with the highest measured correlation with it, else the best one overall."""
+    return {
+        region: {name: tool.name for name in names if (tool := best_for(name, tools))}
+        for region, names in distortions.items()
+    }
+
+
+def with_overall(selected: ToolSelection, regions: Sequence[str], rating: Sequence[Tool]) -> ToolSelection:
+    """The selection with the tools ``rating`` added for each region's quality overall, the first under that name."""
+    keys = [OVERALL, *(f"{OVERALL} ({tool.name})" for tool in rating[1:])]
+    own = {key: tool.name for key, tool in zip(keys, rating, strict=False)}
+    return {region: {**selected.get(region, {}), **own} for region in regions}
+
+
+def weighted(calls: Sequence[ToolCall], toolbox: Mapping[str, Tool], *, has_reference: bool) -> list[ToolCall]:
+    """The calls with the weight of each in the mean of its region, of those that gave a score."""
+    weights: dict[str, dict[str, float]] = {}
+    for region in {call.region for call in calls}:
+        scored = [toolbox[call.tool] for call in calls if call.region == region and call.calibrated is not None]
+        weights[region] = mean_weights(scored, has_reference=has_reference)
+    return [call.model_copy(update={"weight": weights[call.region].get(call.tool)}) for call in calls]
 
 
 def run_in_box(

@@ -30,6 +30,39 @@ def opinion_srcc(tool: str) -> float | None:
     return sum(row["srcc"] * row["n"] for row in sets) / sum(row["n"] for row in sets) if sets else None
 
 
+@dataclass(frozen=True)
+class Errors:
+    """What scores on 1..5 miss opinions by, over one source of images: a standard deviation by tool, in levels.
+
+    ``correlation`` has, by two tools in alphabetical order, how much their errors go together.
+    """
+
+    error: Mapping[str, float]
+    correlation: Mapping[tuple[str, str], float]
+
+    def covariance(self, a: str, b: str) -> float | None:
+        """The covariance of two tools' errors, or one tool's variance; ``None`` where they were not measured."""
+        together = 1.0 if a == b else self.correlation.get((min(a, b), max(a, b)))
+        if together is None or not {a, b} <= self.error.keys():
+            return None
+        return together * self.error[a] * self.error[b]
+
+
+@cache
+def errors_by_source() -> Mapping[str, Errors]:
+    """The errors of the tools that estimate quality as a whole, by source of the images; empty in an old table."""
+    found: dict[str, Errors] = {}
+    for source, rows in (_table().get("errors") or {}).items():
+        tools = [*rows["tools"]]
+        pairs = {
+            (min(a, b), max(a, b)): value
+            for a, (_, *values) in rows["tools"].items()
+            for b, value in zip(tools, values, strict=False)
+        }
+        found[source] = Errors({tool: row[0] for tool, row in rows["tools"].items()}, pairs)
+    return found
+
+
 @cache
 def measured() -> Mapping[str, Mapping[str, Agreement]]:
     """By tool and category: the mean SRCC of the table's sources, and the number of images in all of them."""

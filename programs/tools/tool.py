@@ -89,14 +89,21 @@ class Tool:
             return float(category in self.good_at)
         return self.measured[category].srcc if category in self.measured else 0.0
 
+    @property
+    def rates_overall(self) -> bool:
+        """Whether it estimates quality as a whole: it is full-reference, or not made for single properties."""
+        return self.kind == "FR" or not self.good_at or "Overall" in self.good_at
+
     def spread_for(self, image: "LoadedImage") -> float:
         """The standard deviation, in levels, of people's mean opinion around the tool's score for an image.
 
-        What the tool says of the image; for most tools the same for all: the larger of the residual of the curve and of
-        what the correlation with opinions leaves.
+        What the tool says of the image; for most tools the same for all: ``usual_spread``.
         """
-        if self.spread is not None:
-            return self.spread(image)
+        return self.spread(image) if self.spread is not None else self.usual_spread
+
+    @property
+    def usual_spread(self) -> float:
+        """The larger of the residual of the curve and of what the correlation with opinions leaves, in levels."""
         from agenticiqa.programs.tools.srcc_table import opinion_srcc
 
         srcc = opinion_srcc(self.name)

@@ -202,6 +202,27 @@ def test_the_evidence_is_serialised_as_the_documents_have_it() -> None:
     assert json.loads(evidence.model_dump_json(include=set(documents))) == documents
 
 
+def test_a_rating_is_made_of_the_tools_that_have_a_weight() -> None:
+    scores = {
+        "sky": {"Blurs": ("NIQE", 4.0), "Noise": ("NOISE-SIGMA", 1.0), "Overall": ("LEARNED-IQA", 2.0)},
+        "car": {"Noise": ("NOISE-SIGMA", 1.0)},
+        "sea": {"Overall": ("LEARNED-IQA", 5.0), "Blurs": ("LEARNED-IQA", 5.0)},
+    }
+    weights = {"NIQE": 0.25, "NOISE-SIGMA": 0.0, "LEARNED-IQA": 0.75}
+    log = [
+        {"tool": tool, "region": region, "distortion": key, "weight": weights[tool], "spread": 0.5, "ms": 1}
+        for region, row in scores.items()
+        for key, (tool, _) in row.items()
+    ]
+    found = ExecutorOutput.model_validate({"quality_scores": scores, "tool_log": log})
+    assert found.overall_scores == [4.0, 2.0, 5.0]
+    assert found.overall_tools == ("LEARNED-IQA", "NIQE")
+    assert found.overall_mean == pytest.approx((0.25 * 4 + 0.75 * 2 + 5) / 2)
+    assert found.overall_spread == pytest.approx(0.5)
+    nothing = {"quality_scores": {"car": scores["car"]}, "tool_log": log}
+    assert ExecutorOutput.model_validate(nothing).overall_mean is None, "a property alone is no rating"
+
+
 def test_a_rating_is_made_of_the_overall_scores_of_each_region_and_of_all_where_there_are_none() -> None:
     scores = {
         "sky": {"Overall": ("NIQE", 4.0), "Overall 2": ("PIQE", 3.0), "Noise": ("NOISE-SIGMA", 1.0)},
@@ -210,7 +231,7 @@ def test_a_rating_is_made_of_the_overall_scores_of_each_region_and_of_all_where_
     }
     found = ExecutorOutput.model_validate({"quality_scores": scores})
     assert found.overall_scores == [4.0, 3.0, 2.0, 1.0, 5.0]
-    assert found.overall_mean == 3.0
+    assert found.overall_mean == pytest.approx((3.5 + 1.5 + 5.0) / 3)
     assert found.scores == [4.0, 3.0, 1.0, 2.0, 1.0, 5.0]
     assert (ExecutorOutput().overall_scores, ExecutorOutput().overall_mean) == ([], None)
 

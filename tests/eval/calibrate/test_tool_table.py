@@ -216,7 +216,7 @@ def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:
     again = "python -m agenticiqa.eval.calibrate.tool_table LABELS.csv... --tool NAME --write configs/tool_table.yaml"
     for category in DISTORTIONS:
         assert set(table["categories"][category]) == set(TOOLS), again
-    overall = {name for name, one in TOOLS.items() if tool_categories.rates_overall(one)}
+    overall = {name for name, one in TOOLS.items() if one.rates_overall}
     assert set(table["categories"][OVERALL]) == overall, again
     assert set(table["measured"]) == set(TOOLS)
     assert all({"date", "version"} == set(stamp) for stamp in table["measured"].values())

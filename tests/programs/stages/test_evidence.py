@@ -11,10 +11,8 @@ def test_what_is_named_globally_holds_for_each_region_and_is_missed_there() -> N
         distortion_source="Explicit",
         distortions={"Global": ["Noise"], "face": ["Blurs"]},
         reference_mode="No-Reference",
-        required_tool="NOISE-SIGMA",
-        plan=PlanFlags(
-            distortion_detection=False, distortion_analysis=False, tool_selection=False, tool_execution=True
-        ),
+        required_tool=None,
+        plan=PlanFlags(distortion_detection=False, distortion_analysis=False, tool_selection=True, tool_execution=True),
     )
     assert plan.named_distortions == {"sky": ["Noise"], "face": ["Blurs"]}
     scored = ExecutorOutput(quality_scores={"sky": {"Overall": ("NIQE", 3.0)}, "face": {"Blurs": ("NIQE", 3.0)}})

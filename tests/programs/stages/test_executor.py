@@ -8,10 +8,11 @@ from PIL import Image
 
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.stages.evidence import far_named_tools, format_evidence
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.protocols import Analyzed, Detected, Executed, Located, Selected
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.signatures.types import DistortionAnalysis, PlannerOutput
+from agenticiqa.signatures.types import DistortionAnalysis, ExecutorOutput, PlannerOutput
 from support.distortion_levels import scene
 
 SUB_TASKS = ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution")
@@ -117,3 +118,50 @@ def test_a_sub_task_without_a_usable_answer_is_a_failure_and_the_others_go_on(
 def test_another_error_of_a_sub_task_ends_the_run(image: LoadedImage) -> None:
     with pytest.raises(dspy.LMTimeoutError):
         execute(executor(analyze=dspy.LMTimeoutError("slow")), image, plan(*SUB_TASKS))
+
+
+def rated(image: LoadedImage, *tools: str, query: str = "Rate the quality.") -> ExecutorOutput:
+    named = plan(*SUB_TASKS).model_copy(update={"required_tool": [*tools]})
+    found: Executed = executor()(image=image, query=query, plan=named, reference=None)
+    return found.evidence
+
+
+def test_a_named_tool_of_one_property_is_no_part_of_the_score(image: LoadedImage) -> None:
+    """Its value is told, and the score is made of the program's own tools, as without it."""
+    evidence, without = rated(image, "RMS-CONTRAST"), rated(image, "LEARNED-IQA")
+    assert evidence.overall_mean == without.overall_mean
+    assert evidence.overall_tools == ("LEARNED-IQA",)
+    (call,) = [call for call in evidence.tool_log if call.tool == "RMS-CONTRAST"]
+    assert call.weight == 0
+    assert [note for note in evidence.notes if f"RMS-CONTRAST gave {call.raw:.4g}" in note and "no part" in note]
+    assert "Contrast" in (evidence.quality_scores or {})["Global"], "it stands under what it measures"
+    assert not rated(image, "RMS-CONTRAST", query="What is its RMS-CONTRAST?").overall_tools
+
+
+def test_a_named_tool_far_from_the_programs_own_is_told(image: LoadedImage) -> None:
+    evidence = rated(image, "NIQE")
+    assert evidence.overall_tools == ("NIQE",)
+    niqe, own = evidence.tool_log
+    assert (own.tool, own.weight) == ("LEARNED-IQA", 0.0)
+    assert niqe.calibrated is not None
+    assert own.calibrated is not None
+    for apart in (1.2, 0.8):
+        moved = own.model_copy(update={"calibrated": niqe.calibrated - apart})
+        told = far_named_tools(evidence.model_copy(update={"tool_log": [niqe, moved]}))
+        assert bool(told) == (apart >= 1)
+        assert all("NIQE" in sentence and "LEARNED-IQA" in sentence for sentence in told)
+
+
+def test_every_selected_tool_of_quality_moves_the_mean(image: LoadedImage) -> None:
+    means = {}
+    for name in ("LEARNED-IQA", "NIQE", "BRISQUE", "BLUR-EXTENT"):
+        made = executor(select=Selected({"Global": {"Blurs": name}}))
+        evidence = execute(made, image, plan(*SUB_TASKS)).evidence
+        means[name] = evidence.overall_mean
+        assert (evidence.overall_tools == ("LEARNED-IQA",)) == (name in ("LEARNED-IQA", "BLUR-EXTENT"))
+        shown = format_evidence(evidence)
+        assert f"Tool score mean:\n{evidence.overall_mean:.2f}" in shown
+        before, after = shown.index("Tool score mean"), shown.index(name)
+        assert (after > before) == (name == "BLUR-EXTENT"), "what is no part of the mean stands apart"
+    assert means["BLUR-EXTENT"] == means["LEARNED-IQA"]
+    assert len(set(means.values())) == 3

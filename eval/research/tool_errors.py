@@ -1,0 +1,261 @@
+"""Measure by how much the tools of quality miss opinions, and how their errors go together; show what their mean gains.
+
+    python -m agenticiqa.eval.research.tool_errors measure DATA/clive/labels.csv clive.jsonl --split dev
+    python -m agenticiqa.eval.research.tool_errors measure PHOTOS ladder.jsonl
+    python -m agenticiqa.eval.research.tool_errors fit photo clive.jsonl reference live_r2.jsonl \\
+        --write configs/tool_table.yaml
+
+``measure`` writes the raw values of every tool that estimates quality as a whole, a line per image, and goes on where
+it was ended. A folder of pristine photos is measured as copies at levels 1 to 5 of each kind of distortion, whose
+quality is 5 - 0.8 level, with the photo as the reference.
+
+``fit`` takes pairs of a source of images (reference, photo, generated, ladder) and a file. The errors with a reference
+are those of full-reference tools, the others those of the rest. An image that a no-reference tool was trained on is
+reported on, but no error is measured on it. The command prints, by file, the SRCC of the best single tool and of means:
+of the tools that the table chooses, with a tool more by a selector that picks at random, one that knows what is best
+for each kind of image of the file, and one that knows the opinion of each image; and of all tools. The weights of each
+image are fitted on other contents. ``--write`` puts the errors of all images into the table.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from agenticiqa.eval.calibrate import tool_categories
+from agenticiqa.eval.calibrate.tool_table import HEADER
+from agenticiqa.eval.datasets import folds_by_content, mos_scale, read_labels
+from agenticiqa.eval.intervals import difference_interval, interval
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.names import MOS_RANGE_HELP
+from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.fusion.tool_mean import mean_weights, rating_tools
+from agenticiqa.programs.images import find_images, load_pair
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.tools.catalog import toolbox
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.srcc_table import Errors
+from agenticiqa.programs.tools.tool import Tool, raw_value
+from agenticiqa.programs.tools.training_images import trained_on_count
+
+WITH_REFERENCE = "reference"  # the source whose images have one
+QUALITY, CONTENT, KIND, SEEN = "quality", "content", "kind", "trained_on"  # keys of a row beside the tools' names
+FOLDS = 5
+DRAWS = 20  # of a selector that picks at random
+FEWEST_OF_A_KIND = 10  # images, to say which tool is best for it
+
+Row = Mapping[str, Any]
+
+
+def measured_rows(tools: Mapping[str, Tool], file: Path, wanted: Iterable[tuple[Row, RGB, RGB | None, Path]]) -> None:
+    """Append a line for each wanted image whose name has none yet."""
+    done = {row["name"] for row in read_rows(file)} if file.exists() else set()
+    with file.open("a", encoding="utf-8") as lines:
+        for row, pixels, reference, origin in wanted:
+            if row["name"] in done:
+                continue
+            values = {}
+            for name, tool in tools.items():
+                if tool.kind == "NR" or reference is not None:
+                    try:
+                        values[name] = raw_value(tool, pixels, reference)
+                    except ToolError:
+                        continue
+            # The curves of all full-reference tools, FR-FUSION's too, were fitted on LIVE r2, and are measured there.
+            seen = [name for name in values if tools[name].kind == "NR" and trained_on_count(tools[name], [origin])]
+            lines.write(json.dumps({**row, SEEN: seen, **values}) + "\n")
+            lines.flush()
+
+
+def labeled(path: str, split: str | None, mos_range: Sequence[float] | None, sample: int | None) -> Iterable[Any]:
+    """The images of a labels file, or a seeded sample of them, each as ``measured_rows`` takes it."""
+    items = read_labels(path, split)
+    scale = mos_scale([item.mos for item in items], mos_range)
+    for item in random.Random(0).sample(items, sample) if sample else items:
+        image, reference = load_pair(item.image, item.reference)
+        row = {"name": item.name, QUALITY: scale.to_1_5(item.mos), CONTENT: item.content, KIND: item.distortion}
+        yield row, image.pixels, reference.pixels if reference else None, item.image
+
+
+def ladders(photos: Sequence[Path]) -> Iterable[Any]:
+    """Copies of pristine photos at levels 1 to 5 of each kind of distortion, each as ``measured_rows`` takes it."""
+    for seed, path in enumerate(photos):
+        photo = tool_categories.read_scaled(path)
+        yield {"name": path.name, QUALITY: 5.0, CONTENT: path.name, KIND: None}, photo, photo, path
+        for kind in KINDS:
+            for level in DISTORTION_LEVELS:
+                row = {"name": f"{path.name} {kind} {level}", QUALITY: 5 - 0.8 * level, CONTENT: path.name, KIND: kind}
+                yield row, distort(photo, kind, level, seed=seed), photo, path
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The lines of a file that ``measured_rows`` wrote."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def errors_of(source: str, files: Sequence[Sequence[Row]], tools: Mapping[str, Tool]) -> Errors:
+    """The errors of the tools that apply to a source, over files of rows; each file counts the same."""
+    names = sorted(applying(source, tools))
+    found = []
+    for rows in files:
+        kept = [row for row in rows if {*names} <= row.keys() and (source == WITH_REFERENCE or not row[SEEN])]
+        if len(kept) >= FEWEST_OF_A_KIND:
+            found.append(np.cov([[score(tools[name], row) - row[QUALITY] for row in kept] for name in names]))
+    covariance = np.mean(found, axis=0)
+    deviations = np.sqrt(np.diag(covariance))
+    together = covariance / np.outer(deviations, deviations)
+    return Errors(
+        dict(zip(names, deviations.tolist(), strict=True)),
+        {(a, b): float(together[i, j]) for i, a in enumerate(names) for j, b in enumerate(names) if a < b},
+    )
+
+
+def applying(source: str, tools: Mapping[str, Tool]) -> list[str]:
+    """The tools that rate the images of a source."""
+    return [name for name, tool in tools.items() if (tool.kind == "FR") == (source == WITH_REFERENCE)]
+
+
+def score(tool: Tool, row: Row) -> float:
+    """The tool's score in [1, 5] of a row's image."""
+    assert tool.calibration
+    return tool.calibration(row[tool.name])
+
+
+def study(source: str, file: int, files: Mapping[str, list[list[Row]]], tools: Mapping[str, Tool]) -> list[str]:
+    """The table's rows for one file: the SRCC of each way to choose, the weights fitted on other contents."""
+    rows, has_reference = files[source][file], source == WITH_REFERENCE
+    fold_of = folds_by_content([row[CONTENT] for row in rows], FOLDS)
+    names = [name for name in applying(source, tools) if all(name in row for row in rows)]
+    scores = np.array([[score(tools[name], row) for name in names] for row in rows])
+    quality = np.array([row[QUALITY] for row in rows])
+    place = {name: at for at, name in enumerate(names)}
+    best_of = _best_by_kind(rows, scores, quality, names)
+    means: dict[str, list[float]] = {}
+
+    def mean(row: int, chosen: Sequence[str], known: Mapping[str, Errors]) -> float:
+        weights = mean_weights([tools[name] for name in chosen], has_reference=has_reference, known=known)
+        return sum(share * scores[row, place[name]] for name, share in weights.items()) / sum(weights.values())
+
+    draw = random.Random(0)
+    for fold in range(FOLDS):
+        others = {name: [*kept] for name, kept in files.items()}
+        others[source][file] = [row for row, own in zip(rows, fold_of, strict=True) if own != fold]
+        known = {name: errors_of(name, kept, tools) for name, kept in others.items()}
+        candidates = [tools[name] for name in names]
+        own = [tool.name for tool in rating_tools(candidates, has_reference=has_reference, known=known)]
+        for row in np.flatnonzero(fold_of == fold):
+            nearest = names[int(np.abs(scores[row] - quality[row]).argmin())]
+            ways = {"table": own, "and the best for its kind": [*own, best_of[rows[row][KIND]]]}
+            ways |= {f"and one at random {at}": [*own, draw.choice(names)] for at in range(DRAWS)}
+            ways |= {"and the nearest to the opinion": [*own, nearest], "all": names}
+            for way, chosen in ways.items():
+                means.setdefault(way, [0.0] * len(rows))[row] = mean(row, [*dict.fromkeys(chosen)], known)
+    return _lines(source, rows, scores, quality, {name: tools[name] for name in names}, means)
+
+
+def _best_by_kind(
+    rows: Sequence[Row], scores: np.ndarray, quality: np.ndarray, names: Sequence[str]
+) -> dict[str | None, str]:
+    """By kind of distortion the tool with the highest SRCC on these very images."""
+    found = {}
+    for kind in {row[KIND] for row in rows}:
+        of_kind = np.array([row[KIND] == kind for row in rows])
+        if of_kind.sum() < FEWEST_OF_A_KIND:
+            of_kind[:] = True
+        ranks = [srcc(scores[of_kind, at], quality[of_kind]) or 0.0 for at in range(len(names))]
+        found[kind] = names[int(np.argmax(ranks))]
+    return found
+
+
+def _lines(
+    source: str,
+    rows: Sequence[Row],
+    scores: np.ndarray,
+    quality: np.ndarray,
+    tools: Mapping[str, Tool],
+    means: Mapping[str, list[float]],
+) -> list[str]:
+    contents = [row[CONTENT] for row in rows]
+    today = max(tools.values(), key=lambda tool: tool.strength("Overall")).name
+    single = scores[:, [*tools].index(today)]
+    seen = " (trained on these)" if any(today in row[SEEN] for row in rows) else ""
+    lines = [f"| {source} | {len(rows)} | {today}{seen} | {interval(srcc, single, quality, contents):.4f} | |"]
+    random_ways = [values for way, values in means.items() if "random" in way]
+    drawn = float(np.mean([srcc(values, quality) or 0.0 for values in random_ways]))
+    for way, values in means.items():
+        if "random" not in way:
+            apart = difference_interval(srcc, values, single, quality, contents)
+            figure = interval(srcc, values, quality, contents)
+            lines.append(f"| {source} | {len(rows)} | {way} | {figure:.4f} | {apart:+.4f} |")
+    own = srcc(single, quality) or 0.0
+    lines.append(f"| {source} | {len(rows)} | and one at random, mean of {DRAWS} | {drawn:.4f} | {drawn - own:+.4f} |")
+    return lines
+
+
+def as_yaml(errors: Errors, tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """A source's errors as the table has them: by tool the deviation, then the correlations with the tools before."""
+    names = [name for name in tools if name in errors.error]
+    return {
+        "tools": {
+            name: [
+                round(errors.error[name], 3),
+                *(round(errors.correlation[min(name, other), max(name, other)], 2) for other in names[:at]),
+            ]
+            for at, name in enumerate(names)
+        }
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = parser_of(__doc__)
+    commands = parser.add_subparsers(required=True, metavar="{measure,fit}")
+    measure = commands.add_parser("measure", help="write the tools' values, a line per image")
+    measure.add_argument("images", help="a labels.csv, or a folder of pristine photos")
+    measure.add_argument("out", type=Path, help="the file to write, or to go on with")
+    measure.add_argument("--split", help="only the rows of this split")
+    measure.add_argument("--sample", type=int, metavar="N", help="only N images, drawn at random")
+    measure.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    fit = commands.add_parser("fit", help="print the study, and write the table of errors")
+    fit.add_argument("files", nargs="+", metavar="SOURCE FILE", help="pairs of a source of images and a measured file")
+    fit.add_argument("--write", type=Path, metavar="YAML", help="the table to put the errors into")
+    tools = {name: tool for name, tool in toolbox().items() if tool.rates_overall}
+
+    def run(args: argparse.Namespace) -> None:
+        if "out" in args:
+            is_folder = Path(args.images).is_dir()
+            wanted = (
+                ladders(find_images([Path(args.images)]))
+                if is_folder
+                else labeled(args.images, args.split, args.mos_range, args.sample)
+            )
+            return measured_rows(tools, args.out, wanted)
+        if len(args.files) % 2:
+            parser.error("expected pairs of SOURCE FILE")
+        files: dict[str, list[list[Row]]] = {}
+        for source, path in zip(args.files[::2], args.files[1::2], strict=True):
+            files.setdefault(source, []).append(read_rows(Path(path)))
+        print("| source | n | tools | SRCC [95 %] | minus the single tool's [95 %] |\n| --- | --- | --- | --- | --- |")
+        for source, of_source in files.items():
+            for at in range(len(of_source)):
+                print("\n".join(study(source, at, files, tools)), flush=True)
+        if args.write:
+            found = {source: as_yaml(errors_of(source, of_source, tools), tools) for source, of_source in files.items()}
+            for source, each in found.items():
+                each["images"] = sum(map(len, files[source]))
+            old = yaml.safe_load(args.write.read_text(encoding="utf-8"))
+            text = yaml.safe_dump({**old, "errors": found}, sort_keys=False, default_flow_style=None, width=120)
+            write_atomically(args.write, HEADER + text)
+
+    return run_command(parser, run, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,103 @@
+"""The mean of tool scores: which tools make it, and with which weights.
+
+Of two estimates with errors of their own, the mean that errs least weights each by one over its squared error. Tools
+err together, so that what two of them say alike must count once. With V the covariance of the errors, the weights that
+sum to one and make the error of the mean, ``w' V w``, least are proportional to ``V^-1 1`` (Bates and Granger 1969,
+Operational Research Quarterly 20): one over the squared errors where nothing is shared, one half each for a tool that
+is named twice, and below zero for a tool that only repeats, with more error, what a better one says. Such a tool is
+left out, as a negative weight would let a better score lower the mean.
+
+V is that of ``configs/tool_table.yaml``: errors of the calibrated scores by source of the images. With a reference it
+is that of the source "reference". Without one nobody knows whether an image is a photo, was generated, or is a copy
+that somebody distorted, so that V is the mean over these sources. A tool that was not measured there has the error that
+its curve states, and errs with the others as much as tools usually do.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from agenticiqa.programs.tools.srcc_table import Errors, errors_by_source
+from agenticiqa.programs.tools.tool import Tool
+
+WITH_REFERENCE, WITHOUT = ("reference",), ("photo", "generated", "ladder")
+USUAL_CORRELATION = 0.6  # of the errors of two tools
+LEAST_GAIN = 0.01  # of the error of the mean, from which on a tool is worth its time
+DIGITS = 4  # of a weight: the last ones of a solution may depend on the linear algebra library
+
+
+def mean_weights(
+    tools: Sequence[Tool], *, has_reference: bool, known: Mapping[str, Errors] | None = None
+) -> dict[str, float]:
+    """The weight of each tool in the mean of their scores, in [0, 1]; they sum to one, up to rounding.
+
+    A tool that estimates one property, and no quality, has none. ``known`` has the errors by source of the images; by
+    default they are those of the table.
+    """
+    rating = [tool for tool in tools if tool.rates_overall]
+    shares = least_error_weights(error_covariance(rating, has_reference, known)) if rating else np.zeros(0)
+    found = {tool.name: round(float(share), DIGITS) for tool, share in zip(rating, shares, strict=True)}
+    return {tool.name: found.get(tool.name, 0.0) for tool in tools}
+
+
+def rating_tools(
+    tools: Sequence[Tool], *, has_reference: bool, known: Mapping[str, Errors] | None = None
+) -> list[Tool]:
+    """The tools that are worth their time for a rating: the one that errs least, then each that makes the mean better.
+
+    One is added, the best first, as long as the error of the mean falls by at least a hundredth.
+    """
+    rest = [tool for tool in tools if tool.rates_overall]
+    chosen: list[Tool] = []
+    error = math.inf
+    while rest:
+        errors = [mean_error(error_covariance([*chosen, tool], has_reference, known)) for tool in rest]
+        best = errors.index(min(errors))
+        if errors[best] > error * (1 - LEAST_GAIN):
+            break
+        error = errors[best]
+        chosen.append(rest.pop(best))
+    return chosen
+
+
+def mean_error(covariance: np.ndarray) -> float:
+    """The error, in levels, of the best mean of tools with this covariance (n, n) of errors."""
+    weights = least_error_weights(covariance)
+    return float(weights @ covariance @ weights) ** 0.5
+
+
+def error_covariance(
+    tools: Sequence[Tool], has_reference: bool, known: Mapping[str, Errors] | None = None
+) -> np.ndarray:
+    """The covariance (n, n) of the errors of n tools, in squared levels."""
+    known = errors_by_source() if known is None else known
+    sources = [known[name] for name in (WITH_REFERENCE if has_reference else WITHOUT) if name in known]
+
+    def measured(a: Tool, b: Tool) -> float | None:
+        found = [value for errors in sources if (value := errors.covariance(a.name, b.name)) is not None]
+        return sum(found) / len(found) if found else None
+
+    def variance(tool: Tool) -> float:
+        return measured(tool, tool) or tool.usual_spread**2
+
+    def shared(a: Tool, b: Tool) -> float:
+        if a is b:
+            return variance(a)
+        found = measured(a, b)
+        return USUAL_CORRELATION * math.sqrt(variance(a) * variance(b)) if found is None else found
+
+    return np.array([[shared(a, b) for b in tools] for a in tools])
+
+
+def least_error_weights(covariance: np.ndarray) -> np.ndarray:
+    """The weights (n,), at least 0 and with the sum 1, of the mean with the least error, from (n, n)."""
+    kept = list(range(len(covariance)))
+    while True:
+        found = np.linalg.lstsq(covariance[np.ix_(kept, kept)], np.ones(len(kept)), rcond=1e-9)[0]
+        if len(kept) == 1 or (found > 0).all():
+            break
+        kept.pop(int(found.argmin()))
+    weights = np.zeros(len(covariance))
+    weights[kept] = found / found.sum()
+    return weights

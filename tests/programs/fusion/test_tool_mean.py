@@ -1,0 +1,77 @@
+"""The weights of the mean of tool scores, and the tools that are worth their time for a rating."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agenticiqa.programs.fusion.tool_mean import error_covariance, least_error_weights, mean_weights, rating_tools
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.srcc_table import Errors, errors_by_source
+
+FR = [tool for tool in TOOLS.values() if tool.kind == "FR"]
+NR = [tool for tool in TOOLS.values() if tool.kind == "NR"]
+
+
+def test_errors_of_their_own_weigh_by_one_over_their_square() -> None:
+    assert least_error_weights(np.diag([1.0, 4.0, 0.25])) == pytest.approx(np.array([1, 0.25, 4]) / 5.25)
+
+
+def test_what_two_tools_say_alike_counts_once() -> None:
+    twins = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    assert least_error_weights(twins) == pytest.approx([0.25, 0.25, 0.5])
+
+
+def test_a_tool_that_only_repeats_a_better_one_has_no_weight_and_none_is_negative() -> None:
+    repeats = np.array([[0.25, 0.45], [0.45, 1.0]])
+    assert least_error_weights(repeats).tolist() == [1.0, 0.0]
+    draw = np.random.default_rng(0)
+    for _ in range(50):
+        errors = draw.normal(size=(6, 12)) + draw.normal(size=12)
+        weights = least_error_weights(np.cov(errors))
+        assert weights.min() >= 0
+        assert weights.sum() == pytest.approx(1)
+        best = min(float(np.cov(errors)[tool, tool]) for tool in range(6))
+        assert weights @ np.cov(errors) @ weights <= best + 1e-12, "never worse than the best tool by itself"
+
+
+def test_a_tool_of_one_property_is_no_part_of_the_mean() -> None:
+    weights = mean_weights(NR, has_reference=False)
+    assert {name for name, weight in weights.items() if weight} <= {"LEARNED-IQA", "NIQE", "BRISQUE", "PIQE"}
+    assert sum(weights.values()) == pytest.approx(1, abs=1e-3)
+    assert mean_weights([TOOLS["BLUR-EXTENT"]], has_reference=False) == {"BLUR-EXTENT": 0.0}
+    assert mean_weights([TOOLS["NIQE"]], has_reference=False) == {"NIQE": 1.0}
+
+
+def test_the_selection_moves_the_mean_by_what_the_tool_is_worth() -> None:
+    alone, niqe = TOOLS["LEARNED-IQA"], TOOLS["NIQE"]
+    weights = mean_weights([alone, niqe], has_reference=False)
+    assert 0 < weights["NIQE"] < 0.2 < weights["LEARNED-IQA"]
+
+
+def test_a_tool_that_nobody_measured_counts_by_the_error_that_its_curve_states() -> None:
+    good = replace(TOOLS["NIQE"], name="MINE", measured={}, calibration=None)
+    assert "MINE" not in {name for each in errors_by_source().values() for name in each.error}
+    weights = mean_weights([TOOLS["LEARNED-IQA"], good], has_reference=False)
+    assert 0 <= weights["MINE"] < weights["LEARNED-IQA"]
+
+
+def test_further_tools_are_added_to_a_rating_only_where_they_make_the_mean_better() -> None:
+    same = {("HaarPSI", "PSNR"): 1.0, ("HaarPSI", "VIF"): 0.0, ("PSNR", "VIF"): 0.0}
+    known = {"reference": Errors({"HaarPSI": 0.5, "PSNR": 0.5, "VIF": 1.0}, same)}
+    tools = [TOOLS[name] for name in ("PSNR", "HaarPSI", "VIF")]
+    chosen = rating_tools(tools, has_reference=True, known=known)
+    assert [tool.name for tool in chosen] == ["PSNR", "VIF"]
+    weights = mean_weights(chosen, has_reference=True, known=known)
+    assert weights == {"PSNR": 0.8, "VIF": 0.2}
+
+
+def test_the_shipped_errors_are_those_of_every_tool_of_quality() -> None:
+    known = errors_by_source()
+    assert known["reference"].error.keys() == {tool.name for tool in FR}
+    for source in ("photo", "generated", "ladder"):
+        assert known[source].error.keys() == {tool.name for tool in NR if tool.rates_overall}
+    for tools, has_reference in ((FR, True), ([tool for tool in NR if tool.rates_overall], False)):
+        covariance = error_covariance(tools, has_reference)
+        assert covariance == pytest.approx(covariance.T)
+        assert np.linalg.eigvalsh(covariance).min() > -1e-3
