@@ -257,11 +257,12 @@ def _tokens(
     unplaced = sum(place_in_frame(region, FRAME) is None for region in named)
     stated = sum(map(len, plan.named_distortions.values()))
     distortions = 2 * len(plan.regions) if flags.distortion_detection else stated
-    boxes, listed = 12 * len(named) or 1, 3 + 3 * distortions
+    form = text_tokens(box_form("", FRAME).asked)
+    boxes, listed = 12 * len(named) + 3 + form if named else 1, 3 + 3 * distortions
     offered_tools = nameable(tools, query, reference_given=reference)
     found = {"planner": (text_tokens(offered_tools) + asked, 52 + 12 * stated)}
     if unplaced:
-        found["localization"] = 3 * unplaced + text_tokens(box_form("", FRAME).asked), 7 + 18 * unplaced
+        found["localization"] = 3 * unplaced + form, 7 + 18 * unplaced
     if flags.distortion_detection:
         found["distortion_detection"] = asked + 3 * len(plan.regions) + boxes, 26 * len(plan.regions)
     if flags.distortion_analysis and distortions:

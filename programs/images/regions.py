@@ -1,9 +1,8 @@
-"""Regions as boxes in pixels: places in the frame by their names, crops of boxes, and boxes as text.
+"""Regions as boxes in pixels: places in the frame by their names, and crops of boxes.
 
 A box is (left, top, right, bottom): left and top inside, right and bottom just outside, as Pillow and numpy have it.
 """
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.signatures.types import Box, Boxes
 
 SMALLEST = 96  # pixels: the measures of noise, blur and blocking need at least some blocks and edges to look at
-WHOLE = 1000  # prompts and answers have boxes in thousandths of width and height
 
 _PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: left or top, 1: right or bottom)
     "left": (0, 0),
@@ -74,16 +72,6 @@ def in_pixels(edges: Sequence[float], size: tuple[int, int], whole: float = 1.0)
         max(math.ceil(right - slack), math.floor(left + slack) + 1),
         max(math.ceil(bottom - slack), math.floor(top + slack) + 1),
     )
-
-
-def boxes_for_prompt(boxes: Boxes, size: tuple[int, int]) -> str:
-    """The boxes for a prompt: JSON of region to [left, top, right, bottom] in thousandths, or "none" without any."""
-    shown = {
-        region: [round(edge / extent * WHOLE) for edge, extent in zip(box, (*size, *size), strict=True)]
-        for region, box in boxes.items()
-        if box
-    }
-    return json.dumps(shown, ensure_ascii=False) if shown else "none"
 
 
 def grown(box: Box, size: tuple[int, int], smallest: int = SMALLEST) -> Box:

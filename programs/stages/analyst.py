@@ -4,8 +4,8 @@ import json
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.images.regions import boxes_for_prompt
 from agenticiqa.programs.stages.ask import CheckedPredict, match_requested, require_same
+from agenticiqa.programs.stages.box_forms import boxes_for_prompt
 from agenticiqa.programs.stages.protocols import Analyzed
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import Analysis, AnalyzeDistortions
@@ -40,7 +40,7 @@ class Analyst(StageModule):
             **prompt_inputs(image, reference),
             "query": query,
             "distortion_set": json.dumps(present, ensure_ascii=False),
-            "boxes": boxes_for_prompt(boxes, image.size),
+            "boxes": boxes_for_prompt(boxes, image, self.ask.model),
         }
         reply = self.ask(inputs=inputs, check=check)
         rows = reply.answer.by_region()

@@ -171,6 +171,11 @@ class CheckedPredict(StageModule, Generic[A]):
         """The models that are tried in turn for a question now. Raises BackendError when there is none."""
         return models_to_ask(self.predictor.lm, self.backend)
 
+    @property
+    def model(self) -> str:
+        """The name of the first of them, without the address of its server."""
+        return without_place(self.models[0].model)
+
     def _attempts(
         self,
         inputs: Mapping[str, Any],

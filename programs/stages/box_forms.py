@@ -13,14 +13,16 @@
   thousandths are asked for.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agenticiqa.programs.backends.image_tokens import Size, seen_size
+from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import in_pixels
-from agenticiqa.signatures.types import Box
+from agenticiqa.signatures.types import Box, Boxes
 
 Unit = Literal["pixels", "thousandths", "fractions"]
 
@@ -84,6 +86,20 @@ class BoxForm:
         else:
             return in_pixels((left / across, top / down, min(right / across, 1), min(bottom / down, 1)), size)
         raise ValueError(f"the box {[*box]} {problem}; give {self.asked}")
+
+    def written(self, box: Box, size: Size) -> list[float]:
+        """A box in pixels of an image of ``size``, in this form."""
+        digits = 3 if self.unit == "fractions" else None
+        edges = zip(box, (*size, *size), (*self.whole, *self.whole), strict=True)
+        left, top, right, bottom = (round(edge / extent * whole, digits) for edge, extent, whole in edges)
+        return [top, left, bottom, right] if self.y_first else [left, top, right, bottom]
+
+
+def boxes_for_prompt(boxes: Boxes, image: LoadedImage, model: str) -> str:
+    """Boxes in pixels for a prompt to a model: JSON of region to box in the model's form, and that form; or "none"."""
+    form = box_form(model, image.sent_size)
+    shown = {region: form.written(box, image.size) for region, box in boxes.items() if box}
+    return f"{json.dumps(shown, ensure_ascii=False)}\nEach is {form.asked}" if shown else "none"
 
 
 def box_form(model: str, size: Size) -> BoxForm:

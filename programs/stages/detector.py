@@ -4,8 +4,8 @@ import json
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.images.regions import boxes_for_prompt
 from agenticiqa.programs.stages.ask import CheckedPredict, match_requested, require_same
+from agenticiqa.programs.stages.box_forms import boxes_for_prompt
 from agenticiqa.programs.stages.protocols import Detected
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import DetectDistortions, Detection
@@ -35,7 +35,7 @@ class Detector(StageModule):
             **prompt_inputs(image, reference),
             "query": query,
             "query_scope": json.dumps(regions, ensure_ascii=False),
-            "boxes": boxes_for_prompt(boxes, image.size),
+            "boxes": boxes_for_prompt(boxes, image, self.ask.model),
         }
         reply = self.ask(inputs=inputs, check=check)
         found = reply.answer.by_region()

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 
-from agenticiqa.programs.backends.choice import Backend, without_place
+from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, match_requested, require_same
 from agenticiqa.programs.stages.box_forms import box_form
@@ -28,7 +28,7 @@ class Locator(StageModule):
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.LocatorStage``."""
 
-        asked = without_place(self.ask.models[0].model)
+        asked = self.ask.model
         form = box_form(asked, image.sent_size)
 
         def found(answer: Location) -> Boxes:

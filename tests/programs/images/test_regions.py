@@ -1,7 +1,5 @@
 """Boxes: which words place a region in the frame, how a small box grows, and that crops are the pixels of the box."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,10 +10,8 @@ from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.images.regions import (
     SMALLEST,
     account,
-    boxes_for_prompt,
     crop,
     grown,
-    in_pixels,
     place_in_frame,
 )
 from support.distortion_levels import scene
@@ -128,18 +124,6 @@ def test_a_crop_is_the_pixels_of_the_box_and_the_same_object_each_time(image: Lo
         assert all_of_it is image
 
 
-@given(given_box=boxes_and_sizes)
-def test_a_box_told_in_thousandths_comes_back_to_within_a_thousandth(
-    given_box: tuple[tuple[int, int, int, int], tuple[int, int]],
-) -> None:
-    box, size = given_box
-    edges = json.loads(boxes_for_prompt({"car": box, "sky": None}, size))["car"]
-    if edges[0] == edges[2] or edges[1] == edges[3]:
-        return  # a sliver, which thousandths cannot express
-    for here, back, extent in zip(box, in_pixels(edges, size, 1000), (*size, *size), strict=True):
-        assert abs(here - back) <= 1 + extent / 1000
-
-
 def test_the_account_gives_the_box_its_size_and_to_what_it_was_grown() -> None:
     (large,) = account({"car": (0, 0, 200, 100)}, SIZE)
     assert "[0, 0, 200, 100]" in large
@@ -149,4 +133,3 @@ def test_the_account_gives_the_box_its_size_and_to_what_it_was_grown() -> None:
     assert "3 x 3 of 640 x 480" in small
     assert f"grown to {SMALLEST} x {SMALLEST}" in small
     assert account({"sky": None}, SIZE) == []
-    assert boxes_for_prompt({"sky": None}, SIZE) == boxes_for_prompt({}, SIZE) == "none"

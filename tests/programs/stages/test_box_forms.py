@@ -5,12 +5,14 @@ from typing import Any
 
 import dspy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.choice import Backend, without_place
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.programs.stages.box_forms import box_form
+from agenticiqa.programs.stages.box_forms import box_form, boxes_for_prompt
 from agenticiqa.programs.stages.locator import Locator
 from support.engine import ScriptedEngine, scripted_lm
 from support.fake_server import field_of
@@ -153,6 +155,30 @@ def test_a_fallback_is_asked_in_the_form_of_the_first_and_the_note_does_not_call
 def test_nothing_is_noted_where_nothing_was_found() -> None:
     located, _ = locate("v/some-model", None)
     assert (located.boxes, [*located.remarks]) == ({"cat": None}, [])
+
+
+SIDES = st.integers(1, 5000)
+
+
+@given(st.sampled_from([*FAMILIES]), SIDES, SIDES, st.lists(st.floats(0, 1), min_size=4, max_size=4))
+def test_a_box_in_a_prompt_is_in_the_form_in_which_it_is_read(
+    model: str, width: int, height: int, shares: list[float]
+) -> None:
+    size = (width, height)
+    form = box_form(without_place(model), size)
+    across, down = sorted(round(share * width) for share in shares[:2]), sorted(round(s * height) for s in shares[2:])
+    box = (across[0], down[0], across[1], down[1])
+    written = form.written(box, size)
+    try:
+        back = form.in_pixels(written, size)
+    except ValueError:
+        return  # a sliver, or a box that might be one in pixels
+    if max(written) > 1 or form.unit == "fractions":
+        assert all(abs(one - other) <= 1 + max(size) / 400 for one, other in zip(box, back, strict=True))
+
+
+def test_no_box_is_said_to_be_none() -> None:
+    assert boxes_for_prompt({"sky": None}, image(), "v/m") == boxes_for_prompt({}, image(), "v/m") == "none"
 
 
 def test_the_prompt_is_the_same_for_every_family_but_for_the_form() -> None:

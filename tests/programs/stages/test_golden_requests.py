@@ -32,7 +32,8 @@ IMAGE, REFERENCE = (
     dspy.Image(f"data:image/{mime};base64,{data}") for mime, data in (("jpeg", "aW1hZ2U="), ("png", "cmVm"))
 )
 QUERY = "Is the vehicle blurry? A. Yes B. No"
-BOXES = '{"vehicle": [120, 400, 560, 830]}'
+FORM = box_form("vllm/Qwen3-VL-8B", (640, 480)).asked
+BOXES = f'{{"vehicle": [120, 400, 560, 830]}}\nEach is {FORM}'
 DISTORTIONS = '{"vehicle": ["Blurs"], "sky": ["Noise"]}'
 EVIDENCE = 'Tool scores (1-5 scale, higher is better):\n{"vehicle": {"Blurs": ["GMSD", 2.6]}}'
 SEEN = {"image": IMAGE, "reference": None, "query": QUERY}
@@ -47,7 +48,7 @@ CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
     "plan_without_images": (plan_signature(sees_images=False), PLANNED),
     "location": (
         LocateRegions,
-        {"image": IMAGE, "regions": '["vehicle", "sky"]', "form": box_form("vllm/Qwen3-VL-8B", (640, 480)).asked},
+        {"image": IMAGE, "regions": '["vehicle", "sky"]', "form": FORM},
     ),
     "detection": (DetectDistortions, {**SEEN, "query_scope": '["vehicle", "sky"]', "boxes": BOXES}),
     "detection_with_reference": (

@@ -101,6 +101,12 @@ def stages(engine: ScriptedEngine) -> list[str]:
     return [stage_of(body) for body in engine.bodies]
 
 
+def given_boxes(request: Any) -> dict[str, Any]:
+    given, _, form = field_of(request, "boxes").partition("\n")
+    assert form.startswith("Each is [left, top, right, bottom] in thousandths") == (given != "none")
+    return {} if given == "none" else json.loads(given)
+
+
 def pixels_of(box: list[int], image: LoadedImage) -> tuple[int, ...]:
     return tuple(round(edge * extent / 1000) for edge, extent in zip(box, (*image.size, *image.size), strict=True))
 
@@ -111,7 +117,7 @@ def test_a_model_is_asked_once_and_before_whatever_uses_the_box(image: LoadedIma
     assert stages(engine) == ["location", "analysis"]
     assert field_of(engine.bodies[0], "regions") == '["vehicle"]'
     assert len(images_of(engine.bodies[0])) == 1
-    assert json.loads(field_of(engine.bodies[1], "boxes")) == {VEHICLE: BOX}
+    assert given_boxes(engine.bodies[1]) == {VEHICLE: BOX}
     assert evidence.boxes == {VEHICLE: pixels_of(BOX, image)}
     assert str([*pixels_of(BOX, image)]) in format_evidence(evidence), "the one who answers is told the box"
 
@@ -171,7 +177,7 @@ def test_a_region_without_a_box_is_measured_as_the_whole_image_and_it_is_said(
     result = execute(executor, image, planned)
     assert stages(engine) == ["location"] * calls + ["analysis"]
     boxes = dict.fromkeys(others, BOX)
-    assert field_of(engine.bodies[-1], "boxes") == (json.dumps(boxes) if boxes else "none")
+    assert given_boxes(engine.bodies[-1]) == boxes
     assert result.evidence.boxes == {VEHICLE: None, **dict.fromkeys(others, pixels_of(BOX, image))}
     assert "No box was found for vehicle: the whole image was measured." in result.evidence.notes
     assert [call.box is None for call in result.evidence.tool_log] == [True, *[False] * len(others)]
