@@ -144,9 +144,10 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
         correlations = _left_out(_on_rows(plcc, fitted, y), value, blocks)
         errors = _left_out(_on_rows(rmse, curve(x), y), error, blocks)
     correlation = correlation_interval(value, correlations, n)
-    if None not in (correlation.low, raw.low, raw.high) and raw.low <= 0 <= raw.high:
-        low, high = min(correlation.low, raw.low), max(correlation.high, raw.high)
-        correlation = replace(correlation, low=low, high=high)
+    ends = correlation.low, correlation.high, raw.low, raw.high
+    known = [end for end in ends if end is not None]
+    if len(known) == len(ends) and known[2] <= 0 <= known[3]:
+        correlation = replace(correlation, low=min(known), high=max(known))
     return correlation, _rmse(error, errors, n, None)
 
 

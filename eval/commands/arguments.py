@@ -121,6 +121,12 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
         "--by", choices=GROUPS, help="also print the agreement by this column of the labels (report.md has all)"
     )
     parser.add_argument(
+        "--splits",
+        metavar="N|FILE",
+        help="also give the median over the test parts of N random 80/20 splits by content, as papers do, or of the "
+        'splits of a FILE: CSV, a column image and a column for each split with "test" in it',
+    )
+    parser.add_argument(
         "--ablate",
         metavar="PARTS",
         help=f"judge the images anew without each of these parts of the program: {','.join(PARTS)}",

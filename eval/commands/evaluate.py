@@ -20,6 +20,7 @@ from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
+from agenticiqa.eval.report.splits import Splits, splits_named
 from agenticiqa.eval.runs import about_run, default_folder, made_by, made_with, pin, report_name, shown_path
 from agenticiqa.eval.scorers.left_out import parts_named
 from agenticiqa.eval.scorers.named import scorer_of
@@ -65,6 +66,7 @@ def run(args: Namespace) -> int:
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit is at least 1")
     query = scoring_question(args.query)
+    splits = splits_named(args.splits) if args.splits else None
     if not args.scorer and (args.scorer_lower_is_better or args.shorter_side is not None):
         raise UserError("--scorer-lower-is-better and --shorter-side are of a --scorer")
     if args.shorter_side is not None and args.shorter_side < 1:
@@ -103,7 +105,7 @@ def run(args: Namespace) -> int:
         return OK
     program = _scorer(args) if args.scorer else configured_program(config)
     outcomes = [
-        _evaluated(args, config, limits, program, query, task, data)
+        _evaluated(args, config, limits, program, query, splits, task, data)
         for task, data in zip(args.tasks, sets, strict=True)
     ]
     if len(outcomes) > 1:
@@ -132,6 +134,7 @@ def _evaluated(
     limits: Limits,
     program: AgenticIQA | Scorer,
     query: str,
+    splits: tuple[Splits, str] | None,
     task: Path,
     data: LabeledSet,
 ) -> tuple[dict[str, Any], int]:
@@ -177,13 +180,14 @@ def _evaluated(
     )
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
-    measured = summarize(each_row, toolbox(config.calibration), scale=data.scale)
+    measured = summarize(each_row, toolbox(config.calibration), scale=data.scale, splits=splits)
     measured |= about | {"baselines": [tool.name for tool in beside]}
     name = report_name(out, measured["limit"])
     report = rating_report(measured)
     report.write(out, name)
     by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
-    report.show([*report.tables[:2], *by])
+    shown = [*report.tables[: 3 if splits else 2], *by]
+    report.show(shown)
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):
         ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown, about)

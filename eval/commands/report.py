@@ -3,11 +3,13 @@
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown
 from agenticiqa.eval.report.page.kept_run import read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
 from agenticiqa.eval.report.rating_tables import numbers_table
+from agenticiqa.eval.report.run_scores import names_of
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
@@ -18,17 +20,19 @@ def run(args: Namespace) -> int:
     for path in filter(None, (args.html, args.markdown, args.latex, args.csv)):
         if path.is_dir():
             raise UserError(f"{printable_path(path)}: expected a file to write, found a folder")
-    runs = [read_run(folder) for folder in dict.fromkeys(args.runs)]
+    folders = [*dict.fromkeys(args.runs)]
+    runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
     asked, rated = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
     if asked and rated:
         raise UserError(
             f"{asked[0].folder} asked questions and {rated[0].folder} rated images: report on them one after the other"
         )
-    tables = [report_of(run).tables[0] for run in runs]
+    tables = [replace(report_of(run).tables[0], title=f"{run.name}: {run.about}") for run in runs]
+    numbers = [numbers_table({run.name: run.figures for run in rated})] if rated else []
     texts = {
         args.markdown: _markdown(tables),
         args.latex: "\n".join(map(latex, tables)),
-        args.csv: "\n".join(map(comma_separated, tables if asked else [numbers_table([run.figures for run in runs])])),
+        args.csv: "\n".join(map(comma_separated, tables if asked else numbers)),
     }
     if args.html:
         write_page(runs, args.html, args.mos_range)

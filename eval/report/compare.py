@@ -26,7 +26,7 @@ from agenticiqa.eval.intervals import (
     fitted_plcc_interval,
     interval,
 )
-from agenticiqa.eval.logistic import fit_logistic
+from agenticiqa.eval.logistic import Curve, fit_logistic
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
 from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, figure, number, probability
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
@@ -141,13 +141,14 @@ def _paired(measure: Measure) -> Compared:
 
 def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> Interval:
     """The difference of the PLCC after each run's own curve, which is fitted to the items of both."""
-    curves = fit_logistic(a, mos), fit_logistic(b, mos)
-    on_curve = [
-        scores if curve is None else -curve(scores) if curve.falls else curve(scores)
-        for curve, scores in zip(curves, (a, b), strict=True)
-    ]
-    found = difference_interval(plcc, *on_curve, mos, contents)
-    return found if all(curves) else replace(found, note="without a curve, which one of both runs has none of")
+    first, second = fit_logistic(a, mos), fit_logistic(b, mos)
+    found = difference_interval(plcc, _on(first, a), _on(second, b), mos, contents)
+    return found if first and second else replace(found, note="a run without a curve counts as it is")
+
+
+def _on(curve: Curve | None, scores: Numbers) -> Numbers:
+    """Scores on their curve, falling ones with a minus; without a curve as they are."""
+    return scores if curve is None else -curve(scores) if curve.falls else curve(scores)
 
 
 RATINGS: dict[str, Compared] = {
@@ -240,11 +241,9 @@ def _first(figures: Mapping[str, Interval]) -> float:
 def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> ReportTable:
     """A line for each run, a column for each set, and the mean over the sets that a run has a figure on."""
     runs = [*dict.fromkeys(run for by_run in figures.values() for run in by_run)]
-    values = {
-        run: [found[run].value for found in figures.values() if run in found and found[run].value is not None]
-        for run in runs
-    }
-    means = {run: float(np.mean(known)) if known else None for run, known in values.items()}
+    known = {run: [found[run].value for found in figures.values() if run in found] for run in runs}
+    values = {run: [value for value in each if value is not None] for run, each in known.items()}
+    means = {run: float(np.mean(each)) if each else None for run, each in values.items()}
     ranked = sorted(runs, key=lambda run: (-len(values[run]), -(means[run] or -1.0)))
     lines: list[list[str]] = [
         [

@@ -132,8 +132,8 @@ FORMS = {"markdown": markdown, "latex": latex, "csv": comma_separated}
 
 def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times: float = 1) -> Cell:
     """A figure with its interval: "0.812 [0.790, 0.834]"; "-" where there is none. ``times`` 100 shows percent."""
-    fields = asdict(found) if isinstance(found, Interval) else found or dict.fromkeys(ENDS)
-    ends = {end: None if fields[end] is None else times * fields[end] for end in ENDS}
+    fields: Mapping[str, Any] = asdict(found) if isinstance(found, Interval) else found or {}
+    ends = {end: times * fields[end] if fields.get(end) is not None else None for end in ENDS}
     shown = Interval(ends["value"], ends["low"], ends["high"], 0)
     return Cell(format(shown, spec), {"": ends["value"], "low": ends["low"], "high": ends["high"]})
 

@@ -106,6 +106,17 @@ def question_report(figures: Figures) -> Report:
     return Report(figures, [table], [f"{line}." for line in _sentences(figures)])
 
 
+def question_headline(figures: Figures) -> str:
+    """A run in one sentence."""
+    if figures["kind"] == "choice":
+        vanilla = figures["vanilla"]
+        chance = "" if vanilla["chance"] is None else f", where guessing gets {100 * vanilla['chance']:.1f} %"
+        return f"{_percent(vanilla['accuracy'])} % of {figures['questions']:,} questions are answered rightly{chance}."
+    if figures["kind"] == "planning":
+        return f"{_percent(figures['whole'])} % of {figures['questions']:,} plans are right as a whole."
+    return f"The judge gives {figure(figures['sum']['mean'], '.2f')} of 6 to {figures['described']:,} descriptions."
+
+
 def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
     """The probability that guessing gets at least so many right, where question i is guessed with ``chances[i]``.
 

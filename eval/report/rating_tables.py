@@ -10,7 +10,7 @@ from agenticiqa.eval.report.predictors import BEST_TOOL
 from agenticiqa.eval.report.ratings import FIGURES
 
 FITTED_ON = "fitted on"
-HEADLINE = ("srcc", "krcc", "plcc", "plcc_fitted")
+HEADLINE = ("srcc", "plcc_fitted", "krcc", "plcc")
 FURTHER = ("plcc_fitted5", "rmse", "rmse_fitted", "rmse_fitted5", "pairs")
 ENDS = {"value": "", "low": "_low", "high": "_high"}
 OVER_TASKS = (
@@ -24,7 +24,7 @@ Figures = Mapping[str, Any]
 def rating_report(figures: Figures) -> Report:
     """The report of a run's figures (``ratings.summarize``, with ``data`` and ``backend``).
 
-    The first two tables are all predictors', then one follows for each breakdown.
+    The first two tables are all predictors', then one follows of splits, if there are, and one for each breakdown.
     """
     systems, best = _of(figures), figures["best_tool"]
     labels = [[_label(system, best), counted(system["n"], system["unscored"])] for system in systems]
@@ -33,8 +33,8 @@ def rating_report(figures: Figures) -> Report:
     errors = [[figure(system[key], _digits(key, system[key])) for key in FURTHER] for system in systems]
     headline = ReportTable(
         title_of(figures),
-        ["predictor", "n", FITTED_ON, *(FIGURES[key] for key in HEADLINE)],
-        [[*one, way, *cells] for one, way, cells in zip(labels, fitted_on, correlations, strict=True)],
+        ["predictor", "n", *(FIGURES[key] for key in HEADLINE), FITTED_ON],
+        [[*one, *cells, way] for one, way, cells in zip(labels, fitted_on, correlations, strict=True)],
         bold=0,
     )
     further = ReportTable(
@@ -44,7 +44,30 @@ def rating_report(figures: Figures) -> Report:
         bold=0,
     )
     groups = [breakdown(figures, by) for by in figures["breakdowns"]]
-    return Report(figures, [headline, further, *groups], [f"{sentence}." for sentence in _sentences(figures)])
+    splits = [splits_table(figures)] if figures.get("splits") else []
+    return Report(figures, [headline, further, *splits, *groups], [f"{sentence}." for sentence in _sentences(figures)])
+
+
+def rating_headline(figures: Figures) -> str:
+    """A run in one sentence."""
+    ours = _of(figures)[0]
+    told = (
+        f"{ours['name']} agrees with people with SRCC {figure(ours['srcc'])}, and PLCC {figure(ours['plcc_fitted'])} "
+        f"after a curve, on {counted(ours['n'], ours['unscored'])} images of {figures['contents']:,} contents"
+    )
+    best = figures["srcc_differences"].get(BEST_TOOL)
+    return told + (f"; its SRCC minus that of the best single tool is {figure(best, '+.3f')}." if best else ".")
+
+
+def splits_table(figures: Figures) -> ReportTable:
+    """The median figures of every predictor over the test parts of splits."""
+    keys = ("srcc", "plcc_fitted", "krcc", "plcc")
+    lines = [
+        [name, number(each["n"], ",.0f"), *(number(each[key], ".3f") for key in keys)]
+        for name, each in figures["splits"]["systems"].items()
+    ]
+    title = f"Median over the test parts of {figures['splits']['of']}"
+    return ReportTable(title, ["predictor", "n", *(FIGURES[key] for key in keys)], lines, bold=0)
 
 
 def breakdown(figures: Figures, by: str) -> ReportTable:
@@ -54,18 +77,29 @@ def breakdown(figures: Figures, by: str) -> ReportTable:
     return ReportTable(f"{_of(figures)[0]['name']} by {by}", [by, "n", "SRCC"], lines)
 
 
-def numbers_table(reports: Sequence[Figures]) -> ReportTable:
-    """The figures of runs as numbers for other programs: a line for each run and predictor, the ends of intervals."""
-    ways = [*dict.fromkeys(way for each in reports for system in _of(each) for way in system["fitted_on"])]
+def numbers_table(reports: Mapping[str, Figures]) -> ReportTable:
+    """The figures of runs, by name, as numbers for other programs: a line for each run and predictor, with ends."""
+    ways = [*dict.fromkeys(way for each in reports.values() for system in _of(each) for way in system["fitted_on"])]
     columns = [f"{key}{suffix}" for key in FIGURES for suffix in ENDS.values()]
-    headings = ["data", "backend", "predictor", "n", "unscored", *(f"fitted_on_{way}" for way in ways), *columns]
+    headings = [
+        "run",
+        "data",
+        "part",
+        "backend",
+        "predictor",
+        "n",
+        "unscored",
+        *(f"fitted_on_{way}" for way in ways),
+        *columns,
+    ]
     lines = [
         [
-            *(each["data"], each["backend"], system["name"], system["n"], system["unscored"]),
+            *(name, each["data"], each.get("part"), each["backend"]),
+            *(system["name"], system["n"], system["unscored"]),
             *(system["fitted_on"].get(way, 0) for way in ways),
             *(system[key][end] for key in FIGURES for end in ENDS),
         ]
-        for each in reports
+        for name, each in reports.items()
         for system in _of(each)
     ]
     return ReportTable("", headings, lines)

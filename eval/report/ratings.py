@@ -1,7 +1,7 @@
 """Every figure of a run of ratings from its rows, as plain JSON types: what ``report.json`` holds."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from agenticiqa.eval.metrics import Numbers, plcc, srcc
 from agenticiqa.eval.report.columns import Columns, Row, columns_of
 from agenticiqa.eval.report.pairs import pair_intervals
 from agenticiqa.eval.report.predictors import BEST_TOOL, FOLDS, Predictor, best_tool, predictors
+from agenticiqa.eval.report.splits import Splits, medians
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools import TOOLS, Tool, training_images
 
@@ -41,7 +42,11 @@ SHARES = ("80", "95")  # percent of the opinions that a score's interval is to h
 
 
 def summarize(
-    rows: Iterable[Row], tools: Mapping[str, Tool] = TOOLS, *, scale: MosScale | None = None
+    rows: Iterable[Row],
+    tools: Mapping[str, Tool] = TOOLS,
+    *,
+    scale: MosScale | None = None,
+    splits: tuple[Splits, str] | None = None,
 ) -> dict[str, Any]:
     """Every figure of a run, as plain JSON types; the rows are read once and not kept.
 
@@ -53,6 +58,8 @@ def summarize(
     - ``best_tool``, the one with the highest SRCC on these very images among those that measured half of them
     - ``srcc_differences``: our score minus each baseline on the images with both
     - ``breakdowns`` and ``interval_coverage`` as the functions of these names say
+    - ``splits``, ``None`` unless they are given (``splits.splits_named``): what they are, their number, and the medians
+      of each predictor over their test parts
     - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
       ``failed_tool_calls``, ``ms_per_image``
 
@@ -78,8 +85,15 @@ def summarize(
         },
         "breakdowns": breakdowns(columns),
         "interval_coverage": interval_coverage(columns, scale),
+        "splits": splits and _over_splits(listed, columns, splits),
         **columns.conduct.summary(),
     }
+
+
+def _over_splits(listed: Sequence[Predictor], columns: Columns, splits: tuple[Splits, str]) -> dict[str, Any]:
+    parts, mos = splits[0](columns.names, columns.contents), columns.numbers("mos")
+    by_name = {each.name: medians(each.values, mos, parts) for each in listed}
+    return {"of": splits[1], "count": len(parts), "systems": by_name}
 
 
 def breakdowns(columns: Columns) -> dict[str, list[dict[str, Any]]]:

@@ -7,6 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from agenticiqa.eval.report.page.kept_run import Point
+from agenticiqa.eval.report.page.samples import coded
 from agenticiqa.programs.page.thumbnails import NAME_DIGITS
 
 if TYPE_CHECKING:
@@ -14,41 +15,58 @@ if TYPE_CHECKING:
 
 BLUE, RED, GRAY = "#4393c3", "#d6604d", "#808890"
 HEIGHT = 420  # pixels
-STEPS = 100  # of a drawn curve
+MOST_COLORS = 30  # groups of images that are told apart by color
 NO_PICTURE = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
 HOVER = """
 <div style="max-width:240px;color:#222;overflow-wrap:anywhere;white-space:normal;font:13px/1.35 sans-serif">
 <img src="@picture{custom}" alt="" style="max-width:160px;max-height:160px;display:block">
-<b>@score{0.00}</b> of 5, MOS @mos{0.00}<br>@evidence{custom}<br>@name</div>
+<b>@score{0.00}</b>, MOS @mos{0.00}, @group<br>@evidence{custom}<br>@name</div>
 """
 
 
-def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], folder: str, place: str) -> "figure":
-    """Opinion against score, with the fitted curve; a point shows its image, a chosen one also in ``place`` below.
+def scatter(
+    points: Sequence[Point], curve: Sequence[tuple[float, float]], folder: str, place: str, axis: str
+) -> "figure":
+    """Opinion against score by color of the group, with the fitted curve; a point shows its image.
+
+    A chosen one is also shown in ``place`` below.
 
     ``folder`` is that of the thumbnails, relative to the page, and ``place`` the id of an element of the page.
     """
     from bokeh.models import ColumnDataSource, CustomJS, CustomJSHover, HoverTool, TapTool
+    from bokeh.palettes import Category10, turbo
+    from bokeh.transform import factor_cmap
 
-    evidence = [point.entry.finding or "no distortion found" for point in points]
-    texts = [*dict.fromkeys(evidence)]
-    number = {text: index for index, text in enumerate(texts)}
+    evidence, texts = coded([point.entry.finding or "no distortion found" for point in points])
+    groups = [point.group for point in points]
     source = ColumnDataSource(
         {
             "score": np.array([point.entry.score for point in points], np.float32),
             "mos": np.array([point.mos for point in points], np.float32),
             "name": [point.name for point in points],
             "picture": [point.entry.sha256[:NAME_DIGITS] for point in points],
-            "evidence": np.array([number[text] for text in evidence], np.uint16),
+            "evidence": np.array(evidence, np.uint16),
+            "group": groups,
         }
     )
     picture = CustomJSHover(args={"folder": folder, "none": NO_PICTURE}, code=PICTURE)
     words = CustomJSHover(args={"texts": texts}, code="return texts[value]")
-    chart = _figure("score of the program, 1 to 5", "mean opinion score")
+    chart = _figure(axis, "mean opinion score")
     few = len(points) <= 2000
-    drawn = chart.scatter(
-        "score", "mos", source=source, size=7 if few else 5, alpha=0.6 if few else 0.35, color=BLUE, line_color=None
-    )
+    size, alpha = (7, 0.6) if few else (5, 0.35)
+    names = sorted(set(groups))
+    if 1 < len(names) <= MOST_COLORS:
+        color: Any = factor_cmap("group", [*map(str, turbo(len(names)))] if len(names) > 10 else Category10[10], names)
+        drawn = chart.scatter(
+            "score", "mos", source=source, size=size, alpha=alpha, color=color, line_color=None, legend_group="group"
+        )
+        legend = chart.legend[0]
+        legend.update(ncols=4, label_text_font_size="11px", label_height=12, glyph_height=12, border_line_color=None)
+        legend.update(background_fill_color=None, padding=2, spacing=0)
+        chart.add_layout(legend, "below")
+        chart.height = HEIGHT + 18 * -(-len(names) // 4)
+    else:
+        drawn = chart.scatter("score", "mos", source=source, size=size, alpha=alpha, color=BLUE, line_color=None)
     if curve:
         x, y = zip(*curve, strict=True)
         chart.line(x, y, color=RED, line_width=2.5)
@@ -66,7 +84,7 @@ CHOSEN = """
 const data = source.data, i = source.selected.indices[0]
 if (i != null) {
   showChosen(place, data.picture[i] ? `${folder}/${data.picture[i]}.webp` : "", [
-    data.name[i], `score ${data.score[i].toFixed(2)} of 5, MOS ${data.mos[i].toFixed(2)}`, texts[data.evidence[i]]])
+    data.name[i], `score ${data.score[i].toFixed(2)}, MOS ${data.mos[i].toFixed(2)}`, texts[data.evidence[i]]])
 }
 """
 
@@ -81,7 +99,9 @@ def reliability_diagram(bins: Sequence[tuple[int, float, float, float, float]]) 
     chart.line([0, 1], [0, 1], color=GRAY, line_dash="dashed")
     chart.segment(confidence, low, confidence, high, color=BLUE, line_width=2)
     chart.scatter(confidence, right, size=9, color=BLUE)
-    chart.line(confidence, right, color=BLUE)
+    several = [(x, y) for n, x, y, _, _ in bins if n > 1]  # one image is no share to draw a line to
+    if several:
+        chart.line(*zip(*several, strict=True), color=BLUE)
     chart.x_range.start, chart.x_range.end, chart.y_range.start, chart.y_range.end = 0, 1.02, -0.02, 1.02
     return chart
 

@@ -2,18 +2,20 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.eval.questions.judging import description_of
 from agenticiqa.eval.report.model import title_of
+from agenticiqa.eval.report.page.samples import steps_of
 from agenticiqa.programs.backends.ledger import Spent
 from agenticiqa.programs.batch.results_file import kept_rows
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.entry import Entry, entry_of
+from agenticiqa.programs.page.sheet import NONE_FOUND
 from agenticiqa.signatures.types import LEVEL_KEYS
 
 UNFINISHED = "the same `agenticiqa evaluate` command finishes it"
@@ -28,7 +30,8 @@ class Point:
     """One labeled image of a run.
 
     ``probabilities`` are those of the levels 1..5, ``ms`` is the wall time of each stage in milliseconds, ``offset`` is
-    where its row begins.
+    where its row begins. ``group`` is what it is colored by: its distortion, or generator, by the labels, else what was
+    found. ``steps`` are those of ``samples.steps_of``.
     """
 
     name: str
@@ -38,11 +41,13 @@ class Point:
     probabilities: tuple[float, ...] | None
     ms: Mapping[str, float]
     offset: int
+    group: str = ""
+    steps: Sequence[tuple[str, str]] = ()
 
 
 @dataclass
 class KeptRun:
-    """A run's folder, read: ``figures`` is its ``report.json``, ``made_with`` its ``run.json``.
+    """A run's folder, read: ``figures`` is its ``report.json``, ``made_with`` its ``run.json``, ``name`` its title.
 
     ``spent`` is the usage of models by stage. A run of images with opinion scores has ``points``, one of questions
     ``questions``: what the page shows of each question in each rotation. Each counts once, by its last row.
@@ -51,14 +56,16 @@ class KeptRun:
     folder: Path
     figures: dict[str, Any]
     made_with: dict[str, Any]
+    name: str = ""
     spent: dict[str, Spent] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
     questions: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def title(self) -> str:
-        """The data and the backend."""
-        return title_of(self.figures)
+    def about(self) -> str:
+        """The data, what judged them, and when."""
+        date = self.figures.get("date")
+        return title_of(self.figures) + (f", {date}" if date else "")
 
     @property
     def asks_questions(self) -> bool:
@@ -83,23 +90,23 @@ class KeptRun:
         return row
 
 
-def open_run(folder: Path) -> KeptRun:
+def open_run(folder: Path, name: str | None = None) -> KeptRun:
     """A run without its rows. Raises UserError for a folder without a finished run."""
     shown = printable_path(folder)
     if not (folder / "results.jsonl").is_file():
         raise UserError(f"{shown}: expected the folder of a run of `agenticiqa evaluate`, found no results.jsonl in it")
     if not (folder / "report.json").is_file():
         raise UserError(f"{shown}: the run has no report.json yet; {UNFINISHED}")
-    return KeptRun(folder, _json(folder / "report.json"), _json(folder / "run.json"))
+    return KeptRun(folder, _json(folder / "report.json"), _json(folder / "run.json"), name or folder.resolve().name)
 
 
-def read_run(folder: Path) -> KeptRun:
-    """Read the run in a folder that ``agenticiqa evaluate`` wrote.
+def read_run(folder: Path, name: str | None = None) -> KeptRun:
+    """Read the run in a folder that ``agenticiqa evaluate`` wrote; it is called as the folder, or ``name``.
 
     One row is in memory at a time. Raises UserError for a folder without a finished run, and for files in it that
     cannot be read.
     """
-    shown, run = printable_path(folder), open_run(folder)
+    shown, run = printable_path(folder), open_run(folder, name)
     if not run.asks_questions and not {"systems", "breakdowns", "scale"} <= run.figures.keys():
         raise UserError(f"{shown}/report.json: the figures are of another version; {UNFINISHED}")
     latest: dict[Any, Any] = {}
@@ -128,14 +135,17 @@ def _point(row: Mapping[str, Any], offset: int) -> Point:
     mos = float(row["mos"])
     if not math.isfinite(mos):
         raise ValueError("mos is no number")
+    entry = entry_of(row)
     return Point(
         name=row["name"],
         mos=mos,
         content=row["content"],
-        entry=entry_of(row),
+        entry=entry,
         probabilities=tuple(probabilities.get(key, 0.0) for key in LEVEL_KEYS) if probabilities else None,
         ms=row.get("timings_ms") or {},
         offset=offset,
+        group=str(row.get("distortion") or row.get("generator") or entry.distortion or NONE_FOUND),
+        steps=steps_of(row),
     )
 
 

@@ -1,16 +1,17 @@
 """Write the page of runs, which opens from disk, and beside it the pictures that it shows."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.report.model import Report
 from agenticiqa.eval.report.page import charts, sections
 from agenticiqa.eval.report.page.kept_run import KeptRun, Point
-from agenticiqa.eval.report.questions import question_report
-from agenticiqa.eval.report.rating_tables import rating_report
+from agenticiqa.eval.report.page.samples import coded, packed
+from agenticiqa.eval.report.questions import question_headline, question_report
+from agenticiqa.eval.report.rating_tables import rating_headline, rating_report
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.cli import render as terminal
 from agenticiqa.programs.errors import AgenticIQAError
@@ -37,13 +38,40 @@ def write_page(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] |
 
     ``mos_range`` has the opinion scores that stand for 1 and 5, where they are not plain from the scores themselves.
     """
-    title = "Report: " + "; ".join(run.title for run in runs)
+    report, why = sections.compared(runs)
+    common = {
+        "title": f"{', '.join(run.name for run in runs)}: report",
+        "names": ", ".join(run.name for run in runs),
+        "compared": report,
+        "not_compared": why,
+        "report_style": inline("report.css", PACKAGE),
+        "bars": sections.bars(_headline_figures(runs)) if report else [],
+        "figure": "Accuracy" if runs[0].asks_questions else "SRCC",
+    }
     if runs[0].asks_questions:
-        template, values = "report/questions.html", _questions(runs, page)
+        template, values = "report/questions.html", common | _questions(runs, page)
     else:
-        template, values = "report/report.html", _ratings(runs, page, mos_range)
-    html = render(template, {"title": title, **values}, {**PACKAGES, "report": PACKAGE})
+        template, values = "report/report.html", common | _ratings(runs, page, mos_range)
+    html = render(template, values, {**PACKAGES, "report": PACKAGE})
     write_atomically(page, html)
+
+
+def _headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:
+    """The first figure of each run, for the bars: SRCC, accuracy, or that of whole plans."""
+    found = []
+    for run in runs:
+        if run.asks_questions:
+            figures = run.figures.get("vanilla", {}).get("accuracy") or run.figures.get("whole")
+        else:
+            figures = run.figures["systems"][0]["srcc"]
+        if figures:
+            found.append((run.name, Interval(**figures)))
+    return found
+
+
+def headline(figures: Mapping[str, Any]) -> str:
+    """The run in one sentence."""
+    return question_headline(figures) if "kind" in figures else rating_headline(figures)
 
 
 def _common(run: KeptRun, number: int) -> dict[str, Any]:
@@ -51,13 +79,15 @@ def _common(run: KeptRun, number: int) -> dict[str, Any]:
     report = report_of(run)
     return {
         "id": number,
-        "title": run.title,
-        "tables": report.tables,
+        "title": run.name,
+        "about": run.about,
+        "headline": headline(run.figures),
+        "tables": [*map(sections.folded, report.tables[:2]), *report.tables[2:]],
         "sentences": report.sentences,
         "seconds": sections.seconds(run),
         "spent": sections.spent(run),
         "command": sections.command(run),
-        "settings": json.dumps(run.made_with, indent=2, ensure_ascii=False),
+        "settings": sections.settings(run.made_with),
     }
 
 
@@ -68,8 +98,6 @@ def _ratings(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | N
     files = dict(zip(points, terminal.progress(made, len(wanted), "thumbnails"), strict=True))
     return {
         "runs": [_rated(run, number, page, files, mos_range) for number, run in enumerate(runs)],
-        "compared": sections.compared(runs),
-        "report_style": inline("report.css", PACKAGE),
         "library": charts.library(),
         "script": inline("report.js", PACKAGE),
     }
@@ -80,7 +108,9 @@ def _rated(
 ) -> dict[str, Any]:
     """What the template shows of one run of images."""
     points, found = run.scored, sections.residual_fit(run.scored)
-    chart = charts.scatter(points, found.curve if found else (), quote(folder_beside(page).name), f"chosen{number}")
+    curve, folder = found.curve if found else (), quote(folder_beside(page).name)
+    axis = "score" if "scorer" in run.made_with else "score of the program, 1 to 5"
+    chart = charts.scatter(points, curve, folder, f"chosen{number}", axis)
     levels = sections.probabilities(run, mos_range)
     largest = found.residuals[: sections.WORST] if found else []
     smallest = found.residuals[::-1][: min(sections.BEST, len(points) - len(largest))] if found else []
@@ -96,6 +126,28 @@ def _rated(
         "levels": levels,
         "largest": [shown[point.name] for _, point in largest],
         "smallest": [shown[point.name] for _, point in smallest],
+        "bars": sections.bars([(each["name"], Interval(**each["srcc"])) for each in run.figures["systems"]]),
+        "samples": packed(_samples(run, found, files)),
+        "folder": folder,
+    }
+
+
+def _samples(
+    run: KeptRun, found: sections.ResidualFit | None, files: Mapping[str, str | None]
+) -> Mapping[str, Sequence[Any]]:
+    """All images, scored or not, as columns: what the list on the page shows of each."""
+    away = {point.name: round(value, 4) for value, point in (found.residuals if found else ())}
+    group, groups = coded([point.group for point in run.points])
+    return {
+        "name": [point.name for point in run.points],
+        "score": [None if point.entry.score is None else round(point.entry.score, 4) for point in run.points],
+        "mos": [round(point.mos, 4) for point in run.points],
+        "away": [away.get(point.name) for point in run.points],
+        "group": group,
+        "groups": groups,
+        "finding": [point.entry.finding for point in run.points],
+        "picture": [(files.get(point.entry.sha256) or "").removesuffix(".webp") for point in run.points],
+        "steps": [point.steps for point in run.points],
     }
 
 

@@ -4,22 +4,25 @@ Whether level probabilities mean what they say is shown by a reliability diagram
 Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks", 2017 (arXiv 1706.04599), equation 3.
 """
 
-import shlex
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agenticiqa.eval.datasets import MosScale
-from agenticiqa.eval.intervals import difference_interval, error_interval, wilson
+from agenticiqa.eval.intervals import Interval, error_interval, wilson
 from agenticiqa.eval.logistic import fit_logistic
-from agenticiqa.eval.metrics import Numbers, srcc
-from agenticiqa.eval.report.model import ReportTable
+from agenticiqa.eval.metrics import Numbers
+from agenticiqa.eval.report.compare import compare_report
+from agenticiqa.eval.report.model import Report, ReportTable
 from agenticiqa.eval.report.page.kept_run import KeptRun, Point
-from agenticiqa.eval.tasks.catalog import TASKS
+from agenticiqa.eval.report.run_scores import read_scores
+from agenticiqa.eval.runs import shown_path
 from agenticiqa.programs.backends.ledger import COUNTS, total
-from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
+from agenticiqa.programs.errors import UserError
 
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown
 CURVE = 200  # points of the fitted curve
@@ -117,26 +120,54 @@ def _place(confidence: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.minimum((confidence * BINS).astype(int), BINS - 1)
 
 
-def compared(runs: Sequence[KeptRun]) -> ReportTable | None:
-    """SRCC of each further run minus that of the first, on the images that both scored, paired over contents.
+def folded(table: ReportTable) -> ReportTable:
+    """Lines whose cells are the same but for the first become one; the first cell then has all their names."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for first, *cells in table.lines:
+        names.setdefault(tuple(cells), []).append(first)
+    return replace(table, lines=[[" = ".join(together), *cells] for cells, together in names.items()])
 
-    Only images of the same name, bytes and opinion count. ``None`` for a single run.
+
+class Bar(NamedTuple):
+    """A figure with its interval as a bar: its text, and the places of value and ends in percent of the width."""
+
+    name: str
+    text: str
+    value: float
+    low: float
+    high: float
+
+
+def bars(figures: Sequence[tuple[str, Interval]]) -> list[Bar]:
+    """Bars of correlations on one scale, 0..1, or -1..1 where one reaches below 0.
+
+    Those without a value have none, and equal ones one.
     """
-    first, *others = runs
-    if not others:
-        return None
-    one = {point.name: point for point in first.scored}
-    lines = []
-    for other in others:
-        shared = [(one[point.name], point) for point in other.scored if point.name in one]
-        same = [pair for pair in shared if pair[0].mos == pair[1].mos and pair[0].entry.sha256 == pair[1].entry.sha256]
-        mos, contents = [a.mos for a, _ in same], [a.content for a, _ in same]
-        a, _ = columns([a for a, _ in same])
-        b, _ = columns([b for _, b in same])
-        figure = difference_interval(srcc, b, a, mos, contents)
-        lines.append([other.title, str(figure.n), f"{figure:+.3f}{f' ({figure.note})' if figure.note else ''}"])
-    caption = f"SRCC of each run minus that of {first.title}, on the images that both scored, paired over contents"
-    return ReportTable(caption, ["run", "images", "difference"], lines)
+    names: dict[Interval, list[str]] = {}
+    for name, each in figures:
+        if each.value is not None:
+            names.setdefault(each, []).append(name)
+    known = [(" = ".join(together), each) for each, together in names.items()]
+    start = -1 if any(min(each.low or 0, each.value or 0) < 0 for _, each in known) else 0
+
+    def place(value: float | None, each: Interval) -> float:
+        at = each.value if value is None else value
+        return 100 * ((at or 0) - start) / (1 - start)
+
+    return [
+        Bar(name, f"{each:.3f}", *(place(end, each) for end in (each.value, each.low, each.high)))
+        for name, each in known
+    ]
+
+
+def compared(runs: Sequence[KeptRun]) -> tuple[Report | None, str]:
+    """The report of runs against each other, or why there is none; neither for a single run."""
+    if len(runs) < 2:
+        return None, ""
+    try:
+        return compare_report([read_scores(run.folder, run.name) for run in runs]), ""
+    except UserError as error:
+        return None, f"{error}."
 
 
 def seconds(run: KeptRun) -> ReportTable:
@@ -167,29 +198,22 @@ def spent(run: KeptRun) -> ReportTable | None:
 
 
 def command(run: KeptRun) -> str:
-    """The command that repeats a run in another folder; what a shell cannot know of it follows as a comment."""
-    made, figures = run.made_with, run.figures
-    words = ["agenticiqa", "evaluate", str(figures.get("data", "LABELS.csv"))]
-    if run.asks_questions or words[2] in TASKS:
-        words += ["--root", "DIR"]
-    wanted = {"split": made.get("split"), "query": made.get("query"), "scorer": made.get("scorer")}
-    for option, value in {**wanted, "judge": figures.get("judge")}.items():
-        if value and value != DEFAULT_QUERY:
-            words += [f"--{option}", str(value)]
-    words += [f"--{option}" for option in ("circular", "baselines") if figures.get(option)]
-    asked = backends(made)
-    if len(asked) == 1 and asked[0] != "offline":
-        words += ["--backend", asked[0]]
-    told = f"  # version {made.get('version', 'unknown')}"
-    if len(asked) > 1:
-        told += f", --config with the stages asking {', '.join(asked)}"
-    return shlex.join([*words, "--out", f"{run.folder}-again"]) + told
+    """The command that made a run, with the version, or why it is not known."""
+    told = run.figures.get("command") or "# made from Python, or by a version that did not keep its command"
+    return f"{told}  # version {run.made_with.get('version', 'unknown')}"
 
 
-def backends(made_with: Mapping[str, Any]) -> list[str]:
-    """The backends of the stages, each once."""
-    stages = (stage for stage in (made_with.get("config") or {}).values() if isinstance(stage, dict))
-    return [*dict.fromkeys(str(stage["backend"]) for stage in stages if "backend" in stage)]
+def settings(made_with: Mapping[str, Any]) -> str:
+    """What a run was made with as JSON, without the folders of the disk that it was made on."""
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: shown(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [shown(each) for each in value]
+        return shown_path(value) if isinstance(value, str) and value.startswith("/") else value
+
+    return json.dumps(shown(dict(made_with)), indent=2, ensure_ascii=False)
 
 
 def columns(points: Sequence[Point]) -> tuple[Numbers, Numbers]:

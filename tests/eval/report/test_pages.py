@@ -1,7 +1,10 @@
 """``agenticiqa report``: what its pages and tables say, that nothing foreign comes in, how a browser shows them."""
 
+import base64
 import csv
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,19 +14,26 @@ import pytest
 from gepa.visualization import candidate_tree_html_from_data
 
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.intervals import error_interval
+from agenticiqa.eval.intervals import Interval, error_interval
 from agenticiqa.eval.optimize.candidate_tree import FILE, CandidateTree
+from agenticiqa.eval.report.compare import compare_report
+from agenticiqa.eval.report.model import ReportTable
 from agenticiqa.eval.report.page import sections
 from agenticiqa.eval.report.page.kept_run import read_run
+from agenticiqa.eval.report.page.samples import packed, steps_of
 from agenticiqa.eval.report.page.sections import (
+    bars,
     calibration_error,
     command,
     compared,
+    folded,
     probabilities,
     reliability,
     residual_fit,
 )
 from agenticiqa.eval.report.questions import choice_figures, plan_figures, question_report
+from agenticiqa.eval.report.run_scores import read_scores
+from agenticiqa.eval.runs import about_run
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.images.files import sha256_of
 from support.chromium import needs_chromium, visit
@@ -33,6 +43,7 @@ from support.run_folder import made_row, pictures, write_run
 HOSTILE = "<img src=x onerror=alert(1)> & {{ 7*7 }}.png"
 CLOSING = '</script><script>document.title = "stolen"</script>'
 IMAGES = 30
+MakeLabels = Callable[..., Path]
 CANDIDATES = [{"score": "Rate it.", "plan": "Plan."}, {"score": "</pre><script>alert(1)</script>", "plan": "Plan."}]
 QUESTION = "Is it <script>document.title = 'stolen'</script> or {{ 7*7 }}?"
 OPTIONS = {"A": "Blur & noise", "B": "Nothing", "C": "Rain"}
@@ -84,7 +95,7 @@ def test_the_page_has_every_section_and_loads_nothing(page: Path) -> None:
 def test_hostile_names_and_reasoning_stay_text(page: Path) -> None:
     found = read(page.read_text())
     assert found.handlers == []
-    assert found.tags.count("script") == 4, "the library, two charts, our own"
+    assert found.tags.count("script") == 5, "the library, two charts, the list of images, our own"
     assert CLOSING not in page.read_text()
     assert "{{ 7*7 }}" in page.read_text()
 
@@ -108,25 +119,67 @@ def test_probabilities_need_a_scale_and_say_so(run_folder: Path) -> None:
     assert "give them with --mos-range" in probabilities(run)["why"]
 
 
-def test_runs_are_compared_on_the_images_of_both(run_folder: Path, tmp_path: Path) -> None:
+def test_runs_are_compared_by_the_same_tables_as_by_compare(run_folder: Path, tmp_path: Path) -> None:
     rows = rows_in(run_folder)
-    rows[3] |= {"mos": 1.0}  # another label
     worse = write_run(tmp_path / "worse", [turned(row) for row in rows], "b.c")
-    table = compared([read_run(run_folder), read_run(worse)])
-    assert table is not None
-    assert table.lines[0][:2] == ["labels.csv, b.c", str(IMAGES - 2)]
-    assert table.lines[0][2].startswith("-1.")
-    assert compared([read_run(run_folder)]) is None
+    report, why = compared([read_run(run_folder), read_run(worse, "turned")])
+    assert report is not None
+    assert report.tables == compare_report([read_scores(run_folder), read_scores(worse, "turned")]).tables
+    assert [line[1] for line in report.tables[0].lines] == ["run", "turned"]
+    assert why == ""
+    assert compared([read_run(run_folder)]) == (None, "")
+    rows[3] |= {"mos": 1.0}  # another label
+    other = write_run(tmp_path / "other", rows)
+    none, why = compared([read_run(run_folder), read_run(other)])
+    assert none is None
+    assert "run and other have different labels" in why
 
 
-def test_the_command_repeats_the_run(run_folder: Path) -> None:
-    run = read_run(run_folder)
-    assert command(run).startswith("agenticiqa evaluate labels.csv --split dev --out")
-    run.made_with["config"]["planner"]["backend"] = run.made_with["config"]["executor"]["backend"] = "openai.gpt-4o"
-    assert "--config" in command(run)
-    for stage in run.made_with["config"].values():
-        stage["backend"] = "openai.gpt-4o"
-    assert "--backend openai.gpt-4o --out" in command(run)
+def test_a_run_shows_the_command_that_made_it_without_folders_of_the_disk_and_passwords(
+    make_labels: MakeLabels, tmp_path: Path
+) -> None:
+    labels, run = make_labels(), tmp_path / "run"
+    words = ["evaluate", str(labels), "--out", str(run), "--limit", "4", "--split", "train", "--workers", "1"]
+    assert main([*words, "--scorer", "BRISQUE", "--lower-is-better"]) == OK
+    told = command(read_run(run))
+    expected = "--out run --limit 4 --split train --workers 1 --scorer BRISQUE --lower-is-better"
+    assert told.startswith(f"agenticiqa evaluate data/labels.csv {expected}  # version ")
+    page = tmp_path / "page.html"
+    assert main(["report", str(run), "--html", str(page)]) == OK
+    text = page.read_text()
+    assert str(tmp_path) not in text
+    assert "data/labels.csv (split train), BRISQUE, 20" in text, "with its date"
+    address = ["--api-base", "http://ann:secret@localhost:1/v1"]
+    assert "secret" not in about_run(address, run / "results.jsonl")["command"]
+    assert "not kept" not in command(read_run(run))
+
+
+def test_a_run_that_kept_no_command_says_so(run_folder: Path) -> None:
+    assert command(read_run(run_folder)).startswith("# made from Python, or by a version that did not keep")
+
+
+def test_lines_and_bars_that_are_the_same_are_one() -> None:
+    table = ReportTable("t", ["", "n"], [["a", "1"], ["b", "2"], ["c", "1"]])
+    assert folded(table).lines == [["a = c", "1"], ["b", "2"]]
+    high, low = Interval(0.8, 0.6, 0.9, 9), Interval(0.1, -0.5, 0.3, 9)
+    first, second = bars([("a", high), ("b", low), ("c", high), ("none", Interval(None, None, None, 0))])
+    assert (first.name, first.text) == ("a = c", "0.800 [0.600, 0.900]")
+    assert (first.low, first.value, second.low) == pytest.approx((80, 90, 25)), "from -1 to 1"
+
+
+def test_the_list_of_images_has_all_with_their_steps_packed(run_folder: Path) -> None:
+    points = read_run(run_folder).points
+    steps = dict(points[3].steps)
+    assert steps["tools"].startswith("NIQE ")
+    assert steps["distortions"] == "severe Blurs: It is measured as 3."
+    assert "(learned)" in steps["levels"]
+    assert points[3].group == "blurs"
+    text = packed({"name": [point.name for point in points], "steps": [point.steps for point in points]})
+    assert "<" not in text
+    assert json.loads(gzip.decompress(base64.b64decode(text)))["name"][1] == CLOSING
+    error = steps_of({"error": "ImageError: gone", "quality_reasoning": "x" * 900})
+    assert [name for name, _ in error] == ["reason", "error"]
+    assert len(error[0][1]) < 500
 
 
 def test_tables_in_three_formats(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,9 +230,9 @@ def test_a_page_of_two_runs_has_both_and_their_difference(run_folder: Path, tmp_
     other = write_run(tmp_path / "other", scored, "NIQE")
     assert main(["report", str(run_folder), str(other), "--html", str(tmp_path / "both.html")]) == OK
     text = (tmp_path / "both.html").read_text()
-    assert "Report of 2 runs" in text
+    assert "<h1>run, other</h1>" in text
     assert 'href="#run1"' in text
-    assert "SRCC of each run minus that of labels.csv, offline" in text
+    assert "run - other" in text
 
 
 def test_the_calibration_error_is_the_weighted_distance_of_confidence_and_share() -> None:
@@ -224,6 +277,17 @@ def test_the_page_in_a_browser(page: Path) -> None:
     text, scripts, stolen, drawn = seen.values[4]
     assert CLOSING in text
     assert (scripts, stolen, drawn) == (0, False, True)
+    search = (
+        "(async () => {const find = (name) => document.querySelector('.samples ' + name);"
+        " find('.controls input').value = '7.png'; find('.controls input').dispatchEvent(new Event('input'));"
+        " find('.row').click();"
+        " return [document.querySelectorAll('.row').length, find('h4').textContent, find('dd').textContent,"
+        " find('.count').textContent]})()"
+    )
+    listed, chosen, step, count = visit(page, search).values[0]
+    assert (listed, chosen) == (3, "7.png"), "7, 17, 27"
+    assert step.startswith("severe Noise")
+    assert count.startswith("3 of 30")
     ink = (
         "Bokeh.documents[0].roots()[0].below[0].axis_label_text_color.value"
         " ?? Bokeh.documents[0].roots()[0].below[0].axis_label_text_color"
@@ -287,7 +351,7 @@ def test_the_page_of_questions_shows_what_was_wrong_and_loads_nothing(choices: P
     assert "3 of 4 questions." in text
     assert text.index("Rain <b>(the answer)</b>") < text.index("no usable answer"), "unparsed answers come last"
     assert text.count("Blur &amp; noise <b>(right)</b>") == 3
-    assert "agenticiqa evaluate qbench --root DIR --split dev" in text
+    assert "25.0 [" in text, "the headline"
     assert len([*(tmp_path / "page_files").glob("*.webp")]) == 3
 
 
@@ -308,10 +372,20 @@ def test_plans_name_the_fields_that_are_wrong(images: list[Path], tmp_path: Path
 def test_tables_of_questions(choices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.csv"
     assert main(["report", str(choices), "--csv", str(table)]) == OK
-    assert table.read_text().splitlines()[0].startswith("questions,n,accuracy")
+    assert table.read_text().splitlines()[0].startswith("questions,n,accuracy,accuracy low,accuracy high,")
     capsys.readouterr()
     assert main(["report", str(choices)]) == OK
-    assert "qbench, offline\n\n| questions | n | accuracy |" in capsys.readouterr().out
+    assert "choices: qbench, offline\n\n| questions | n | accuracy |" in capsys.readouterr().out
+
+
+def test_the_page_of_two_runs_of_questions_compares_them(choices: Path, images: list[Path], tmp_path: Path) -> None:
+    rows = [row | {"correct": True, "answer": "A", "unparsed": False} for row in question_rows(images)]
+    other, page = kept(tmp_path / "other", "choice", rows, choice_figures(rows)), tmp_path / "page.html"
+    assert main(["report", str(choices), str(other), "--html", str(page), "--name", "ours", "--name", "theirs"]) == OK
+    text = page.read_text()
+    assert "ours - theirs" in text
+    assert "<h1>ours, theirs</h1>" in text
+    assert "Accuracy with its 95 % interval" in text
 
 
 def test_runs_of_both_kinds_are_refused_together(
@@ -335,7 +409,7 @@ def test_a_browser_shows_the_page_of_questions_without_an_error(choices: Path, t
     seen = visit(page, wide, loaded, "document.title", width=width, picture=tmp_path / "seen.png")
     assert seen.errors == []
     assert all(address.startswith(("file:", "data:")) for address in seen.requests)
-    assert seen.values == [True, True, "Report: qbench, offline"]
+    assert seen.values == [True, True, "choices: report"]
 
 
 def test_the_page_of_gepa_that_loads_from_a_network_is_replaced(tmp_path: Path) -> None:

@@ -270,8 +270,9 @@ def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_p
     assert (counts["NIQE"], counts["PSNR"]) == ({"model": 0, "curve": 2}, {"model": 0, "curve": 0})
     rating_report(named(rows, CALIBRATED)).write(tmp_path)
     text = (tmp_path / "report.md").read_text()
-    assert "| NIQE | 6 | curve 2 |" in text
-    assert "| PSNR | 6 | - |" in text
+    lines = text.splitlines()
+    assert any(line.startswith("| NIQE | 6 |") and line.endswith("| curve 2 |") for line in lines)
+    assert any(line.startswith("| PSNR | 6 |") and line.endswith("| - |") for line in lines)
     assert "- Not held out: AgenticIQA, tool mean, best single tool, LEARNED-IQA, NIQE." in text
     assert all("(not held out)" in line for line in text.splitlines() if line.startswith("- SRCC of AgenticIQA minus"))
     assert not any("held out" in sentence for sentence in sentences(run_of_eight())), "on new images"

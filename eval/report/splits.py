@@ -1,0 +1,92 @@
+"""Figures over the test parts of repeated splits, as papers of trained models give them: the median over the splits.
+
+Nothing is trained here, so a split only chooses images; the figures stand beside those of all images, to be compared
+with papers. The curve before the PLCC is fitted to each test part.
+"""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.logistic import fit_logistic
+from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
+from agenticiqa.programs.errors import UserError
+
+SHARE = 0.2  # of the contents, in a test part
+TEST = "test"
+
+Parts = list[NDArray[np.bool_]]  # of each split, which images are in its test part
+Splits = Callable[[Sequence[str], Sequence[str]], Parts]  # of the names and the contents of images
+
+
+def splits_named(given: str) -> tuple[Splits, str]:
+    """The splits that are meant, and what they are in words: so many random ones, or those of a CSV file.
+
+    Raises UserError for a number below 1 and for an absent file.
+    """
+    if not given.isdigit():
+        if not Path(given).is_file():
+            raise UserError(f"--splits {given}: there is no such file; give a number of splits, or a CSV file")
+        return partial(splits_of_file, Path(given)), f"splits of {Path(given).name}"
+    if int(given) < 1:
+        raise UserError("--splits is a number of at least 1, or a CSV file")
+    return partial(random_splits, int(given)), f"{given} random 80/20 splits by content (seed 0)"
+
+
+def random_splits(count: int, names: Sequence[str], contents: Sequence[str]) -> Parts:
+    """So many test parts with a fifth of the contents each, at least one, drawn with seed 0."""
+    scenes, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
+    random, size = np.random.default_rng(0), max(1, round(SHARE * len(scenes)))
+    return [np.isin(content_of, random.permutation(len(scenes))[:size]) for _ in range(count)]
+
+
+def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) -> Parts:
+    """The test parts of a CSV with a column image and a column for each split, in which "test" marks them.
+
+    Images go by their names, or by the last part of these. Raises UserError, in one line, for a file of another form
+    and for an image that is not in it.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = {row["image"]: row for row in csv.DictReader(file)}
+    except (OSError, UnicodeDecodeError, csv.Error, KeyError) as error:
+        raise UserError(f"{path}: expected a CSV with a column image and a column for each split: {error}") from error
+    rows = {Path(name).name: row for name, row in rows.items()} | rows
+    absent = [name for name in names if name not in rows and Path(name).name not in rows]
+    if absent:
+        raise UserError(f"{path}: {len(absent)} images have no row, such as {absent[0]}")
+    listed = [rows.get(name) or rows[Path(name).name] for name in names]
+    columns = [column for column in (listed[0] if listed else {}) if column != "image"]
+    parts = [np.array([(row[column] or "").strip() == TEST for row in listed]) for column in columns]
+    found = [part for part in parts if part.any()]
+    if not found:
+        raise UserError(f'{path}: no column marks an image as "{TEST}"')
+    return found
+
+
+def medians(values: Numbers, mos: Numbers, parts: Parts) -> dict[str, Any]:
+    """The median over the test parts of the number of images and of each figure, ``None`` where no part has one."""
+    here = np.isfinite(values)
+    found = [_figures(values[part & here], mos[part & here]) for part in parts]
+    keys = ("n", "srcc", "plcc_fitted", "krcc", "plcc")
+    known = {key: [each[key] for each in found if each[key] is not None] for key in keys}
+    return {key: median(each) if each else None for key, each in known.items()}
+
+
+def _figures(x: Numbers, mos: Numbers) -> Mapping[str, Any]:
+    curve = fit_logistic(x, mos)
+    fitted = plcc(x if curve is None else curve(x), mos)
+    turned = fitted is not None and curve is not None and curve.falls
+    return {
+        "n": len(x),
+        "srcc": srcc(x, mos),
+        "plcc_fitted": -fitted if fitted is not None and turned else fitted,
+        "krcc": krcc(x, mos),
+        "plcc": plcc(x, mos),
+    }
