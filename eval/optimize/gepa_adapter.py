@@ -11,7 +11,7 @@ from gepa import EvaluationBatch, GEPAAdapter
 from agenticiqa.eval.optimize.judging import Judged, TuningQuestion
 from agenticiqa.eval.optimize.reflection import Examples
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.stages.ask import harmless
+from agenticiqa.programs.stages.harmless import harmless
 
 Candidate = dict[str, str]
 JudgeBatch = Callable[[AgenticIQA, Sequence[TuningQuestion], bool], list[Judged]]

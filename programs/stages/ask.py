@@ -45,17 +45,15 @@ from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excer
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
+from agenticiqa.programs.stages.harmless import harmless
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers import ModelAnswer
-from agenticiqa.signatures.types import well_formed
 
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
 
-# DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
-MARKER = "CUSTOM-TYPE-"
 LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 ALL_THOUGHTS = (
     "the answer was empty, and everything stood in the reasoning; end it, and give the JSON object (if it was given, "
@@ -398,11 +396,6 @@ def opened_trace() -> list[Any] | None:
     """
     trace: list[Any] | None = dspy.settings.trace
     return None if trace is process_wide_setting("trace") else trace
-
-
-def harmless(value: Any) -> Any:
-    """Text without DSPy's image marker and without lone surrogates; every other value as it is."""
-    return well_formed(value.replace(MARKER, "CUSTOM TYPE ")) if isinstance(value, str) else value
 
 
 def _at_limit(spent: Spent, turn: Turn) -> bool:
