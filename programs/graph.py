@@ -37,6 +37,7 @@ from agenticiqa.programs.result import RunRecord
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.planner import feedback_on
+from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.programs.stages.replan import as_final, remember
 from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
@@ -55,7 +56,7 @@ else:
 MAX_REPLAN_ITERATIONS = 2
 INSTALL = 'pip install "agenticiqa[langgraph]"'
 MODELS = (PlannerOutput, ExecutorOutput, SummarizerOutput)  # what a checkpoint of the state holds beside plain types
-RESULTS = ("plan", "executor_evidence", "summarizer_result", "error")
+RESULTS = ("plan", "executor_evidence", "summarizer_result", "rejected_answers", "error")
 CONFIG_SYNONYMS = {
     **dict.fromkeys(("cfg", "configuration", "config_file", "config_name", "config_path"), "config"),
     **dict.fromkeys(("agenticiqa", "agentic_iqa"), "program"),
@@ -66,7 +67,8 @@ class AgenticIQAState(TypedDict):
     """The state of the graph. Only ``query`` and ``image_path`` have to be there at the start.
 
     ``resize_reference`` allows a reference of another size. ``options`` are 2 to 26 texts, or letters with texts, of
-    which the answer is to be one. A result that is ``None`` counts as one that is not there.
+    which the answer is to be one. ``rejected_answers`` has, by stage, why answers of models were rejected; every node
+    may add some. A result that is ``None`` counts as one that is not there.
     """
 
     query: str
@@ -80,6 +82,7 @@ class AgenticIQAState(TypedDict):
     iteration_count: NotRequired[int]
     max_replan_iterations: NotRequired[int]
     replan_history: NotRequired[list[str]]
+    rejected_answers: NotRequired[dict[str, list[str]] | None]
     error: NotRequired[str]
 
 
@@ -100,7 +103,7 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
     with _running(state, config) as program:
         pair = _images(state, program)
         planned = program.planner(image=pair.image, query=_asked(state), reference=pair.compared, feedback=feedback)
-    return {"plan": planned.plan}
+    return {"plan": planned.plan, **_rejected(state, planned)}
 
 
 def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) 
         pair = _images(state, program)
         reference = pair.reference if plan.tools else pair.compared
         executed = program.executor(image=pair.image, query=_asked(state), plan=plan, reference=reference)
-    return {"executor_evidence": executed.evidence}
+    return {"executor_evidence": executed.evidence, **_rejected(state, executed)}
 
 
 def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
@@ -129,27 +132,26 @@ def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None
     evidence = state.get("executor_evidence") or ExecutorOutput()
     try:
         with _running(state, config) as program:
-            result = _summarized(program, state, plan, evidence)
+            result, record = _summarized(program, state, plan, evidence)
     except (ImageError, NoScore) as error:
         return {"error": f"summarizer: {error}"}
     iteration, history = state.get("iteration_count", 0), state.get("replan_history", [])
     if result.need_replan:
         iteration += 1
         history = remember(history, iteration, str(result.replan_reason))
-    return {"summarizer_result": result, "iteration_count": iteration, "replan_history": history}
+    update = {"summarizer_result": result, "iteration_count": iteration, "replan_history": history}
+    return {**update, **_rejected(state, record)}
 
 
 def _summarized(
     program: AgenticIQA, state: AgenticIQAState, plan: PlannerOutput, evidence: ExecutorOutput
-) -> SummarizerOutput:
-    """The answer, with the decision whether to plan again."""
+) -> tuple[SummarizerOutput, RunRecord]:
+    """The answer, with the decision whether to plan again, and the answers of models that were rejected."""
     pair = _images(state, program)
     iteration = state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
-    options = read_options(state.get("options"))
-    summarized, verdict = program.summarize(
-        pair, state["query"], options, plan, evidence, iteration, limit, RunRecord()
-    )
+    options, record = read_options(state.get("options")), RunRecord()
+    summarized, verdict = program.summarize(pair, state["query"], options, plan, evidence, iteration, limit, record)
     decided = program.replan(
         plan=plan,
         evidence=evidence,
@@ -158,7 +160,15 @@ def _summarized(
         iteration=iteration,
         max_iterations=limit,
     )
-    return with_check(decided.result, pair.check)
+    return with_check(decided.result, pair.check), record
+
+
+def _rejected(state: AgenticIQAState, result: StageResult) -> dict[str, Any]:
+    """The update with all rejected answers so far; nothing where this node has none."""
+    earlier = state.get("rejected_answers") or {}
+    record = RunRecord(rejected_answers={stage: [*reasons] for stage, reasons in earlier.items()})
+    record.noted(result)
+    return {"rejected_answers": record.rejected_answers} if any(result.rejected_answers.values()) else {}
 
 
 def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:

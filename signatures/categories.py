@@ -260,7 +260,7 @@ CATEGORIES: tuple[Category, ...] = (
         "noise",
         words=(
             Words("", phrases="nois*, grain*, iso noise, luminance noise"),
-            Words("fault", phrases="speckle*, noise", vague="""
+            Words("fault", phrases="speckle*, noise, denoise artifact*, denoising artifact*", vague="""
                 multiplicative noise, noisy, noisier, graininess, grain, grains, grainy, grainier, gritty, grittier,
                 speckly, speckling, image noise, pixel noise, random noise, random pixel noise, sensor noise, film
                 grain, iso noise, digital noise, luminance noise, luma noise, noisiness, noisey"""),
@@ -271,7 +271,7 @@ CATEGORIES: tuple[Category, ...] = (
                 pepper noise, salt and pepper speck*, salt and pepper dots, salt and pepper pixels, dead pixels, hot
                 pixels, black and white dots, white and black dots, black and white specks"""),
             Words("virtue", vague="noise free, noiseless, clean, cleaner, cleanest"),
-            Words("fault", kind="color noise", phrases="color noise, chroma noise", vague="""
+            Words("fault", kind="color noise", phrases="color noise, chroma noise, color component noise", vague="""
                 chrominance noise, colored speckle*, color speckle*"""),
         ),
         signs="grain, speckles, dots, color noise",
@@ -450,7 +450,8 @@ CATEGORIES: tuple[Category, ...] = (
         words=(
             Words("", phrases="spatial distortions"),
             Words("fault", subject="unmeasured", phrases="""
-                pixelat*, pixellat*, jitter*, quantiz*, quantis*, aliasing, moire, moiré, jagged*, color block*""",
+                pixelat*, pixellat*, jitter*, quantiz*, quantis*, aliasing, moire, moiré, jagged*, color block*, non
+                eccentricity patch*""",
                 vague="""
                 vignett*, flare, lens flare, ghosting, chromatic aberration*, lens distortion*, geometric
                 distortion*"""),

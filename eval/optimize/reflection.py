@@ -15,7 +15,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
-from agenticiqa.programs.stages.ask import MARKER
+from agenticiqa.programs.stages.harmless import MARKER
 
 SECTION = "[[ ##"  # how DSPy marks the fields of a request
 JSON_KEY = re.compile(r'"(\w+)"\s*:')

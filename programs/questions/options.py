@@ -103,9 +103,9 @@ def numbers_options(query: str) -> bool:
 
 
 def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
-    """Whether the answer is a letter: the caller gave the options, or the question letters or numbers them.
+    """Whether the options have letters to who asks: the caller gave them, or the question letters or numbers them.
 
-    "Choose from: sharp, soft" has no letters, so that its answer is "sharp", unless it asks for a letter.
+    "Choose from: sharp, soft" has none, and does not say that it wants one.
 
     >>> lists_letters("Is it sharp? A. Yes B. No", None), lists_letters("Is it sharp? Answer yes or no.", None)
     (True, False)

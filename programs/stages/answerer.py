@@ -9,6 +9,7 @@ from agenticiqa.programs.questions.letters import letter_of
 from agenticiqa.programs.questions.options import numbers_options
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
+from agenticiqa.programs.stages.progress import evidence_summary
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.salvage import salvaged_answers
 from agenticiqa.programs.stages.side_by_side import StageModule
@@ -57,7 +58,7 @@ class Answerer(StageModule):
             "options": listed or None,
         }
         try:
-            reply = self.ask(inputs=inputs, check=letter_or_words)
+            reply = self.ask(inputs=inputs, check=letter_or_words, evidence=evidence_summary(evidence))
         except Unanswered as gave_up:
             for answer in salvaged_answers(gave_up) if options else ():
                 with suppress(Rejected):

@@ -125,6 +125,7 @@ class CheckedPredict(StageModule, Generic[A]):
             inputs: Mapping[str, Any],
             check: Callable[[A], object] | None = None,
             check_tokens: Callable[[A, Any], object] | None = None,
+            evidence: str = "",
         ) -> Reply[A]:
             """As ``forward``."""
             raise NotImplementedError
@@ -134,15 +135,17 @@ class CheckedPredict(StageModule, Generic[A]):
         inputs: Mapping[str, Any],
         check: Callable[[A], object] | None = None,
         check_tokens: Callable[[A, Any], object] | None = None,
+        evidence: str = "",
     ) -> Reply[A]:
         """Ask. ``check`` is given the parsed answer, and raises Rejected when it breaks a rule of the stage.
 
         ``check_tokens`` does the same, given the answer and the log-probabilities of its tokens (``None`` without).
+        ``evidence`` is a summary of what the model was shown, for the log of an answer that is rejected.
         When it comes to no accepted answer, DSPy's cache keeps nothing of the exchange.
         """
         turns: list[Turn] = []
         try:
-            return self._attempts(inputs, check, check_tokens, turns)
+            return self._attempts(inputs, check, check_tokens, turns, evidence)
         except Exception:
             forget_answers([asked for turn in turns for asked in turn.asked])
             raise
@@ -180,6 +183,7 @@ class CheckedPredict(StageModule, Generic[A]):
         check: Callable[[A], object] | None,
         check_tokens: Callable[[A, Any], object] | None,
         turns: list[Turn],
+        evidence: str,
     ) -> Reply[A]:
         """Attempt by attempt; each is noted in ``turns``."""
         trace = opened_trace()
@@ -223,10 +227,12 @@ class CheckedPredict(StageModule, Generic[A]):
                 return Reply(parsed, prediction.get("logprobs"), rejected, without_place(lm.model))
             reasons[-1] = excerpt(reasons[-1])
             outputs.append("" if too_much(raw) else raw)
-            fields = event("rejected", **turn, reason=reasons[-1], seconds=round(time.perf_counter() - started, 3))
+            seconds = round(time.perf_counter() - started, 3)
+            fields = event("rejected", **turn, reason=reasons[-1], seconds=seconds, evidence=evidence or None)
             again = reasons[-2:] == [reasons[-1]] * 2
             why = " for the same reason" if again else f": {reasons[-1]}"
-            logger.warning("%s: attempt %d of %d rejected%s", *turn.values(), why, extra=fields)
+            given = f" (evidence: {evidence})" if evidence else ""
+            logger.warning("%s: attempt %d of %d rejected%s%s", *turn.values(), why, given, extra=fields)
         logger.error(
             "%s: the last answer was: %s",  # whoever catches the error reports that none was usable
             self.stage,

@@ -111,11 +111,11 @@ def summarizing(
 ) -> None:
     """The evidence that goes into the answer, and the mode of answering."""
     mode = "scoring" if kind is QueryType.SCORING else "explanation/QA"
-    distortions, scores = sum(map(len, (evidence.distortion_analysis or {}).values())), len(evidence.scores)
+    distortions, scores = _counts(evidence)
     name = reference.source if reference else None
     logger.info(
-        "summarizer: query type %s, %s mode, %d analyzed distortions, %d tool scores, image %s, reference %s",
-        *(plan.query_type, mode, distortions, scores, image.source, name),
+        "summarizer: query type %s, %s mode, %s, image %s, reference %s",
+        *(plan.query_type, mode, evidence_summary(evidence), image.source, name),
         extra=event(
             "summarizing",
             query_type=kind.value,
@@ -126,6 +126,11 @@ def summarizing(
             reference=name,
         ),
     )
+
+
+def evidence_summary(evidence: ExecutorOutput) -> str:
+    """How much there is of the evidence."""
+    return "{} analyzed distortions, {} tool scores".format(*_counts(evidence))
 
 
 def scored(score: float, evidence: ExecutorOutput, levels: Scored, expectation: float) -> None:
@@ -200,6 +205,10 @@ def done(result: dspy.Prediction, seconds: float) -> None:
             **spent,
         ),
     )
+
+
+def _counts(evidence: ExecutorOutput) -> tuple[int, int]:
+    return sum(map(len, (evidence.distortion_analysis or {}).values())), len(evidence.scores)
 
 
 def _by_region(found: Mapping[str, Any]) -> str:

@@ -63,7 +63,7 @@ class Replan(StageModule):
             "doubts": "\n".join(doubts(evidence)),
         }
         try:
-            reply = self.judge(inputs=inputs)
+            reply = self.judge(inputs=inputs, evidence=progress.evidence_summary(evidence))
         except Unanswered as gave_up:
             fields = event("fallback", stage=gave_up.stage, reason="the judge gave no usable decision")
             logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=fields)

@@ -79,6 +79,9 @@ def _level(text: str, written: Mapping[str, Any]) -> int | None:
         return stated_level(written["quality_level"])
     if ends_in_thoughts(text):
         return None
+    answer = begun_answer(text, "answer", Answer) or {}  # in the form of the other question: {"final_answer": "Good"}
+    if answer.get("final_answer") is not None:
+        return stated_level(answer["final_answer"])
     named = {stated_level(name) for name in _LEVEL_LINE.findall(without_thoughts(text))}
     return named.pop() if len(named) == 1 else None
 

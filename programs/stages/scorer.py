@@ -9,6 +9,7 @@ from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.level_logprobs import level_in_tokens, level_probabilities_from_tokens
+from agenticiqa.programs.stages.progress import evidence_summary
 from agenticiqa.programs.stages.protocols import ProbabilitySource, Scored
 from agenticiqa.programs.stages.salvage import salvaged_score
 from agenticiqa.programs.stages.side_by_side import StageModule
@@ -45,7 +46,7 @@ class Scorer(StageModule):
         """See ``protocols.ScorerStage``."""
         inputs = {**prompt_inputs(image, reference), "query": query, "evidence": format_evidence(evidence)}
         try:
-            reply = self.ask(inputs=inputs, check_tokens=refuse_other_level)
+            reply = self.ask(inputs=inputs, check_tokens=refuse_other_level, evidence=evidence_summary(evidence))
         except Unanswered as gave_up:
             salvaged = salvaged_score(gave_up, self.fusion)
             if salvaged is None:

@@ -76,7 +76,7 @@ class Summarizer(StageModule):
             answer = self._answered(answered, evidence, {} if lists_letters(query, options) else offered)
             return Summarized(answer, query_type, answered.rejected_answers, offered)
         except Unanswered as gave_up:
-            result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED)
+            result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED, error=str(gave_up))
             return Summarized(result, query_type, {gave_up.stage: gave_up.account}, offered)
 
     def _scored(
@@ -105,13 +105,15 @@ class Summarizer(StageModule):
     def _answered(
         self, answered: Answered, evidence: ExecutorOutput, options_without_letters: Mapping[str, str]
     ) -> SummarizerOutput:
-        """A question that shows no letters, but has these options, is answered in their words."""
-        said = options_without_letters.get(answered.final_answer, answered.final_answer)
-        final = said.capitalize() if said.lower() in ("yes", "no") else said
+        """A question that shows no letters, but has these options, is answered by letter, too: yes or no in words."""
+        final, chosen = answered.final_answer, options_without_letters.get(answered.final_answer, "")
+        if chosen.lower() in ("yes", "no"):
+            final, chosen = chosen.capitalize(), ""
         progress.concluded(final, answered.reasoning)
+        named = f"{final} is {chosen!r}" if chosen else ""
         return SummarizerOutput(
             final_answer=final,
-            quality_reasoning=_sentences(answered.reasoning, *_caveats(evidence)),
+            quality_reasoning=_sentences(named, answered.reasoning, *_caveats(evidence)),
             used_evidence=_used(evidence),
         )
 

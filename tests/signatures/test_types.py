@@ -182,6 +182,10 @@ def test_every_way_to_write_a_part_of_the_plan_is_folded_into_one(
         ("type", "overexposed", "Brightness change"),
         ("type", "oversaturated colours", "Color distortions"),
         ("type", "pixelated", "Spatial distortions"),
+        ("type", "Non-eccentricity patch", "Spatial distortions"),  # this and the next three as KADID-10k names them
+        ("type", "White noise in color component", "Noise"),
+        ("type", "color component noise", "Noise"),
+        ("type", "Denoise artifact", "Noise"),
         ("severity", "Minor", "slight"),
         ("severity", "noticeable", "moderate"),
         ("severity", "strong ", "severe"),

@@ -192,6 +192,7 @@ def test_retry_on_invalid_json(photo: Path, caplog: pytest.LogCaptureFixture) ->
     assert all("Return ONLY valid JSON" in field_of(body, "correction") for body in again)
     for attempt in (1, 2):
         assert f"attempt {attempt} of 3 rejected" in caplog.text
+    assert "tool scores)" in caplog.text, "with a summary of the evidence"
 
 
 @pytest.mark.parametrize(("stage", "query"), [("assessment", RATE), ("answer", WORST)])
@@ -200,7 +201,11 @@ def test_fallback_on_all_retries_failed(photo: Path, stage: str, query: str, cap
     babble = "I would rather not say. " * 500
     config, engine = scripted({stage: babble})
     update = summarizer_node(state(photo, query, plan(analyse=True)), config)
-    assert update["summarizer_result"] == SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED)
+    (told,) = update["rejected_answers"].values()
+    result = update["summarizer_result"]
+    assert result == SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED, error=result.error)
+    assert "no usable answer in 3 attempts" in result.error
+    assert len(told) == 3
     assert (UNABLE, PARSING_FAILED) == ("Unable to determine", "VLM output parsing failed")
     assert update["iteration_count"] == 0
     assert len(engine.requests) == 3

@@ -115,15 +115,18 @@ def test_detect_pure_scoring_query(photo: Path, query: str) -> None:
         ("Is quality: A) Excellent B) Good C) Fair?", "B"),
         ("Choose from: A) High quality B) Low quality", "B"),
         ("Rate the quality: A. High B. Low C. Neither", "B"),
-        ("Is it sharp or not, choose from: sharp, not sharp", "not sharp"),
+        ("Is it sharp or not, choose from: sharp, not sharp", "B"),
         ("Is it sharp or not, choose from: sharp, not sharp. Answer with the letter.", "B"),
     ],
 )
 def test_detect_mcq_query(photo: Path, query: str, answer: str) -> None:
-    """Lettered options, or a choice among things named, ask for one of them: by its letter if it has one."""
+    """Lettered options, or a choice among things named, ask for one of them by its letter; its words are kept."""
     assert detect_query_type(query) is QueryType.MCQ
     config, _ = scripted({**SAID, "answer": {**ANSWER, "final_answer": "b"}})
-    assert summarizer_node(state(photo, query), config)["summarizer_result"].final_answer == answer
+    result = summarizer_node(state(photo, query), config)["summarizer_result"]
+    assert result.final_answer == answer
+    unlettered = query.endswith(": sharp, not sharp")
+    assert result.quality_reasoning.startswith("B is 'not sharp'. ") == unlettered
 
 
 @pytest.mark.parametrize(
