@@ -14,6 +14,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.grouping import with_groups, write_sidecars
 from agenticiqa.programs.cli.outputs import Write
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.errors import UserError
@@ -31,8 +32,11 @@ def check_overview(args: Namespace) -> None:
     """Raise UserError for options that cannot be done, before anything is judged."""
     if args.worst is not None and args.worst < 1:
         raise UserError("--worst is at least 1")
-    if args.worst is not None and (args.json or args.jsonl == STDIN):
-        raise UserError("--worst prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl")
+    for name in ("worst", "group"):
+        if getattr(args, name) and (args.json or args.jsonl == STDIN):
+            raise UserError(
+                f"--{name} prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl"
+            )
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
         raise UserError(f"--fail-under is a score from 1 to 5, got {args.fail_under:g}")
     for path in filter(None, (args.html, args.csv)):
@@ -47,7 +51,7 @@ def is_asked_for(args: Namespace) -> bool:
 
 def replaces_results(args: Namespace) -> bool:
     """Whether the overview is shown in place of each result on stdout."""
-    return bool(args.html or args.csv or args.worst)
+    return bool(args.html or args.csv or args.worst or args.group or args.xmp)
 
 
 def collect_entries(write: Write | None, entries: Entries) -> Write:
@@ -78,6 +82,10 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
 
 def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
     """Write and print what was asked for; returns how many images score below the limit. Raises OSError."""
+    if args.group:
+        entries = with_groups(entries)
+    if args.xmp:
+        write_sidecars(entries)
     if args.html:
         _write_sheet(args.html, entries, failed)
         print_note(f"The contact sheet is {printable_path(args.html)}")
@@ -104,9 +112,10 @@ def table_text(entries: Sequence[Entry]) -> str:
     """The entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for what there is none of."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(COLUMNS)
+    columns = (*COLUMNS, "group") if any(entry.group for entry in entries) else COLUMNS
+    writer.writerow(columns)
     for entry in entries:
-        values = [getattr(entry, name) for name in COLUMNS]
+        values = [getattr(entry, name) for name in columns]
         writer.writerow([round(value, 4) if isinstance(value, float) else value for value in values])
     return text.getvalue()
 

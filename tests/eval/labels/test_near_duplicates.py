@@ -8,7 +8,8 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from agenticiqa.eval.datasets import LabeledImage, read_labels
-from agenticiqa.eval.labels.near_duplicates import MOST_BITS, near_duplicates, near_duplicates_doubt, phash
+from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
+from agenticiqa.programs.images.phash import MOST_BITS, phash
 from support.distortion_levels import scene
 
 
@@ -76,7 +77,7 @@ def test_references_stand_for_their_copies(photos: dict[str, Path]) -> None:
 
 
 def test_many_images_are_compared_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenticiqa.eval.labels.near_duplicates.BLOCK", 2)
+    monkeypatch.setattr("agenticiqa.programs.images.phash.BLOCK", 2)
     pixels = [scene(40, 40, seed=seed) for seed in (1, 2, 3, 1, 2)]
     for number, image in enumerate(pixels):
         Image.fromarray(np.asarray(image)).save(tmp_path / f"{number}.png")
