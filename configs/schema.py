@@ -80,6 +80,16 @@ class PlannerConfig(StageConfig):
     on_failure: Literal["error", "rules"] = "error"
 
 
+class ExecutorConfig(StageConfig):
+    """The Executor's section. ``select: model`` asks for the tools of a rating, too, not only for other questions'.
+
+    With ``table`` a rating's tools are those of the least error in ``tool_table.yaml``: no model's choice was measured
+    to gain anything over it (``docs/fusion.md``).
+    """
+
+    select: Literal["table", "model"] = "table"
+
+
 class SummarizerConfig(StageConfig):
     """The section of the Summarizer, and of replanning, which the requirement documents leave to it.
 
@@ -138,7 +148,7 @@ class Config(Section):
     """A whole configuration."""
 
     planner: PlannerConfig = PlannerConfig()
-    executor: StageConfig = StageConfig()
+    executor: ExecutorConfig = ExecutorConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
     replan: SummarizerConfig = SummarizerConfig()
     levels: LevelsConfig | None = Field(default=None, description="a model that names a level, for the model's opinion")
@@ -209,7 +219,7 @@ class Config(Section):
         if self.profile == "full":
             return self
         changes: dict[str, object] = {
-            "executor": StageConfig(),
+            "executor": ExecutorConfig(),
             "replan": SummarizerConfig(),
             "max_replan_iterations": 0,
         }

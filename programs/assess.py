@@ -309,6 +309,7 @@ def composed(config: Config) -> Stages:
             Selector(backend=executing, attempts=attempts),
             tools,
             Locator(backend=executing, attempts=attempts),
+            TableSelector() if config.executor.select == "table" else None,
         )
         if executing
         else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator())

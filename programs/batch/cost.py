@@ -217,6 +217,9 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
         if replans and plan.plan.any() and (wider := planned("it fell short")) != plan:
             rounds.append(set(_tokens(wider, query, options, tools, reference)))  # a third plan would equal the second
         unsure = {"distortion_analysis", "tool_selection"} if plan.plan.distortion_detection else set()
+    if config.executor.select == "table" and detect_query_type(query_for_stages(query, options)) is QueryType.SCORING:
+        tokens.pop("tool_selection", None)
+        rounds = [stages - {"tool_selection"} for stages in rounds]
     turns = {stage: sum(stage in stages for stages in rounds) for stage in SECTIONS}
     turns["replan"] = min(turns["distortion_analysis"], replans)  # all doubts come from the analysis
     costs = {}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agenticiqa.configs import Config, PlannerConfig, StageConfig
+from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from support.fake_server import Answer, Server, field_of
 from support.loopback import Body
@@ -83,12 +83,13 @@ SCRIPT: Script = {
 
 
 def config_for(server: Server, **changes: Any) -> Config:
-    """Every stage on the server, without retries on faults; ``changes`` by stage."""
+    """Every stage on the server, the selection of a rating's tools too, without retries on faults; changes by stage."""
     known = {"structured_outputs": "json_schema", "logprobs": False}
     common = {"backend": "vllm.test", "api_base": server.url, "max_retries": 0, "timeout": 5.0, **known}
     stages: dict[str, Any] = {
         "planner": PlannerConfig(**{**common, **changes.pop("planner", {})}),
-        **{name: StageConfig(**{**common, **changes.pop(name, {})}) for name in ("executor", "summarizer", "replan")},
+        "executor": ExecutorConfig(**{**common, "select": "model", **changes.pop("executor", {})}),
+        **{name: StageConfig(**{**common, **changes.pop(name, {})}) for name in ("summarizer", "replan")},
     }
     return Config(**stages, **changes)
 

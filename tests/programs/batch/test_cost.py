@@ -10,7 +10,7 @@ import dspy
 import pytest
 from PIL import Image
 
-from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
+from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, Price, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.batch.cost import SECTIONS, Estimate, StageEstimate, estimate, text_tokens
@@ -66,6 +66,9 @@ def asking(backend: str = "vllm.test", price: Price | None = None, **changes: An
     return Config(planner=PlannerConfig(**stage), **rest).model_copy(update=changes)
 
 
+SELECTING = ExecutorConfig(backend="vllm.test", select="model")
+
+
 def stages(found: Estimate) -> dict[str, StageEstimate]:
     return {stage.stage: stage for stage in found.stages}
 
@@ -81,8 +84,9 @@ def test_a_program_that_only_computes_asks_nothing(photo: Path) -> None:
     assert found.total.calls == found.total.calls_at_most == found.total.input_tokens == 0
 
 
-def test_a_rating_takes_five_calls(photo: Path) -> None:
-    found = estimate(asking(), [Job(photo, RATE)])
+def test_a_rating_takes_four_calls_or_five_where_a_model_selects_its_tools(photo: Path) -> None:
+    assert estimate(asking(), [Job(photo, RATE)]).total.calls == 4
+    found = estimate(asking(executor=SELECTING), [Job(photo, RATE)])
     assert expected(found) == [
         "planner",
         "distortion_detection",
@@ -333,7 +337,7 @@ def worst(planned: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("no_cache")
 def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
-    config = asking(attempts=2)
+    config = asking(attempts=2, executor=SELECTING)
     planned = [plan("car"), plan("road"), plan("boat")]  # each differs from the one before
     with fake_server(by_stage(worst(planned))) as server:
         result = AgenticIQA.from_config(on(server, config))(photo, RATE)
@@ -362,8 +366,8 @@ def test_what_depends_on_findings_or_on_a_models_plan_is_a_range(photo: Path) ->
     least = {name: (row.least_calls, row.calls) for name, row in stages(full).items() if row.calls}
     sure = {"planner", "scoring"}
     assert least == {name: (3 if name in sure else 0, 3) for name in least}
-    assert len(least) == 5
-    assert (full.total.least_calls, full.total.calls) == (6, 15)
+    assert len(least) == 4
+    assert (full.total.least_calls, full.total.calls) == (6, 12)
     assert 0 < full.total.least_input_tokens < full.total.input_tokens
     assert full.total.least_usd is not None
     assert full.total.usd is not None

@@ -53,6 +53,17 @@ def meeting(stages: set[str], script: Callable[[Body], Reply | str]) -> Script:
     return answer
 
 
+def test_the_table_selects_the_tools_of_a_rating_unless_a_model_is_to(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = program_for(server, executor={"select": "table"})
+        result = program(photo)
+        assert sorted(server.stages()) == ["analysis", "assessment", "detection", "plan"]
+        assert result.executor_evidence.overall_tools == ("LEARNED-IQA",)
+        server.requests.clear()
+        program(photo, "Which distortions does the image have?")
+    assert "selection" in server.stages(), "a question that asks for no rating is left to the model"
+
+
 def test_a_full_rating_has_four_questions_one_after_another(photo: Path) -> None:
     with fake_server(meeting({"analysis", "selection"}, by_stage(SCRIPT))) as server:
         program = program_for(server)

@@ -1,0 +1,76 @@
+"""The command that measures the errors of the tools of quality, and what a selection of tools adds."""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from agenticiqa.eval.research import tool_errors
+from agenticiqa.eval.research.tool_errors import CONTENT, KIND, QUALITY, SEEN
+from agenticiqa.programs.tools.catalog import toolbox
+from support.distortion_levels import scene
+
+TOOLS = {name: tool for name, tool in toolbox().items() if tool.rates_overall}
+FR = tool_errors.applying("reference", TOOLS)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """40 images whose opinions PSNR's score misses by .2, SSIM's by the same .2, and the others' by 1."""
+    draw, file = np.random.default_rng(0), tmp_path / "rows.jsonl"
+    inverse = {}
+    for name in FR:
+        curve = TOOLS[name].calibration
+        assert curve
+        raw = np.linspace(*curve.raw_range, 401)
+        inverse[name] = raw, np.array([curve(value) for value in raw])
+    with file.open("w", encoding="utf-8") as lines:
+        for at, quality in enumerate(draw.uniform(2.5, 3.5, 40)):
+            missed = dict.fromkeys(("PSNR", "SSIM"), draw.normal(0, 0.2))
+            values = {}
+            for name, (raw, scores) in inverse.items():
+                wanted = quality + missed.get(name, draw.normal(0, 1.0))
+                values[name] = float(raw[np.abs(scores - wanted).argmin()])
+            row = {"name": f"{at}", QUALITY: quality, CONTENT: f"{at % 8}", KIND: "blur", SEEN: [], **values}
+            lines.write(json.dumps(row) + "\n")
+    return file
+
+
+def test_errors_are_written_beside_the_table_and_each_way_to_select_is_measured(
+    rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    table = tmp_path / "table.yaml"
+    shipped = (resources.files("agenticiqa.configs") / "tool_table.yaml").read_text(encoding="utf-8")
+    table.write_text(shipped, encoding="utf-8")
+    assert tool_errors.main(["fit", "reference", str(rows), "--write", str(table)]) == 0
+    told = capsys.readouterr().out
+    assert told.count("| reference | 40 |") == 6
+    assert "and one at random, mean of 20" in told
+    before, after = yaml.safe_load(shipped), yaml.safe_load(table.read_text(encoding="utf-8"))
+    assert {**after, "errors": 0} == {**before, "errors": 0}
+    found = after["errors"]["reference"]["tools"]
+    assert list(found) == FR
+    assert found["PSNR"][0] == pytest.approx(0.2, abs=0.06)
+    assert found["PSNR"][1 + FR.index("SSIM")] > 0.95, "they miss the same, where both can say it"
+    assert found["GMSD"][0] > 0.6
+
+
+def test_measuring_goes_on_where_it_was_ended_and_takes_photos_or_labels(tmp_path: Path) -> None:
+    pixels = scene()[:96, :96]
+    Image.fromarray(pixels).save(tmp_path / "pristine.png")
+    for at in range(2):
+        Image.fromarray((pixels * (0.9 - at / 10)).astype(np.uint8)).save(tmp_path / f"{at}.png")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("image,mos,reference\n0.png,4,pristine.png\n1.png,2,pristine.png\n", encoding="utf-8")
+    out = tmp_path / "out.jsonl"
+    assert tool_errors.main(["measure", str(labels), str(out), "--sample", "1", "--mos-range", "1", "5"]) == 0
+    (first,) = tool_errors.read_rows(out)
+    assert tool_errors.main(["measure", str(labels), str(out), "--mos-range", "1", "5"]) == 0
+    again = tool_errors.read_rows(out)
+    assert again[0] == first
+    assert sorted(row[QUALITY] for row in again) == [2.0, 4.0]
+    assert {"HaarPSI", "PSNR", "LEARNED-IQA"} <= first.keys()
