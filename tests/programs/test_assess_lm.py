@@ -57,7 +57,7 @@ from support.judging import (
     select,
 )
 from support.loopback import Body, Reply
-from support.nodes import all_asking
+from support.nodes import all_asking, nowhere
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +171,27 @@ def test_a_question_about_something_else_is_answered_from_the_image_alone(photo:
     assert result.executor_evidence.is_empty()
     assert (result.iteration_count, result.plan.query_type) == (0, "Other")
     assert field_of(server.of("answer")[0], "evidence") == "none"
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+def test_a_rating_of_a_region_is_measured_on_its_crop(photo: Path, is_found: bool) -> None:
+    """Five calls, and the tool of a rating on the box; without one on the whole image, which the result says."""
+    nothing_on = dict.fromkeys(ALL, False)  # whatever the model says of the sub-tasks
+    script = {**SCRIPT, "plan": plan("cat", nothing_on), **({} if is_found else {"location": nowhere})}
+    with fake_server(by_stage(script)) as server:
+        program = program_for(server, executor={"select": "table"})
+        result = program(photo, "Rate the quality of the cat")
+        whole = AgenticIQA.offline()(photo).executor_evidence
+    assert sorted(server.stages()[:5]) == ["analysis", "assessment", "detection", "location", "plan"]
+    evidence = result.executor_evidence
+    assert {call.region for call in evidence.tool_log} == {"cat"}
+    assert evidence.overall_tools == ("LEARNED-IQA",)
+    (box,) = {call.box for call in evidence.tool_log}
+    assert (box is not None) == (evidence.boxes["cat"] is not None) == is_found
+    assert (evidence.overall_mean != whole.overall_mean) == is_found
+    said = "No box was found for cat: the whole image was measured."
+    assert (said in evidence.notes) == (not is_found)
+    assert f"Tool score mean:\n{evidence.overall_mean:.2f}" in field_of(server.of("assessment")[0], "evidence")
 
 
 def test_a_tool_that_the_question_names_is_the_one_that_runs(photo: Path) -> None:
