@@ -9,62 +9,21 @@ from typing import Any, NoReturn
 
 from support import provider_schemas
 from support.loopback import Arrived, Body, Reply, error_reply
-from support.provider_base import (
-    Completion,
-    Kind,
-    Picture,
-    Refused,
-    Seen,
-    of_type,
-    parsed,
-    picture,
-)
+from support.provider_base import Completion, Kind, Picture, Refused, Seen, errors_of, kinds, of_type, parsed, picture
 
 VERSION = "2023-06-01"
-FIELDS = {
-    "model": "string",
-    "messages": "array",
-    "max_tokens": "integer",
-    "system": "any",
-    "temperature": "number",
-    "top_p": "number",
-    "top_k": "integer",
-    "stop_sequences": "array",
-    "stream": "boolean",
-    "metadata": "object",
-    "tools": "array",
-    "tool_choice": "object",
-    "thinking": "object",
-    "service_tier": "string",
-    "output_config": "object",
-    "cache_control": "object",
-    "container": "any",
-    "context_management": "object",
-    "mcp_servers": "array",
-    "inference_geo": "string",
-}
+FIELDS = kinds(
+    string="model service_tier inference_geo",
+    array="messages stop_sequences tools mcp_servers",
+    integer="max_tokens top_k",
+    any="system container",
+    number="temperature top_p",
+    boolean="stream",
+    object="metadata tool_choice thinking output_config cache_control context_management",
+)
 SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "stop_sequences")
 NO_SAMPLING = ("claude-opus-4-7",)  # the newer models; sipeed/picoclaw#2939
 MIMES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-
-ERRORS: Mapping[Kind, tuple[int, str, str]] = {
-    "bad_key": (401, "authentication_error", "invalid x-api-key"),
-    "context": (400, "invalid_request_error", "prompt is too long: 214008 tokens > 200000 maximum"),
-    "image": (
-        400,
-        "invalid_request_error",
-        "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6418576 bytes > 5242880 bytes",
-    ),
-    "no_model": (404, "not_found_error", "model: claude-test"),
-    "overloaded": (529, "overloaded_error", "Overloaded"),
-    "quota": (400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
-    "rate_limit": (
-        429,
-        "rate_limit_error",
-        "This request would exceed the rate limit for your organization of 50 requests per minute.",
-    ),
-    "server": (500, "api_error", "Internal server error"),
-}
 
 
 class Anthropic:
@@ -136,7 +95,8 @@ class Anthropic:
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
         """An error. Raises KeyError for one that Anthropic does not have."""
-        return _error(*ERRORS[kind], retry_after=retry_after)
+        error = errors_of(self.name)[kind]
+        return _error(error.status, error.type, error.message, retry_after)
 
 
 def _check_sampling(body: Body) -> None:

@@ -1,4 +1,4 @@
-"""What the loopback servers of all providers share: the record of a request, images, tokens."""
+"""What the loopback servers of all providers share: the table of errors, the record of a request, images, tokens."""
 
 import base64
 import binascii
@@ -6,7 +6,11 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import yaml
 
 from support.loopback import Arrived, Body, Reply
 
@@ -15,6 +19,27 @@ Finish = Literal["stop", "length", "refusal"]
 Entry = Mapping[str, Any]  # one token of the "content" of OpenAI's log-probabilities
 
 SIGNATURES = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8", "image/bmp": b"BM"}
+
+
+class ErrorOf(NamedTuple):
+    """An error of a provider; ``type`` is its type, or its word for the status."""
+
+    status: int
+    type: str
+    code: str | None
+    message: str
+
+
+@cache
+def errors_of(name: str) -> Mapping[Kind, ErrorOf]:
+    """The errors that a provider has, from the table beside this file."""
+    table = yaml.safe_load(Path(__file__).with_name("provider_errors.yaml").read_text(encoding="utf-8"))
+    return {kind: ErrorOf(*values) for kind, values in table[name].items()}
+
+
+def kinds(**names: str) -> dict[str, str]:
+    """The kind of JSON value of each field, of the fields by kind."""
+    return {name: kind for kind, listed in names.items() for name in listed.split()}
 
 
 @dataclass(frozen=True)

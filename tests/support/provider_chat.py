@@ -1,4 +1,12 @@
-"""OpenAI's chat completions as read and written by the servers that speak them (``provider_chat_servers``)."""
+"""The servers that speak OpenAI's chat completions, each with its own particulars.
+
+* OpenAI: https://platform.openai.com/docs/api-reference/chat/create, .../guides/error-codes, .../guides/images-vision
+* vLLM: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html; its errors: vllm-project/vllm#6301, #9739
+* SGLang: https://docs.sglang.ai/basic_usage/openai_api_vision.html
+* Ollama: https://docs.ollama.com/api/openai-compatibility
+* llama.cpp: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md; no WebP: cline/cline#8977
+* LM Studio: https://lmstudio.ai/docs/developer/openai-compat; no ``json_object``: lmstudio-ai/lmstudio-bug-tracker#189
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,46 +14,19 @@ from typing import Any, NoReturn
 
 from support import provider_schemas
 from support.loopback import Arrived, Body, Reply, error_reply
-from support.provider_base import (
-    Completion,
-    Kind,
-    Picture,
-    Refused,
-    Seen,
-    of_type,
-    parsed,
-    picture,
-)
+from support.provider_base import Completion, Kind, Picture, Refused, Seen, errors_of, kinds, of_type, parsed, picture
 
-TYPES = {
-    "model": "string",
-    "messages": "array",
-    "temperature": "number",
-    "top_p": "number",
-    "max_tokens": "integer",
-    "max_completion_tokens": "integer",
-    "seed": "integer",
-    "logprobs": "boolean",
-    "top_logprobs": "integer",
-    "n": "integer",
-    "stream": "boolean",
-    "response_format": "object",
-}
-SAMPLING = (
-    "temperature",
-    "top_p",
-    "max_tokens",
-    "max_completion_tokens",
-    "seed",
-    "logprobs",
-    "top_logprobs",
-    "n",
-    "stop",
+TYPES = kinds(
+    string="model",
+    array="messages",
+    number="temperature top_p",
+    integer="max_tokens max_completion_tokens seed top_logprobs n",
+    boolean="logprobs stream",
+    object="response_format",
 )
+SAMPLING = ["temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "logprobs", "top_logprobs", "n"]
 MOST_LOGPROBS = 20
 UNSUPPORTED = {"llamacpp": "Failed to load image or audio file", "ollama": "invalid image input"}
-
-Error = tuple[int, str, str, str | None]  # status, message, type, code
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +41,6 @@ class Chat:
     name: str
     backend: str
     fields: str
-    errors: Mapping[Kind, Error]
     mimes: tuple[str, ...] = ("image/jpeg", "image/png", "image/webp", "image/gif")
     forms: tuple[str, ...] = ("text", "json_object", "json_schema")
     keyed: bool = True
@@ -133,10 +113,10 @@ class Chat:
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
         """An error. Raises KeyError for one that this server does not have."""
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
-        status, message, type_, code = self.errors[kind]
-        return error_reply(status, self._error(status, message, type_, code), headers)
+        error = errors_of(self.name)[kind]
+        return error_reply(error.status, self._error(*error), headers)
 
-    def _error(self, status: int, message: str, type_: str, code: str | None) -> Body:
+    def _error(self, status: int, type_: str, code: str | None, message: str) -> Body:
         match self.name:
             case "vllm" if status == 401:
                 return {"error": "Unauthorized"}
@@ -152,7 +132,7 @@ class Chat:
 
     def _refuse(self, message: str, status: int = 400, code: str | None = "invalid_value") -> NoReturn:
         type_ = "BadRequestError" if self.name in ("vllm", "sglang") else "invalid_request_error"
-        raise Refused(error_reply(status, self._error(status, message, type_, code)))
+        raise Refused(error_reply(status, self._error(status, type_, code, message)))
 
     def _check(self, body: Body) -> None:
         for name in ("model", "messages"):
@@ -214,3 +194,62 @@ class Chat:
                     self._refuse(UNSUPPORTED.get(self.name, f"You uploaded an unsupported image ({mime})."))
                 return picture(mime, data, self._refuse)
         self._refuse(f"Invalid content part: {str(part)[:60]}")
+
+
+SHARED = (
+    "model messages temperature top_p max_tokens seed stop stream frequency_penalty presence_penalty response_format"
+)
+FULL = (
+    "max_completion_tokens logprobs top_logprobs n logit_bias metadata modalities parallel_tool_calls prediction "
+    "prompt_cache_key prompt_cache_retention reasoning_effort safety_identifier service_tier store stream_options "
+    "tool_choice tools user verbosity"
+)
+
+OPENAI = Chat(
+    "openai",
+    "openai.gpt-4o-test",
+    f"{SHARED} {FULL}",
+    extra={"service_tier": "default", "system_fingerprint": "fp_test"},
+)
+
+VLLM = Chat(
+    "vllm",
+    "vllm.org/model-test",
+    f"{SHARED} {FULL}",
+    extra={"service_tier": None, "system_fingerprint": None, "prompt_logprobs": None, "kv_transfer_params": None},
+)
+
+SGLANG = Chat(
+    "sglang",
+    "sglang.org/model-test",
+    f"{SHARED} {FULL}",
+    extra={"metadata": {"weight_version": "default"}},
+)
+
+OLLAMA = Chat(
+    "ollama",
+    "ollama.model-test:7b",
+    f"{SHARED} logprobs top_logprobs reasoning reasoning_effort stream_options tools",
+    mimes=("image/jpeg", "image/png", "image/webp"),
+    keyed=False,
+    extra={"system_fingerprint": "fp_ollama"},
+)
+
+LLAMACPP = Chat(
+    "llamacpp",
+    "llamacpp.model-test",
+    f"{SHARED} logprobs top_logprobs n max_completion_tokens stream_options tools tool_choice logit_bias user",
+    mimes=("image/jpeg", "image/png", "image/bmp", "image/gif"),
+    extra={"system_fingerprint": "b7000-test", "timings": {"prompt_n": 10, "predicted_n": 5}},
+)
+
+LMSTUDIO = Chat(
+    "lmstudio",
+    "lmstudio.model-test",
+    f"{SHARED} top_k repeat_penalty logit_bias stream_options tools",
+    mimes=("image/jpeg", "image/png", "image/webp"),
+    forms=("text", "json_schema"),
+    keyed=False,
+    logprobs=False,
+    extra={"stats": {}, "system_fingerprint": "model-test"},
+)

@@ -12,80 +12,26 @@ from typing import Any, NoReturn
 
 from support import provider_schemas
 from support.loopback import Arrived, Body, Reply, error_reply
-from support.provider_base import (
-    Completion,
-    Kind,
-    Picture,
-    Refused,
-    Seen,
-    of_type,
-    parsed,
-    picture,
-)
+from support.provider_base import Completion, Kind, Picture, Refused, Seen, errors_of, kinds, of_type, parsed, picture
 
-FIELDS = {
-    "contents": "array",
-    "systemInstruction": "object",
-    "generationConfig": "object",
-    "safetySettings": "array",
-    "tools": "array",
-    "toolConfig": "object",
-    "cachedContent": "string",
-    "serviceTier": "string",
-    "store": "boolean",
-    "model": "string",
-}
-CONFIG = {
-    "temperature": "number",
-    "topP": "number",
-    "topK": "integer",
-    "maxOutputTokens": "integer",
-    "seed": "integer",
-    "stopSequences": "array",
-    "candidateCount": "integer",
-    "presencePenalty": "number",
-    "frequencyPenalty": "number",
-    "responseLogprobs": "boolean",
-    "logprobs": "integer",
-    "responseMimeType": "string",
-    "responseSchema": "object",
-    "responseJsonSchema": "any",
-    "responseModalities": "array",
-    "thinkingConfig": "object",
-    "mediaResolution": "string",
-}
+FIELDS = kinds(
+    array="contents safetySettings tools",
+    object="systemInstruction generationConfig toolConfig",
+    string="cachedContent serviceTier model",
+    boolean="store",
+)
+CONFIG = kinds(
+    number="temperature topP presencePenalty frequencyPenalty",
+    integer="topK maxOutputTokens seed candidateCount logprobs",
+    array="stopSequences responseModalities",
+    boolean="responseLogprobs",
+    string="responseMimeType mediaResolution",
+    object="responseSchema thinkingConfig",
+    any="responseJsonSchema",
+)
 STRUCTURE = ("responseMimeType", "responseSchema", "responseJsonSchema")
 MIMES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
-
-ERRORS: Mapping[Kind, tuple[int, str, str]] = {
-    "bad_key": (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
-    "context": (
-        400,
-        "INVALID_ARGUMENT",
-        "The input token count (1204112) exceeds the maximum number of tokens allowed (1048576).",
-    ),
-    "image": (400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes."),
-    "no_model": (
-        404,
-        "NOT_FOUND",
-        "models/gemini-test is not found for API version v1beta, or is not supported for generateContent. "
-        "Call ListModels to see the list of available models and their supported methods.",
-    ),
-    "overloaded": (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
-    "quota": (
-        429,
-        "RESOURCE_EXHAUSTED",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    "rate_limit": (
-        429,
-        "RESOURCE_EXHAUSTED",
-        "You exceeded your current quota, please check your plan and billing details.\n"
-        "* Quota exceeded for metric: generativelanguage.googleapis.com/generate_requests_per_minute, limit: 10",
-    ),
-    "server": (500, "INTERNAL", "An internal error has occurred. Please retry."),
-}
 
 
 class Gemini:
@@ -164,7 +110,7 @@ class Gemini:
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
         """An error. Raises KeyError for one that Google does not have."""
-        status, code, message = ERRORS[kind]
+        status, code, _, message = errors_of(self.name)[kind]
         details: list[Body] = []
         if kind == "bad_key":
             reason = {"reason": "API_KEY_INVALID", "domain": "googleapis.com"}

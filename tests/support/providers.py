@@ -24,7 +24,7 @@ from support.fake_server import Script, stage_of
 from support.loopback import Arrived, Body, Reply, loopback
 from support.provider_anthropic import Anthropic
 from support.provider_base import Completion, Kind, Refused, Seen, tokens
-from support.provider_chat_servers import LLAMACPP, LMSTUDIO, OLLAMA, OPENAI, SGLANG, VLLM
+from support.provider_chat import LLAMACPP, LMSTUDIO, OLLAMA, OPENAI, SGLANG, VLLM
 from support.provider_gemini import Gemini
 
 

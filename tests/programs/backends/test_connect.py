@@ -14,24 +14,16 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect, key_from
 from agenticiqa.programs.backends.providers import PROVIDERS
-from agenticiqa.programs.errors import BackendError, Unanswered
+from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from support.fake_server import (
     Server,
     bad_json,
-    bad_key,
     by_stage,
-    cut_connection,
-    empty,
     fake_server,
-    hang,
     in_turn,
-    not_json_body,
-    rate_limited,
     server_error,
-    text_of,
-    wrong_types,
 )
 from support.judging import RATE, SCRIPT
 from support.loopback import Reply
@@ -342,81 +334,6 @@ def test_a_server_without_log_probabilities_gives_none() -> None:
     with fake_server(STANDS) as server:
         logprobs = ask(to(server, logprobs=True), reads_tokens=True).logprobs
     assert not logprobs or not logprobs["content"]
-
-
-def test_the_wait_that_a_busy_server_asks_for_is_kept(waits: list[float]) -> None:
-    with fake_server(in_turn(rate_limited(0.25), STAND)) as server:
-        assert ask(to(server, max_retries=1)).rejected_answers == {}
-        assert len(server.requests) == 2
-    assert waits == pytest.approx([0.28], rel=0.12)
-
-
-@pytest.mark.parametrize("fault", [rate_limited(), server_error(), cut_connection()])
-def test_a_passing_fault_is_retried_and_is_no_attempt_of_the_stage(fault: Reply, waits: list[float]) -> None:
-    with fake_server(in_turn(fault, fault, STAND)) as server:
-        assert ask(to(server, max_retries=2)).rejected_answers == {}
-        assert len(server.requests) == 3
-    assert waits == pytest.approx([1.125, 2.25], rel=0.12)
-
-
-@pytest.mark.parametrize(
-    ("fault", "error", "requests"),
-    [
-        (rate_limited(0.01), dspy.LMRateLimitError, 2),
-        (server_error(), dspy.LMServerError, 2),
-        (cut_connection(), dspy.LMTransportError, 2),
-        (hang(), dspy.LMTimeoutError, 2),
-        (bad_key(), dspy.LMAuthError, 1),
-        (Reply(status=404, raw_body=b"{}"), dspy.LMProviderError, 1),
-        (not_json_body(), dspy.LMServerError, 2),
-    ],
-)
-def test_a_lasting_fault_surfaces_as_what_it_is(
-    fault: Reply, error: type[Exception], requests: int, waits: list[float]
-) -> None:
-    with fake_server(fault) as server:
-        with pytest.raises(error):
-            ask(to(server, max_retries=1, timeout=0.3 if fault.delay else 5.0), attempts=3)
-        assert len(server.requests) == requests
-
-
-def test_a_server_that_is_not_there_surfaces_as_an_outage() -> None:
-    with fake_server(STANDS) as server:
-        gone = server.url
-    with pytest.raises(dspy.LMTransportError):
-        ask(StageConfig(backend="vllm.test", api_base=gone, max_retries=0))
-
-
-@pytest.mark.parametrize(
-    "bad", [bad_json(), wrong_types("decision"), empty(), Reply(None), Reply("{}"), Reply('{"decision": ')]
-)
-def test_a_bad_answer_is_told_to_the_model_and_never_taken_for_an_outage(bad: Reply) -> None:
-    with fake_server(in_turn(bad, STAND)) as server:
-        reply = ask(to(server), attempts=2)
-        ((reason,),) = reply.rejected_answers.values()
-        assert reply.answer == Decision(**STAND)
-        assert reason in text_of(server.requests[1])
-    with fake_server(bad) as server, pytest.raises(Unanswered):
-        ask(to(server), attempts=1)
-
-
-def test_the_fallback_server_takes_over_after_the_retries_of_the_first(
-    waits: list[float], caplog: pytest.LogCaptureFixture
-) -> None:
-    with fake_server(server_error()) as first, fake_server(STANDS) as second:
-        with caplog.at_level(logging.WARNING):
-            reply = ask(to(first, "vllm.a", max_retries=2, fallback_backend="vllm.b", fallback_api_base=second.url))
-        assert reply.answer == Decision(**STAND)
-        assert (len(first.requests), len(second.requests)) == (3, 1)
-    assert "//a is out of reach" in caplog.text
-    assert waits == pytest.approx([1.125, 2.25], rel=0.12)
-
-
-def test_a_bad_key_does_not_fall_back() -> None:
-    with fake_server(bad_key()) as first, fake_server(STANDS) as second:
-        with pytest.raises(dspy.LMAuthError):
-            ask(to(first, "vllm.a", fallback_backend="vllm.b", fallback_api_base=second.url))
-        assert second.requests == []
 
 
 def test_usage_is_counted_over_every_attempt() -> None:

@@ -72,12 +72,6 @@ def test_lines_of_a_header_may_end_without_a_return_and_have_any_letters() -> No
     assert received.headers["x-name"] == "J\xfcrgen"
 
 
-def test_the_words_of_a_refusal_are_told_in_whatever_shape() -> None:
-    refusal = b'{"detail": [{"loc": ["body", "seed"], "msg": "not a number"}]}'
-    with raw_server(lambda client, _: client.sendall(answer(refusal, "422 No"))) as url:
-        assert send(url).content == b'{"error": {"message": "body.seed: not a number"}}'
-
-
 @pytest.mark.parametrize("interim", [b"100 Continue", b"102 Processing", b"103 Early Hints", b"199 Anything"])
 @pytest.mark.parametrize("times", [1, 3])
 def test_interim_responses_are_read_past(interim: bytes, times: int) -> None:

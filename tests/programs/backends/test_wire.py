@@ -180,35 +180,25 @@ def test_a_type_that_a_server_does_not_decode_is_sent_as_a_png_of_the_same_pixel
         assert (np.asarray(sent) == np.asarray(original.convert("RGB"))).all()
 
 
-def test_the_reference_comes_before_the_image(dialect: Dialect, examples: Path) -> None:
+def test_instructions_are_the_systems_then_come_reference_and_image_and_then_what_varies(
+    dialect: Dialect, examples: Path
+) -> None:
     reference, image = examples / "coffee_jpeg.jpg", examples / "astronaut_blur.png"
     with server_of(dialect) as server:
         score(server, image, reference)
     seen = only(server)
-    assert seen.images == [("image/jpeg", reference.read_bytes()), ("image/png", image.read_bytes())]
-    for picture in seen.pictures:
-        assert seen.arrived.raw.count(picture.text.encode()) == 1
-
-
-def test_the_instructions_are_the_systems(dialect: Dialect, photo: Path) -> None:
-    with server_of(dialect) as server:
-        score(server, photo)
-    seen = only(server)
     for line in filter(None, map(str.strip, ScoreQuality.instructions.splitlines())):
         assert line in seen.system
         assert line not in "".join(seen.texts)
-    assert RATE not in seen.system
-
-
-def test_images_come_before_all_that_varies(dialect: Dialect, photo: Path, examples: Path) -> None:
-    with server_of(dialect) as server:
-        score(server, photo, examples / "coffee_jpeg.jpg")
-    parts = only(server).parts
-    pictures = [at for at, part in enumerate(parts) if not isinstance(part, str)]
-    before = "".join(part for part in parts[: pictures[-1]] if isinstance(part, str))
-    after = "".join(part for part in parts[pictures[-1] :] if isinstance(part, str))
+    assert seen.images == [("image/jpeg", reference.read_bytes()), ("image/png", image.read_bytes())]
+    for picture in seen.pictures:
+        assert seen.arrived.raw.count(picture.text.encode()) == 1
+    last = seen.parts.index(seen.pictures[-1])
+    before, after = (
+        "".join(part for part in parts if isinstance(part, str)) for parts in (seen.parts[:last], seen.parts[last:])
+    )
     assert RATE in after
-    assert RATE not in before
+    assert RATE not in before + seen.system
     assert set(before.split()) <= {"[[", "##", "reference", "image", "]]"}
 
 
