@@ -85,7 +85,14 @@ class Model:
 
     def _sent(self, request: lm15.Request) -> lm15.Response:
         ready, limits = self.wire.prepared(replace(request, model=self.wire_model)), current()
-        for attempt in tenacity.Retrying(sleep=limits.wait, **self._policy()):
+        for attempt in tenacity.Retrying(
+            retry=tenacity.retry_if_exception(retries.worth_another),
+            wait=retries.wait,
+            stop=retries.stop_after(self.max_retries),
+            before_sleep=retries.log_retry(self.name),
+            sleep=limits.wait,
+            reraise=True,
+        ):
             with attempt, self.in_flight.place():
                 limits.admit(highest := self._highest_usd(ready))
                 with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
@@ -98,15 +105,6 @@ class Model:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Model":
         # DSPy copies programs with their models; connections and limits stay shared.
         return self
-
-    def _policy(self) -> dict[str, Any]:
-        return {
-            "retry": tenacity.retry_if_exception(retries.worth_another),
-            "wait": retries.wait,
-            "stop": retries.stop_after(self.max_retries),
-            "before_sleep": retries.log_retry(self.name),
-            "reraise": True,
-        }
 
     @contextmanager
     def _accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:

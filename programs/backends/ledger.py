@@ -93,7 +93,15 @@ class Ledger:
 
     def capabilities(self) -> dict[str, dict[str, Any]]:
         """What was used of each model, as in a result's JSON; stages may ask one model in several forms."""
-        return {model: _capabilities(asked_for) for model, asked_for in self.asked_for.items()}
+        return {
+            model: {
+                "structured_outputs": list(dict.fromkeys(each.form for each in ways if each.form)),
+                "logprobs": max((each.logprobs for each in ways if each.logprobs is not None), default=None),
+                "image_formats": None if ways[0].image_formats is None else list(ways[0].image_formats),
+                "found": max((each.found for each in ways if each.found), default=None),
+            }
+            for model, ways in self.asked_for.items()
+        }
 
     def note_reading(self, stage: str, notes: Iterable[str]) -> None:
         """Note what was left out of an answer of the stage, or read as something else."""
@@ -104,16 +112,6 @@ class Ledger:
     def to_json(self) -> dict[str, dict[str, Any]]:
         """As in a result's JSON."""
         return {stage: spent.to_json() for stage, spent in self.stages.items()}
-
-
-def _capabilities(asked_for: Sequence[AskedFor]) -> dict[str, Any]:
-    first = asked_for[0]
-    return {
-        "structured_outputs": list(dict.fromkeys(each.form for each in asked_for if each.form)),
-        "logprobs": max((each.logprobs for each in asked_for if each.logprobs is not None), default=None),
-        "image_formats": None if first.image_formats is None else list(first.image_formats),
-        "found": max((each.found for each in asked_for if each.found), default=None),
-    }
 
 
 def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

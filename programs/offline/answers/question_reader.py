@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.fusion.formula import softmax
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.weights import read_checked
@@ -163,7 +162,8 @@ def is_word(word: str) -> bool:
 
 
 def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32], kinds: Mapping[str, str]) -> Read:
-    shares = softmax(dict(zip(names, map(float, scores), strict=True)))
+    odds = np.exp(scores.astype(float) - scores.max())
+    shares = dict(zip(names, map(float, odds / odds.sum()), strict=True))
     best = max(names, key=shares.__getitem__)
     like = sum(share for name, share in shares.items() if kinds.get(name, name) == kinds.get(best, best))
     return Read(best, shares[best], like)

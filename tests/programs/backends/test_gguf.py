@@ -26,7 +26,7 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.gguf import GgufEngine, bounded
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.signatures import executor, planner, replan, summarizer
-from support.fake_server import Script, cut_connection, fake_server, hang, not_json_body
+from support.fake_server import Script, fake_server, hang
 from support.loopback import Reply
 
 PIXEL = b"\x89PNG of one pixel"
@@ -240,31 +240,6 @@ def test_a_proxy_of_the_environment_is_not_used(
         monkeypatch.delenv(name, raising=False)
     with in_place_of_llamacpp("sharp"):
         assert GgufEngine(file).complete(asking()).text == "sharp"
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind", "seen"),
-    [
-        (hang(), lm15.TimeoutError, dspy.LMTimeoutError),
-        (cut_connection(), lm15.TransportError, dspy.LMTransportError),
-        (not_json_body(), lm15.ServerError, dspy.LMServerError),
-    ],
-    ids=["hang", "cut", "no JSON"],
-)
-def test_a_fault_is_an_error_of_lm15_and_an_outage_to_dspy(
-    fault: Reply,
-    kind: type[Exception],
-    seen: type[Exception],
-    file: Path,
-    in_place_of_llamacpp: Callable[..., Any],
-) -> None:
-    with in_place_of_llamacpp(fault):
-        engine = model_of(GgufEngine(file, timeout=0.2))
-        with pytest.raises(kind):
-            engine.complete(asking())
-        lm = dspy.LM("gguf/model", engine=engine, cache=False, num_retries=0)
-        with dspy.context(lm=lm, adapter=SteadyAdapter()), pytest.raises(seen):
-            dspy.Predict("query -> answer")(query="How sharp?")
 
 
 def test_a_request_that_ran_out_of_time_gives_up_its_turn(file: Path, in_place_of_llamacpp: Callable[..., Any]) -> None:
