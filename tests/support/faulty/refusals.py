@@ -1,5 +1,6 @@
 """Refusals of every kind, redirects, waits, and a status of 200 without an answer in it."""
 
+from http import HTTPStatus
 from typing import Any
 
 from support.faulty.exchange import (
@@ -16,26 +17,7 @@ from support.faulty.exchange import (
     scoring,
 )
 
-REASONS = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    402: "Payment Required",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    409: "Conflict",
-    413: "Content Too Large",
-    418: "I'm a teapot",
-    421: "Misdirected Request",
-    422: "Unprocessable Content",
-    425: "Too Early",
-    429: "Too Many Requests",
-    500: "Internal Server Error",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    529: "Site is overloaded",
-    999: "Request Denied",
-}
+REASONS = {status.value: status.phrase for status in HTTPStatus} | {529: "Site is overloaded", 999: "Request Denied"}
 PASSING = (409, 421, 425, 500, 502, 503, 529)  # the same request may succeed later
 DETAIL = {"detail": [{"loc": ["body", "messages", 1], "msg": "image_url: the picture is too small", "type": "value"}]}
 PAGE = b"<!DOCTYPE html><html><body><form action='/login'>Please log in <input name='password'></form></body></html>"
