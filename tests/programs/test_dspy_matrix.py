@@ -412,7 +412,7 @@ def told(cell: Cell) -> list[bool]:
     return ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)]
 
 
-@row("`program.save(path)`, `load(path)`", "prompts only, no model; refused for other signatures")
+@row("`program.save(path)`, `load(path)`", "prompts only, no model; each predictor takes what fits its fields")
 def _(cell: Cell) -> Expected:
     retold(cell.program)
     cell.program.set_lm(cell.lm(api_key="sk-secret"))
