@@ -52,6 +52,11 @@ class BoxForm:
     whole: tuple[float, float]
     y_first: bool = False
 
+    def repeated(self, sent: Size) -> "BoxForm":
+        """The form of a box that contradicts this one, and that the model gives again though it was told."""
+        unit: Unit = "thousandths" if self.unit == "pixels" else "pixels"
+        return BoxForm(None, unit, sent if unit == "pixels" else (1000, 1000), self.y_first)
+
     @property
     def asked(self) -> str:
         """The form in words, for the model."""
@@ -62,12 +67,11 @@ class BoxForm:
         scale = "0..1" if self.unit == "fractions" else "0..1000, whatever its size in pixels"
         return f"{order} in {self.unit} of the image, {scale}: 0 is the left or upper border"
 
-    @property
-    def note(self) -> str:
-        """A sentence that says how the boxes were read."""
+    def note(self, why: str = "") -> str:
+        """A sentence that says how the boxes were read, and why so."""
         unit = f"pixels of {self.whole[0]:.0f} x {self.whole[1]:.0f}" if self.unit == "pixels" else self.unit
-        why = f"as {self.family} writes them" if self.family else "as asked for; this model's own form is not known"
-        return f"Boxes were read as {unit}{', y first' if self.y_first else ''}, {why}."
+        own = f"as {self.family} writes them" if self.family else "as asked for; this model's own form is not known"
+        return f"Boxes were read as {unit}{', y first' if self.y_first else ''}, {why or own}."
 
     def in_pixels(self, box: Sequence[float], size: Size) -> Box:
         """The box in pixels of an image of ``size``. Raises ValueError, for the model, for what contradicts the form.
@@ -81,7 +85,7 @@ class BoxForm:
             problem = "has no left < right and top < bottom, by at least a thousandth"
         elif right > across + over or bottom > down + over:
             problem = f"lies outside of the image, whose lower right corner is at {across:g}, {down:g}"
-        elif self.family is None and (right, bottom) == size:
+        elif self.family is None and self.unit != "pixels" and (right, bottom) == size:
             problem = f"ends exactly at the size of the image in pixels, {size[0]} x {size[1]}"
         else:
             return in_pixels((left / across, top / down, min(right / across, 1), min(bottom / down, 1)), size)

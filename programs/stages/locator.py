@@ -2,18 +2,20 @@
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, match_requested, require_same
-from agenticiqa.programs.stages.box_forms import box_form
+from agenticiqa.programs.stages.box_forms import BoxForm, box_form
 from agenticiqa.programs.stages.protocols import Located
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
 Y_FIRST_KEY = "'box_2d'"  # Gemini's, whose boxes have y first
+TOLD = "as the model gave them again when it was told of another form"
 
 
 class Locator(StageModule):
@@ -30,8 +32,12 @@ class Locator(StageModule):
 
         asked = self.ask.model
         form = box_form(asked, image.sent_size)
+        contradictory: list[Location] = []
+        boxes: Boxes = {}
+        why = ""
 
-        def found(answer: Location) -> Boxes:
+        def read(answer: Location) -> None:
+            nonlocal boxes, why
             for row in answer.regions:
                 row.region = match_requested(row.region, regions)
             names = Counter(row.region for row in answer.regions)
@@ -42,13 +48,24 @@ class Locator(StageModule):
             if not form.y_first and any(Y_FIRST_KEY in note for row in answer.regions for note in row.notes):
                 raise Rejected(f"a box_2d may have y first; give {form.asked}, under the key box")
             try:
-                boxes = {row.region: form.in_pixels(row.box, image.size) if row.box else None for row in answer.regions}
+                boxes = in_pixels(answer, form, image)
             except ValueError as contradiction:
-                raise Rejected(str(contradiction)) from contradiction
-            return {region: boxes[region] for region in regions}
+                contradictory.append(answer)
+                if answer in contradictory[:-1]:
+                    with suppress(ValueError):
+                        boxes, why = in_pixels(answer, form.repeated(image.sent_size), image), TOLD
+                if not boxes:
+                    raise Rejected(str(contradiction)) from contradiction
 
         inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False), "form": form.asked}
-        reply = self.ask(inputs=inputs, check=found)
-        boxes = found(reply.answer)
-        note = (form if reply.model == asked else replace(form, family=None)).note  # a fallback was asked in that form
-        return Located(boxes, [note] if any(boxes.values()) else [], reply.rejected_answers)
+        reply = self.ask(inputs=inputs, check=read)
+        used = form.repeated(image.sent_size) if why else form
+        if reply.model != asked:  # a fallback, which was asked in the form of the first
+            used = replace(used, family=None)
+        notes = [used.note(why)] if any(boxes.values()) else []
+        return Located({region: boxes[region] for region in regions}, notes, reply.rejected_answers)
+
+
+def in_pixels(answer: Location, form: BoxForm, image: LoadedImage) -> Boxes:
+    """The boxes of an answer in pixels of the image. Raises ValueError where one contradicts the form."""
+    return {row.region: form.in_pixels(row.box, image.size) if row.box else None for row in answer.regions}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agenticiqa.programs.backends.choice import Backend, without_place
+from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.box_forms import box_form, boxes_for_prompt
@@ -123,6 +124,30 @@ def test_a_contradiction_goes_back_with_the_form(model: str, wrong: list[int], w
     assert why in correction
     assert field_of(engine.bodies[1], "form") in correction
     assert located.boxes == {"cat": RIGHT_HALF}
+
+
+@pytest.mark.parametrize(
+    ("model", "box", "unit"),
+    [
+        ("openai/gpt-5", [320, 0, 640, 480], "pixels of 640 x 480"),
+        ("v/some-model", [320, 0, 640, 480], "pixels of 640 x 480"),
+        ("v/Qwen2.5-VL", THOUSANDTHS, "thousandths"),
+        ("anthropic/claude-sonnet-4-5", THOUSANDTHS, "thousandths"),
+    ],
+)
+def test_a_contradiction_that_is_given_again_is_read_as_it_can_only_be(model: str, box: list[int], unit: str) -> None:
+    located, engine = locate(model, box)
+    assert located.boxes == {"cat": RIGHT_HALF}
+    assert len(engine.requests) == 2
+    assert located.remarks == [
+        f"Boxes were read as {unit}, as the model gave them again when it was told of another form."
+    ]
+
+
+def test_what_can_be_no_box_in_any_form_is_never_one() -> None:
+    for box in ([640, 0, 320, 480], [0, 0, 3000, 4000]):
+        with pytest.raises(Unanswered):
+            locate("v/some-model", box)
 
 
 def test_a_box_of_a_family_that_is_trained_on_thousandths_may_end_where_the_image_does_in_pixels() -> None:
