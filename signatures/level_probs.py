@@ -19,7 +19,8 @@ Kind = Literal["log-probabilities", "probabilities", "percentages"]
 Written = dict[LevelKey, float | None]  # None: no probability
 
 NEVER = -1000.0  # a log-probability of nothing, as a finite number: exp gives exactly 0
-NEARLY = 0.05  # how far a sum may be from 1
+NEARLY = 0.05  # how far the sum of the exponentials of log-probabilities may be from 1
+ROUNDED = 0.15  # the same of probabilities: written with one digit, 99 % of them are as near
 LONGEST_LEVEL = 100  # characters of a value that states one level
 FILLERS = {"level", "quality", "rating", "stars", "star"}
 
@@ -202,7 +203,7 @@ def _kind(numbers: Sequence[float]) -> Kind:
 
 def _complete(numbers: Sequence[float], percent: bool) -> bool:
     total = math.fsum(numbers)
-    return abs(total - 100) <= 100 * NEARLY or (not percent and abs(total - 1) <= NEARLY)
+    return abs(total - 100) <= 100 * ROUNDED or (not percent and abs(total - 1) <= ROUNDED)
 
 
 def _sums_to_one(logs: Sequence[float]) -> bool:

@@ -172,9 +172,8 @@ def _typed(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " | ".join(map(_typed, schema["anyOf"]))
     if schema.get("type") == "array":
-        item, most = _typed(schema["items"]), schema.get("maxItems")
-        is_fixed = most is not None and most == schema.get("minItems")
-        return f"[{', '.join([item] * most)}]" if is_fixed else f"[{item}, ...]"
+        item, least = _typed(schema["items"]), int(schema.get("minItems", 0))
+        return f"[{', '.join([item] * least)}]" if least == schema.get("maxItems") else f"[{item}, ...]"
     if "properties" in schema:
         return "{" + ", ".join(f'"{name}": {_typed(item)}' for name, item in schema["properties"].items()) + "}"
     return str(schema.get("type", "any"))

@@ -222,7 +222,8 @@ def key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Ma
     """
     if len(text) > LONGEST_LOOSE:
         return None
-    names = {snake(name): name for name in wire_names(model)}
+    own = {snake(name): name for name in wire_names(model)}
+    names = own | {name: name for name in getattr(model, "set_by_rules", ())}
     blocks: list[tuple[str, list[str]]] = []
     indent: str | None = None
     for line in _FENCE.sub("", text).splitlines():
@@ -233,9 +234,10 @@ def key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Ma
             blocks.append((name, [match["value"] or ""]))
         elif blocks:
             blocks[-1][1].append(line)
-    texts = {field.alias or own for own, field in model.model_fields.items() if field.annotation is str}
+    texts = {field.alias or name for name, field in model.model_fields.items() if field.annotation is str}
     found = _each_key_once((name, _of_lines(*lines, is_text=name in texts)) for name, lines in blocks)
-    return found if len(found) >= (least or len(names) // 2 + 1) else None
+    enough = least or len(own) // 2 + 1
+    return found if len(found.keys() & {*own.values()}) >= enough else None
 
 
 def without_thoughts(text: str) -> str:

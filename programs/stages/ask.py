@@ -373,8 +373,11 @@ def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
 
 def match_requested(name: str, asked: Iterable[str]) -> str:
     """The name as it was asked about, where only case and blanks differ; any other name as it is."""
-    folded = {" ".join(known.casefold().split()): known for known in asked}
-    return folded.get(" ".join(name.casefold().split()), name)
+
+    def folded(text: str) -> str:
+        return "".join(str(harmless(text)).casefold().split())  # as it stood in the prompt
+
+    return {folded(known): known for known in asked}.get(folded(name), name)
 
 
 def reason(error: AdapterParseError) -> str:

@@ -7,7 +7,7 @@ import dspy
 import pytest
 
 from agenticiqa.programs.backends.adapter import SteadyAdapter
-from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.ask import CheckedPredict, match_requested
 from agenticiqa.programs.stages.harmless import harmless
 from agenticiqa.signatures.replan import DecideReplan
 from support.engine import scripted_backend
@@ -85,3 +85,8 @@ def test_the_model_can_still_read_it(form: str) -> None:
 )
 def test_other_text_is_as_it_was(text: str) -> None:
     assert harmless(text) == text
+
+
+def test_a_region_is_known_again_as_it_stood_in_the_prompt() -> None:
+    assert match_requested("< Left> car", ["<left> car", "sky"]) == "<left> car"
+    assert match_requested("moon", ["<left> car", "sky"]) == "moon"
