@@ -50,6 +50,17 @@ def test_the_official_ms_ssim_is_the_weighted_mean_of_the_same_terms(shared_data
         assert mean == pytest.approx(pair.values["ms_ssim"], abs=1e-4), pair.name
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 3), (7, 13, 3), (300, 400, 3), (3, 30000, 3)])
+@pytest.mark.parametrize("strength", [1, 8, 255])
+def test_psnr_is_that_of_the_exact_sum_of_squares(shape: tuple[int, ...], strength: int) -> None:
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 256, shape, dtype=np.uint8)
+    second = np.clip(first + rng.integers(-strength, strength + 1, shape), 0, 255).astype(np.uint8)
+    for image, reference in ((first, second), (first[:, ::-1], second[:, ::-1]), (first * 0, first * 0 + 255)):
+        total = int(np.square(image.astype(int) - reference).sum())
+        assert psnr(image, reference) == (min(100, 10 * np.log10(255**2 * image.size / total)) if total else 100)
+
+
 @pytest.mark.parametrize("distortion", AT_LEVEL)
 def test_psnr_and_ssim_agree_with_scikit_image(distortion: str) -> None:
     image = AT_LEVEL[distortion](2, PHOTO)
