@@ -11,3 +11,5 @@ MOS_RANGE_HELP = (
     "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..100 the first that holds them all, if they fill a "
     "quarter of it)"
 )
+TUNED_STAGES = ("scoring", "answering", "planning", "detection", "all")
+OPTIMIZERS = ("reflect", "gepa", "mipro", "simba", "bootstrap")

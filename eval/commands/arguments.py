@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, BooleanOptionalAction, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, PARTS, SCORER_FORMS, TABLE_FORMS
+from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, PARTS, SCORER_FORMS, TABLE_FORMS, TUNED_STAGES
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.cli.arguments import (
     add_backend_arguments,
@@ -67,6 +67,22 @@ hub:OWNER/NAME@REVISION, or a data set by its name:
   agenticiqa calibrate kadid10k --root /data --out mine.yaml
 
 exit status: 0 all was fitted, 1 some tools were refused, or some images not rated (named on stderr), 2 usage
+"""
+OPTIMIZE_EXAMPLES = """\
+examples:
+  agenticiqa optimize labels.csv --backend openai.gpt-4o-mini --reflection-backend openai.gpt-4o --out tuned/ --dry-run
+      what it would cost; without --dry-run it tunes the scorer's prompt, by 400 judgments
+  agenticiqa optimize labels.csv --config mine.yaml --reflection-backend openai.gpt-4o --reflection-price 2.5,10 \\
+      --max-usd 5 --out tuned/
+      never spends more; the best that was found until then is compared and written
+  agenticiqa optimize labels.csv ... --out tuned/ --budget 800      continues a search of 400; nothing is judged twice
+  agenticiqa optimize more.csv ... --from tuned/ --out better/      begins with prompts that were tuned before
+  agenticiqa assess photo.jpg --config mine.yaml --prompts tuned/   uses the outcome
+
+The folder has prompts.json, fusion.yaml (the fusion fitted with these prompts) and report.html. After Ctrl-C or an
+outage the same command continues.
+
+exit status: 0 the tuned prompts are kept, 1 not shown to help on held-out labels: the originals are saved, 2 usage
 """
 COMPARE_EXAMPLES = """\
 examples:
@@ -247,23 +263,45 @@ def add_calibrate_arguments(parser: ArgumentParser) -> None:
 
 def add_optimize_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa optimize``."""
-    complete_files(parser.add_argument("labels", metavar="DATA", type=Path, help=f"labeled images: {DATA_HELP}"))
+    parser.epilog, parser.formatter_class = OPTIMIZE_EXAMPLES, RawDescriptionHelpFormatter
+    complete_files(
+        parser.add_argument(
+            "labels", metavar="DATA", type=Path, help=f"labeled images: {DATA_HELP}; or a benchmark of questions"
+        )
+    )
+    add = parser.add_argument
+    complete_folders(
+        add("--out", metavar="DIR", type=Path, required=True, help="the folder for prompts, fusion profile and report")
+    )
+    add(
+        "--stage",
+        choices=TUNED_STAGES,
+        default="scoring",
+        help="what is tuned: scoring and all by opinion scores, answering and planning by benchmarks of questions, "
+        "detection by named distortions (default: %(default)s)",
+    )
+    add("--budget", metavar="N", type=int, default=400, help="how often a question may be judged (%(default)s)")
+    add("--starts", metavar="N", type=int, default=3, help="first proposals, of which the best goes on (%(default)s)")
+    add("--exemplars", metavar="N", type=int, default=0, help="show the scorer N labeled images, if that helps")
+    complete_files(add("--from", metavar="P", dest="warm", help="begin with these tuned prompts (a warm start)"))
+    add(
+        "--optimizer",
+        choices=OPTIMIZERS,
+        default="reflect",
+        help="our own search, or one of DSPy's; mipro needs the extra optimize (default: %(default)s)",
+    )
+    add("--held-out", metavar="SHARE", type=float, default=0.4, help="of the contents (%(default)s)")
+    add("--seed", metavar="N", type=int, default=0, help="of the split and of the search (%(default)s)")
+    add("--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (%(default)s)")
+    add("--log-dir", metavar="DIR", type=Path, help="what was measured, for the same command (default: OUT/search)")
+    add_dry_run_argument(parser)
+    writer = parser.add_argument_group("the model that writes instructions").add_argument
+    writer("--reflection-backend", metavar="R", help="which, such as openai.gpt-4o")
+    writer("--reflection-api-base", metavar="URL", help="the address of its server, if it is not a provider's")
+    writer("--reflection-key-env", metavar="NAME", help="the environment variable with that server's key")
+    writer("--reflection-price", metavar="IN,OUT", help="USD for a million tokens, such as 2.5,10; for --max-usd")
     add_label_arguments(parser)
-    parser.add_argument("--mode", choices=["scoring"], default="scoring", help="what is tuned (%(default)s)")
     add_backend_arguments(parser)
-    parser.add_argument("--reflection-backend", metavar="R", required=True, help="the model that writes instructions")
-    parser.add_argument(
-        "--reflection-api-base", metavar="URL", help="the address of its server, if it is not a provider's"
-    )
-    parser.add_argument("--reflection-key-env", metavar="NAME", help="the environment variable with that server's key")
-    parser.add_argument("--budget", metavar="CALLS", type=int, required=True, help="how often an image may be judged")
-    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="where to save the tuned prompts")
-    parser.add_argument("--held-out", metavar="SHARE", type=float, default=0.3, help="of the contents (%(default)s)")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the split and of GEPA (%(default)s)")
-    parser.add_argument(
-        "--log-dir", metavar="DIR", type=Path, help="where GEPA keeps its state, to be resumed (default: FILE.gepa)"
-    )
-    parser.add_argument("--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (%(default)s)")
 
 
 def add_label_arguments(parser: ArgumentParser) -> None:

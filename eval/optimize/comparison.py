@@ -1,50 +1,122 @@
-"""The held-out comparison before and after tuning, and whether the tuned instructions are kept."""
+"""The held-out comparison before and after tuning, with the fusion fitted for each, and whether the outcome is kept."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import date
+from importlib.metadata import version
 from typing import Any
 
 from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.eval.optimize.judging import Judged, TuningQuestion
+from agenticiqa.eval.optimize.items import Stage, TuningQuestion
+from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.objectives import marks
+from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 
-MODEL, FUSED = "model", "fused"
-VALUES: dict[str, Callable[[Judged], float | None]] = {
-    MODEL: lambda judged: judged.expectation,
-    FUSED: lambda judged: judged.fused,
-}
+FUSED, MODEL, MARK = "fused", "model", "mark"
 MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
     "srcc": (srcc, interval),
     "mean_absolute_error": (mean_absolute_error, error_interval),
 }
+RISES = {"srcc": 1, "mean_absolute_error": -1}  # the sign of a change for the better
+Rated = tuple[Sequence[TuningQuestion], Sequence[Judged]]
+
+
+def fitted(questions: Sequence[TuningQuestion], judged: Sequence[Judged]) -> FusionProfile | None:
+    """The fusion of the model and tools of most of these ratings, fitted to their opinion scores; ``None`` below 10."""
+    subjects = Counter((one.model, one.tools) for one in judged if one.model and one.tools and one.probabilities)
+    if not subjects:
+        return None
+    (model, tools), count = max(subjects.items(), key=lambda each: (each[1], each[0]))
+    if count < FEWEST_IMAGES:
+        return None
+    rows = [
+        FusionRow(
+            tool_score=one.tool or 0.0,
+            probabilities=levels_of(one),
+            tool_error=one.tool_error,
+            label=question.target,
+        )
+        for question, one in zip(questions, judged, strict=True)
+        if (one.model, one.tools) == (model, tools) and one.probabilities
+    ]
+    return fit_profile(rows, PRIOR, backend=model, toolset=tools, version=version("agenticiqa"), fitted_on=date.today())
+
+
+def levels_of(judged: Judged) -> dict[int, float]:
+    """The probabilities by level."""
+    return {int(level): share for level, share in judged.probabilities.items()}
+
+
+def fused(judged: Judged, profile: FusionProfile | None) -> float | None:
+    """The score under a profile; the program's own where the profile is not of this model and these tools."""
+    if profile is None or (judged.model, judged.tools) != (profile.backend, profile.toolset) or judged.tool is None:
+        return judged.fused
+    return ScoreFusion(profile=profile).fuse_scores([judged.tool], levels_of(judged), tool_error=judged.tool_error)
 
 
 def compare(
-    questions: Sequence[TuningQuestion], before: Sequence[Judged], after: Sequence[Judged], *, by_model: bool = True
+    stage: Stage,
+    questions: Sequence[TuningQuestion],
+    before: Sequence[Judged],
+    after: Sequence[Judged],
+    profiles: tuple[FusionProfile | None, FusionProfile | None] = (None, None),
 ) -> dict[str, Any]:
-    """Before and after, of the model's own expectation (``model``, left out where no model rates) and ``fused``.
+    """Before and after on held-out questions, as plain JSON types, with ``kept`` and ``why``.
 
-    Each on the images that have the value both times: SRCC and mean absolute error (on 1 to 5), and the change, after
-    minus before, with 95 % intervals over contents, paired for the change. ``decided_by`` names the one that
-    decides, ``kept`` says whether the tuned instructions are to be kept, and ``why``. Plain JSON types.
+    Of ratings ``fused``, the score with the profile of each, and ``model``, the model's own expectation; of the others
+    ``mark``, in [0, 1]. Each on the questions that have the value both times: SRCC and mean absolute error (of 1 to 5;
+    of marks the share that is missing), and the change, after minus before, with 95 % intervals over contents, paired
+    for the change. ``squared_error`` is the mean of the squared error as a share of the scale, ``malformed`` the share
+    of questions with a rejected answer, each before and after. ``unscored`` counts the questions without a value.
     """
-    decisive = MODEL if by_model else FUSED
-    figures: dict[str, Any] = {"images": len(questions), "contents": len({q.content for q in questions})}
-    for name in (MODEL, FUSED) if by_model else (FUSED,):
-        figures[name] = _compared(questions, list(map(VALUES[name], before)), list(map(VALUES[name], after)))
-    kept, why = _verdict(figures[decisive])
-    return {**figures, "decided_by": decisive, "kept": kept, "why": why}
+    figures: dict[str, Any] = {
+        "images": len(questions),
+        "contents": len({question.content for question in questions}),
+        "malformed": {name: _share(each) for name, each in (("before", before), ("after", after))},
+    }
+    if stage in ("scoring", "all"):
+        values: dict[str, tuple[Sequence[float | None], Sequence[float | None]]] = {
+            FUSED: ([fused(one, profiles[0]) for one in before], [fused(one, profiles[1]) for one in after]),
+            MODEL: ([one.expectation for one in before], [one.expectation for one in after]),
+        }
+        targets = [question.target or 0.0 for question in questions]
+    else:
+        values = {MARK: (marks(stage, before, questions), marks(stage, after, questions))}
+        targets = [1.0] * len(questions)
+    figures |= {name: _compared(questions, *both, targets) for name, both in values.items() if set(both[0]) != {None}}
+    kept, why = verdict(figures[next(iter(values))]) if next(iter(values)) in figures else (False, "there is no value")
+    return {**figures, "kept": kept, "why": why}
+
+
+def _share(judged: Sequence[Judged]) -> float:
+    return sum(one.rejected > 0 for one in judged) / len(judged) if judged else 0.0
 
 
 def _compared(
-    questions: Sequence[TuningQuestion], before: Sequence[float | None], after: Sequence[float | None]
+    questions: Sequence[TuningQuestion],
+    before: Sequence[float | None],
+    after: Sequence[float | None],
+    targets: Sequence[float],
 ) -> dict[str, Any]:
-    rows = [(x, y, q) for x, y, q in zip(before, after, questions, strict=True) if x is not None and y is not None]
-    old, new = [x for x, _, _ in rows], [y for _, y, _ in rows]
-    target, contents = [q.target or 0.0 for *_, q in rows], [q.content for *_, q in rows]
+    rows = [
+        (x, y, t, q.content)
+        for x, y, t, q in zip(before, after, targets, questions, strict=True)
+        if x is not None and y is not None
+    ]
+    old, new = [row[0] for row in rows], [row[1] for row in rows]
+    target, contents = [row[2] for row in rows], [row[3] for row in rows]
+    scale = 1 if set(target) == {1.0} else 4
     return {
         "n": len(rows),
-        "missing": {"before": sum(x is None for x in before), "after": sum(y is None for y in after)},
+        "unscored": {"before": sum(x is None for x in before), "after": sum(y is None for y in after)},
+        "squared_error": {
+            name: sum(((x - t) / scale) ** 2 for x, t in zip(found, target, strict=True)) / max(len(rows), 1)
+            for name, found in (("before", old), ("after", new))
+        },
         **{
             name: {
                 "before": asdict(of(measure, old, target, contents)),
@@ -56,20 +128,29 @@ def _compared(
     }
 
 
-def _verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether to keep what was tuned: unless the SRCC fell, or more images than before have no value."""
-    old, new, change = (figures["srcc"][key]["value"] for key in ("before", "after", "change"))
-    missing = figures["missing"]
-    if missing["after"] > missing["before"]:
-        return False, f"{missing['after']} images have no value, {missing['before']} before"
-    if old is not None and new is None:
-        return False, f"the SRCC is undefined: {figures['srcc']['after']['note']}"
-    if change is None:
-        return True, "the held-out images do not decide: the SRCC is undefined"
-    if change < 0:
-        return False, f"the SRCC fell by {-change:.3f}"
-    low = figures["srcc"]["change"]["low"]
-    return (
-        True,
-        "the SRCC rose" if low is not None and low > 0 else "the SRCC did not fall, though it may not have risen",
-    )
+def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether to keep what was tuned: where one figure is shown to be better, the SRCC has not fallen, and nothing is
+    shown to be worse, unscored images included."""
+    unscored = figures["unscored"]
+    if unscored["after"] > unscored["before"]:
+        return False, f"{unscored['after']} images have no value, {unscored['before']} before"
+    changes = {name: figures[name]["change"] for name in MEASURES}
+    shown = []
+    for name, change in changes.items():
+        if change["value"] is None:
+            continue
+        ends = sorted(RISES[name] * end for end in (change["low"], change["high"]) if end is not None)
+        if ends and ends[-1] < 0:
+            return False, f"the {TITLES[name]} got worse by {abs(change['value']):.3f}"
+        if ends and ends[0] > 0:
+            shown.append(f"the {TITLES[name]} improved by {abs(change['value']):.3f}")
+    if (changes["srcc"]["value"] or 0.0) < 0:
+        return False, f"the {TITLES['srcc']} fell by {-changes['srcc']['value']:.3f}"
+    if not shown and all(change["low"] is None for change in changes.values()):
+        return False, f"no interval can be told: {changes['mean_absolute_error']['note'] or 'nothing changed'}"
+    if not shown:
+        return False, "no change is beyond its interval"
+    return True, " and ".join(shown)
+
+
+TITLES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error"}

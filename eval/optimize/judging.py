@@ -1,118 +1,155 @@
-"""Judge labeled images with the program as it is being tuned, and keep of each result what tuning needs."""
+"""Judge questions with the program as it is being tuned; what was measured is kept on disk and never measured again."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
 import dspy
 
-from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.optimize.items import Stage, TuningQuestion
+from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import NoScore, Unanswered
-from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.fusion.interval import backend_shown
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.signatures.types import ExecutorOutput
-from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
-
-
-@dataclass(frozen=True)
-class TuningQuestion:
-    """One labeled image with the question about it.
-
-    Either ``target``, the opinion score on 1 to 5 of a question for a rating, or ``answer``, the letter of the right
-    option of a question that lists options. ``content`` is the scene, as ``datasets.LabeledImage`` has it.
-    """
-
-    image: Path
-    query: str
-    content: str
-    reference: Path | None = None
-    target: float | None = None
-    answer: str | None = None
-
-
-@dataclass(frozen=True)
-class ModelCall:
-    """One accepted answer of a predictor: its inputs, images as ``dspy.Image``, and its output fields."""
-
-    predictor: str
-    inputs: Mapping[str, Any]
-    outputs: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Of one result what tuning needs. No image is in it, but in ``calls``.
-
-    ``expectation`` is the expected level, ``sum(level * p)`` over the model's own probabilities, in [1, 5]; ``None``
-    where the model gave none. ``fused`` is the program's score. ``final_answer`` and ``reasoning`` are the result's, as
-    text. ``answered`` names the predictors whose answers were
-    used, ``asked`` the stages that were asked. ``failure`` says why there is no score.
-    """
-
-    expectation: float | None = None
-    fused: float | None = None
-    final_answer: str | None = None
-    reasoning: str = ""
-    evidence: ExecutorOutput | None = None
-    rejected_answers: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    failure: str | None = None
-    answered: frozenset[str] = frozenset()
-    asked: frozenset[str] = frozenset()
-    calls: tuple[ModelCall, ...] = ()
-
+from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
 Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 
 
-def rating(label: LabeledImage, scale: MosScale) -> TuningQuestion:
-    """A label as the question for its rating."""
-    return TuningQuestion(label.image, DEFAULT_QUERY, label.content, label.reference, scale.to_1_5(label.mos))
+@dataclass(frozen=True)
+class Judged:
+    """Of one result what tuning needs, in plain JSON types.
+
+    ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5]; it is
+    ``None`` where it gave none. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error``
+    the deviation that they state. ``plan`` and ``found``, the distortions of the whole image, are ``None`` where there
+    are none. ``evidence`` says in words what was seen and what failed. ``rejected`` counts rejected answers,
+    ``answered`` names the predictors whose answers were used, ``asked`` the stages that were asked, and ``calls`` has
+    by predictor the texts of its last call. ``failure`` says why there is no answer.
+    """
+
+    expectation: float | None = None
+    probabilities: dict[str, float] = field(default_factory=dict)
+    fused: float | None = None
+    tool: float | None = None
+    tools: tuple[str, ...] = ()
+    tool_error: float | None = None
+    model: str = ""
+    final_answer: str | None = None
+    reasoning: str = ""
+    plan: dict[str, Any] | None = None
+    found: tuple[str, ...] | None = None
+    evidence: str = ""
+    rejected: int = 0
+    failure: str | None = None
+    answered: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    calls: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "Judged":
+        """As ``asdict`` wrote it."""
+        known: dict[str, Any] = {each.name: row[each.name] for each in fields(cls) if each.name in row}
+        tuples: dict[str, Any] = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+        return cls(**(known | tuples))
 
 
-def model_rates(program: AgenticIQA) -> bool:
-    """Whether the levels' probabilities are a model's: the stage that rates has a predictor."""
-    return any(name.startswith("summarizer.") for name, _ in program.named_predictors())
+class Measurements:
+    """What programs were measured to answer, by their prompts and the question, in a file of JSON lines.
+
+    ``judge`` asks only what is not in it, and keeps each answer as it comes. Without a file it is kept in memory.
+    """
+
+    def __init__(
+        self, stage: Stage, workers: int = 1, path: Path | None = None, progress: Progress | None = None
+    ) -> None:
+        self.stage, self.workers, self.path = stage, workers, path
+        self.progress = progress or (lambda outcomes, total: outcomes)
+        self.known: dict[tuple[str, str], Judged] = {}
+        self.fresh = 0  # judged in this process
+        self.lock = Lock()
+        if path and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    row = json.loads(line)
+                except ValueError:  # the last line of a run that was killed
+                    continue
+                self.known[row["prompts"], row["question"]] = Judged.from_json(row["judged"])
+
+    def judge(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Judged]:
+        """Every question's result, in their order; one without a usable answer has a ``failure``.
+
+        Raises every error but an unusable answer, outages and limits included, and nothing more is sent after it.
+        """
+        prompts = digest(prompts_of(program))
+        keys = [(prompts, question.key) for question in questions]
+        todo = {key: question for key, question in zip(keys, questions, strict=True) if key not in self.known}
+        for key, judged in judge(program, todo, self.stage, self.workers, self.progress):
+            self.keep(key, judged)
+        return [self.known[key] for key in keys]
+
+    def known_of(self, program: AgenticIQA, question: TuningQuestion) -> Judged | None:
+        """The result of one question, if there is one."""
+        return self.known.get((digest(prompts_of(program)), question.key))
+
+    def keep(self, key: tuple[str, str], judged: Judged) -> None:
+        """Note one result, and write it down."""
+        with self.lock:
+            self.known[key] = judged
+            self.fresh += 1
+            if self.path:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                row = {"prompts": key[0], "question": key[1], "judged": asdict(judged)}
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def judge(
     program: AgenticIQA,
-    questions: Sequence[TuningQuestion],
+    questions: Mapping[tuple[str, str], TuningQuestion],
+    stage: Stage,
     workers: int,
-    progress: Progress = lambda outcomes, total: outcomes,
-    *,
-    keep_calls: bool = False,
-) -> list[Judged]:
-    """Every question's result, in their order; one without a usable answer has a ``failure``.
+    progress: Progress,
+) -> Iterator[tuple[tuple[str, str], Judged]]:
+    """The results of questions by their keys, as they come. ``planning`` asks for the first plan alone.
 
-    ``progress`` wraps the outcomes, e.g. to show a bar. ``keep_calls`` keeps the calls, with their images. Raises every
-    error but an unusable answer, outages included, and nothing more is sent after it.
+    Raises as ``Measurements.judge``.
     """
-    jobs = [Job(question.image, question.query, question.reference) for question in questions]
-    place = {id(job): index for index, job in enumerate(jobs)}  # equal jobs may be in one batch
-    traced = cast(AgenticIQA, Traced(program))
-
-    def reduced(prediction: Any) -> Judged:
-        return _judged(prediction.result, prediction.calls, keep_calls)
-
-    judged = [Judged()] * len(jobs)
-    for job, outcome in progress(judge_many(traced, jobs, workers, reduced, stop_when=_ends_the_run), len(jobs)):
+    jobs = {
+        key: Job(question.image, question.query, question.reference, options=options_of(question))
+        for key, question in questions.items()
+    }
+    key_of = {id(job): key for key, job in jobs.items()}
+    asked = cast(AgenticIQA, Traced(FirstPlan(program) if stage == "planning" else program))
+    outcomes = judge_many(asked, jobs.values(), workers, _judged, stop_when=_ends_the_run)
+    for job, outcome in progress(outcomes, len(jobs)):
         if not isinstance(outcome, Exception):
-            judged[place[id(job)]] = outcome
+            yield key_of[id(job)], outcome
         elif _ends_the_run(outcome):
             raise outcome
         else:
-            judged[place[id(job)]] = Judged(failure=str(outcome))
-    return judged
+            rejected = len(outcome.reasons) if isinstance(outcome, Unanswered) else 0
+            yield key_of[id(job)], Judged(failure=str(outcome), rejected=rejected)
+
+
+def options_of(question: TuningQuestion) -> dict[str, str] | None:
+    """The options by letter, ``None`` without."""
+    return {chr(ord("A") + place): text for place, text in enumerate(question.options)} or None
 
 
 class Traced(dspy.Module):
     """The program, returning a ``dspy.Prediction`` of its ``result`` and of its ``calls``, those with an answer."""
 
-    def __init__(self, program: AgenticIQA) -> None:
+    def __init__(self, program: dspy.Module) -> None:
         super().__init__()
         self.program = program
 
@@ -122,34 +159,92 @@ class Traced(dspy.Module):
         with dspy.context(trace=trace):
             result = self.program(**inputs)
         name_of = {id(predictor): name for name, predictor in self.program.named_predictors()}
-        calls = [
-            ModelCall(name_of[id(predictor)], given, dict(answer))
+        calls = {
+            name_of[id(predictor)]: {"inputs": _texts(given), "outputs": _texts(dict(answer))}
             for predictor, given, answer in trace
             if id(predictor) in name_of
-        ]
+        }
         return dspy.Prediction(result=result, calls=calls)
 
 
-def _judged(result: Assessment, calls: Sequence[ModelCall], keep_calls: bool) -> Judged:
-    summary = result.summarizer_result
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values that are no image, as text."""
+    plain = {name: value for name, value in values.items() if not isinstance(value, dspy.Image | LoadedImage)}
+    return {
+        name: value.model_dump_json(by_alias=True) if hasattr(value, "model_dump_json") else str(value)
+        for name, value in plain.items()
+    }
+
+
+def _judged(traced: Any) -> Judged:
+    return judged_of(traced.result, traced.calls)
+
+
+def judged_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Judged:
+    """A result of the program, or of its planner alone, and the texts of its calls, as tuning needs it."""
+    rejected = sum(len(reasons) for reasons in result.rejected_answers.values())
+    common: dict[str, Any] = {
+        "rejected": rejected,
+        "answered": tuple(calls),
+        "asked": tuple(result.usage_by_stage),
+        "calls": calls,
+        "plan": result.plan.model_dump(mode="json") if result.get("plan") else None,
+    }
+    if "summarizer_result" not in result:  # of the planner alone
+        return Judged(**common)
+    summary, evidence = result.summarizer_result, result.executor_evidence
     stated = summary.probability_source not in (None, "uniform")
-    probabilities = (summary.quality_probs or {}) if stated else {}
+    probabilities = dict(summary.quality_probs or {}) if stated else {}
+    whole = (evidence.distortion_set or {}).get(GLOBAL)
+    scorer = result.answered_by.get("scoring")
     return Judged(
         expectation=sum(int(level) * p for level, p in probabilities.items()) or None,
+        probabilities=probabilities,
         fused=result.quality_score,
+        tool=evidence.overall_mean,
+        tools=evidence.overall_tools,
+        tool_error=evidence.overall_spread,
+        model=backend_shown(scorer[-1]) if scorer else "",
         final_answer=str(result.final_answer),
         reasoning=result.quality_reasoning,
-        evidence=result.executor_evidence,
-        rejected_answers=result.rejected_answers,
-        failure=None if result.quality_score is not None else result.quality_reasoning,
-        answered=frozenset(call.predictor for call in calls),
-        asked=frozenset(result.usage_by_stage),
-        calls=tuple(calls) if keep_calls else (),
+        found=None if whole is None else tuple(map(str, whole)),
+        evidence=" ".join(_on_evidence(evidence, result.rejected_answers)),
+        failure=result.quality_reasoning if result.final_answer == UNABLE else None,
+        **common,
     )
+
+
+def _on_evidence(evidence: ExecutorOutput, rejected: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What the evidence said, what failed, and what was rejected, in words."""
+    if evidence.distortion_analysis:
+        found = [
+            f"{each.type} in {region} ({each.severity})"
+            for region, rows in evidence.distortion_analysis.items()
+            for each in rows
+        ]
+        yield f"Distortions found: {', '.join(found) or 'none'}."
+    for part, why in evidence.failures.items():
+        yield f"{part} gave no result: {why}."
+    for stage, reasons in rejected.items():
+        yield f"Rejected answers of {stage}: {'; '.join(reasons)}."
 
 
 def _ends_the_run(outcome: object) -> bool:
     return isinstance(outcome, Exception) and not isinstance(outcome, (Unanswered, NoScore))
+
+
+def with_instructions(program: AgenticIQA, candidate: Mapping[str, str]) -> AgenticIQA:
+    """A copy of the program with these instructions, by the names of their predictors."""
+    copy: AgenticIQA = program.deepcopy()
+    for name, predictor in copy.named_predictors():
+        if name in candidate:
+            predictor.signature = predictor.signature.with_instructions(candidate[name])
+    return copy
+
+
+def model_rates(program: AgenticIQA) -> bool:
+    """Whether the levels' probabilities are a model's: the stage that rates has a predictor."""
+    return any(name.startswith("summarizer.score.") for name, _ in program.named_predictors())
 
 
 NEVER_ASKED = "which was never asked about the {n} images of the first pass"
@@ -161,10 +256,10 @@ def unreached(program: AgenticIQA, predictors: Iterable[str], first_pass: Sequen
 
     There is nothing to reflect on about such a predictor.
     """
-    answered = frozenset[str]().union(*(judged.answered for judged in first_pass))
+    answered = {name for judged in first_pass for name in judged.answered}
     if not answered:
         return {}
-    asked = frozenset[str]().union(*(judged.asked for judged in first_pass))
+    asked = {stage for judged in first_pass for stage in judged.asked}
     stage_of = {name: part.stage for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
 
     def why(predictor: str) -> str:

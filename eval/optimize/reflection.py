@@ -5,9 +5,11 @@ the form of the answer: that (fields, JSON schema) is sent with every request, w
 that contradicts it, or no longer explains its names, costs answers, and is refused before a judgment is spent on it.
 """
 
+import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -15,7 +17,12 @@ from dspy.teleprompt.gepa import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
-from agenticiqa.programs.stages.harmless import MARKER
+from agenticiqa.eval.optimize.items import TuningQuestion
+from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.search import Proposal, Step, Texts
+from agenticiqa.programs.images import load
+from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.stages.harmless import MARKER, harmless
 
 SECTION = "[[ ##"  # how DSPy marks the fields of a request
 JSON_KEY = re.compile(r'"(\w+)"\s*:')
@@ -74,56 +81,126 @@ def _keys_in(text: str) -> set[str]:
 
 logger = logging.getLogger(__name__)
 
-Examples = Sequence[Mapping[str, Any]]
-
 ATTEMPTS = 2
+QUOTED_OPINIONS, QUOTED_WORDS = 2, 6  # opinions of examples, words of a question in a row, that are no coincidence
+DECIMAL = re.compile(r"(?<![\d.])\d\.\d+(?!\.?\d)")
+TRIED_SHOWN, LONGEST_TRIED = 8, 400
 KEEP = """Keep what the current instruction says about the form of the answer: its fields, its words to choose from,
-its scales. Write rules that hold for any image; never mention the content, the file or the opinion score of an example.
-Say what to look for, how much it should weigh, and where the earlier answers were too kind or too harsh. What counts
-most is the order of the images: a better image has to be expected a higher level than a worse one."""
+its scales. Write rules that hold for any image; never mention the content, the file or the opinion score of an example,
+nor a question. Say what to look for, how much it should weigh, and where the earlier answers were wrong in one
+direction. What counts is what the answers add to the tools: find what observers see and the tools do not. To repeat or
+follow the tools' scores gains nothing."""
+
+
+def quoted(proposed: str, original: str, questions: Sequence[TuningQuestion]) -> str | None:
+    """What a proposal quotes of the examples, in words for the model that wrote it; ``None`` if nothing."""
+    opinions = [question.target for question in questions if question.target is not None]
+    numbers = {float(number) for number in DECIMAL.findall(proposed)} - {float(n) for n in DECIMAL.findall(original)}
+    known = [number for number in numbers if any(abs(number - opinion) < 0.051 for opinion in opinions)]
+    if len(known) >= QUOTED_OPINIONS:
+        return f"it quotes the opinion scores of examples ({', '.join(f'{number:g}' for number in sorted(known))})"
+    if name := next(
+        (q.image.stem for q in questions if len(q.image.stem) > 3 and _names(q.image.stem, proposed)), None
+    ):
+        return f"it names the file of an example ({name})"
+    present, before = f" {_words(proposed)} ", _words(original)
+    for question in questions:
+        if question.answer is None and question.plan is None:
+            continue  # the question for a rating is the same for all
+        for text in (question.query, *question.options):
+            words = _words(text).split()
+            for place in range(len(words) - QUOTED_WORDS + 1):
+                phrase = " ".join(words[place : place + QUOTED_WORDS])
+                if f" {phrase} " in present and phrase not in before:
+                    return f"it quotes a question of the examples ({phrase!r})"
+    return None
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
 
 
 class Stopped(BaseException):
-    """Ends the whole run: the reflection model cannot be reached; ``__cause__`` is what happened.
+    """Ends an optimizer of DSPy's: a model cannot be reached; ``__cause__`` is what happened.
 
-    GEPA counts any Exception of a reflection as no proposal, logs it and goes on, so that an outage would pass for a
-    search that found nothing. This is no Exception, so it reaches the caller of GEPA.
+    They count any Exception as a bad answer, log it and go on, so that an outage would pass for a search that found
+    nothing. This is no Exception, so it reaches their caller.
     """
 
 
 class Reflection:
     """Proposes an instruction for one predictor, in at most ``ATTEMPTS`` calls; a refusal is in the next prompt.
 
-    Refused are an answer without an instruction, the current one again, and one that breaks the form of the answer
-    (``contract.broken``). ``originals`` are the signatures of the program before tuning, by predictor.
+    Refused are an answer without an instruction, the current one again, one that breaks the form of the answer, and one
+    that quotes the examples. ``originals`` are the signatures of the program before tuning, by predictor. What came is
+    kept in ``path``, and the same question is not asked again.
     """
 
-    def __init__(self, model: dspy.LM, originals: Mapping[str, type[dspy.Signature]]) -> None:
-        self.model, self.originals = model, originals
+    def __init__(self, model: dspy.LM, originals: Mapping[str, type[dspy.Signature]], path: Path | None = None) -> None:
+        self.model, self.originals, self.path = model, originals, path
+        self.known: dict[str, Proposal] = {}
+        if path and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    row = json.loads(line)
+                except ValueError:  # the last line of a run that was killed
+                    continue
+                self.known[row["key"]] = Proposal(row["texts"], row["predictor"], tuple(row["refused"]))
 
-    def __call__(self, name: str, current: str, examples: Examples) -> tuple[str | None, list[str]]:
-        """A new instruction or ``None``, and why proposals were refused. Raises Stopped for an outage."""
+    def __call__(
+        self,
+        name: str,
+        texts: Texts,
+        judged: Sequence[Judged],
+        questions: Sequence[TuningQuestion],
+        told: Sequence[str],
+        tried: Sequence[Step],
+    ) -> Proposal:
+        """A new instruction of predictor ``name``, from answers and what is ``told`` of each. Raises for an outage."""
+        key = digest([name, dict(texts), [question.key for question in questions], list(told), len(tried)])
+        if key in self.known:
+            return self.known[key]
+        examples = [
+            {
+                "Inputs": {**_images(question), **one.calls[name]["inputs"]},
+                "Generated Outputs": one.calls[name]["outputs"],
+                "Feedback": about,
+            }
+            for one, question, about in zip(judged, questions, told, strict=True)
+        ]
         refused: list[str] = []
+        proposed = None
         for _ in range(ATTEMPTS):
-            proposed, fault = self._ask(name, current, examples, refused)
+            proposed, fault = self._ask(name, texts[name], examples, refused, tried, questions)
             if fault is None:
-                return proposed, refused
+                break
             logger.warning("the new instruction for %s was refused: %s", name, fault)
             refused.append(fault)
-        return None, refused
+        new = None if proposed is None else {**texts, name: proposed}
+        self.known[key] = Proposal(new, name, tuple(refused))
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                row = {"key": key, "texts": new, "predictor": name, "refused": refused}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return self.known[key]
 
     def _ask(
-        self, name: str, current: str, examples: Examples, refused: list[str]
-    ) -> tuple[str, None] | tuple[None, str]:
+        self,
+        name: str,
+        current: str,
+        examples: list[dict[str, Any]],
+        refused: list[str],
+        tried: Sequence[Step],
+        questions: Sequence[TuningQuestion],
+    ) -> tuple[str | None, str | None]:
         further = f" Your last proposal was refused: {refused[-1]}. Fix exactly this." if refused else ""
-        proposer = InstructionProposer(additional_instructions=" ".join(KEEP.split()) + further)
+        proposer = InstructionProposer(additional_instructions=" ".join(KEEP.split()) + history(tried, name) + further)
         try:
             # Without one DSPy's default would write the prompt: this one until 3.5, an XML one from then on.
             adapter = dspy.settings.adapter or dspy.ChatAdapter()
             with dspy.context(lm=self.model, adapter=adapter, trace=None, disable_history=True):
-                proposed = proposer({name: current}, {name: examples}, [name])[name]
-        except dspy.LMError as error:
-            raise Stopped from error
+                proposed: str = proposer({name: current}, {name: examples}, [name])[name]
         except AdapterParseError:
             return None, "the answer held no instruction that could be read"
         except (ValueError, ValidationError, AttributeError):  # blank, or not text
@@ -131,5 +208,19 @@ class Reflection:
         if proposed.split() == current.split():
             return None, "the instruction was the same as the current one"
         original = self.originals[name]
-        fault = broken(proposed, original.instructions, original)
+        fault = broken(proposed, original.instructions, original) or quoted(proposed, original.instructions, questions)
         return (None, fault) if fault else (proposed, None)
+
+
+def _images(question: TuningQuestion) -> dict[str, dspy.Image]:
+    shown = {"image": load(question.image).to_dspy()}
+    return shown | ({"reference": load(question.reference).to_dspy()} if question.reference else {})
+
+
+def history(tried: Sequence[Step], name: str) -> str:
+    """What earlier proposals added and whether it helped, for the model that writes the next."""
+    lines = []
+    for step in [step for step in tried if step.predictor == name and step.looked is not None][-TRIED_SHOWN:]:
+        outcome = "helped, and is kept" if step.taken else "did not help"
+        lines.append(f'"{harmless(step.added)[:LONGEST_TRIED]}" {outcome}')
+    return f" Tried before: {'; '.join(lines)}." if lines else ""

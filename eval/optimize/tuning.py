@@ -1,161 +1,288 @@
-"""Run GEPA on the instructions of a program.
+"""Tune the prompts of one stage on labels: search, compare on held-out questions, and keep only what is shown to help.
 
-Agrawal et al., "GEPA: Reflective Prompt Evolution Can Outperform Reinforcement Learning", 2025 (arXiv 2507.19457).
+::
+
+    tuned = optimize(program, read_labels("labels.csv"), reflection=dspy.LM("openai/gpt-4o"), budget=Budget(400))
+    tuned.kept, tuned.figures["fused"]["srcc"]["change"], tuned.why
+    tuned.write("tuned/")          # prompts.json, fusion.yaml, report.html: prompts: tuned/ in a configuration
 """
 
-import logging
-import sys
+import time
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import dspy
-import gepa
+from dspy.teleprompt import Teleprompter
 
-from agenticiqa.eval.optimize.candidate_tree import CandidateTree
-from agenticiqa.eval.optimize.gepa_adapter import GepaAdapter, with_instructions
-from agenticiqa.eval.optimize.judging import Judged, TuningQuestion, judge, model_rates
-from agenticiqa.eval.optimize.reflection import Reflection, Stopped
+from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.optimize.comparison import compare, fitted
+from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
+from agenticiqa.eval.optimize.exemplars import with_exemplars
+from agenticiqa.eval.optimize.items import PREDICTORS, Stage, TuningQuestion, questions_of, split_by_content
+from agenticiqa.eval.optimize.judging import Judged, Measurements, Progress, unreached, with_instructions
+from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
+from agenticiqa.eval.optimize.reflection import Reflection
+from agenticiqa.eval.optimize.search import SHOWN, Found, Proposal, Search, Step, search_key
+from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.ledger import LimitReached, Limits, current, within
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.configured import curves_digest
+from agenticiqa.programs.fusion.profile import FusionProfile
+from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
-logger = logging.getLogger(__name__)
-
-MINIBATCH = 4  # images in one reflection; they make six pairs
-GIVE_UP = 5  # reflections in a row without a usable instruction
+FEWEST_COMPARED = 8  # held-out questions, below which nothing can be shown
+MARGIN = 1.3  # of the money that the comparison is expected to take
 
 
 @dataclass(frozen=True)
-class Search:
-    """What a search did. ``validation`` are mean scores on the validation images, of the original and of the best.
+class Budget:
+    """What a search may take: ``judgments`` of questions, the comparison not counted, and ``usd``, all counted."""
 
-    ``iterations`` counts GEPA's steps, ``reflections`` those with a question to the reflection model, ``instructions``
-    the new ones that it gave, ``accepted`` those that ranked their batch better. ``refused`` counts refused proposals
-    by reason, ``reflected_on`` reflections by predictor.
+    judgments: int = 400
+    usd: float | None = None
+
+
+@dataclass
+class Tuned:
+    """The outcome: the ``program`` with the prompts that are kept, the held-out ``figures``, and what was tried.
+
+    ``profile`` is the fusion fitted with these prompts, ``None`` where it could not be. ``why`` says why the tuned
+    prompts are kept or not, ``steps`` are the proposals, ``originals`` the instructions before, ``proposed`` those that
+    the search found.
     """
 
-    metric_calls: int
-    iterations: int
-    reflections: int
-    instructions: int
-    accepted: int
-    validation: dict[str, float]
-    refused: dict[str, int]
-    reflected_on: dict[str, int]
-    gave_up: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """As in the header of a tuned program's file."""
-        return {**asdict(self), "tuned": self.tuned, "warning": self.warning}
-
-    @property
-    def tuned(self) -> bool:
-        """Whether other instructions than the original ones were found to be better in validation."""
-        return self.accepted > 0 and self.validation["after"] > self.validation["before"]
+    program: AgenticIQA
+    stage: Stage
+    kept: bool
+    why: str
+    figures: dict[str, Any]
+    found: Found
+    originals: dict[str, str]
+    profile: FusionProfile | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    spent: dict[str, Any] = field(default_factory=dict)
+    exemplars: str = ""
 
     @property
-    def warning(self) -> str | None:
-        """Why nothing was tuned at all; ``None`` if there was a new instruction to try."""
-        if self.instructions:
-            return None
-        if not self.reflections:
-            return (
-                f"no new instruction was tried: in {self.iterations} iterations there was nothing to reflect on (every "
-                "batch was ranked rightly, or no predictor gave an answer)"
-            )
-        reasons = "; ".join(f"{reason} ({count} times)" for reason, count in self.refused.items())
-        return f"the reflection model gave no new instruction in {self.reflections} reflections: {reasons}"
+    def proposed(self) -> dict[str, str]:
+        """The instructions that the search found best."""
+        return self.found.best
 
 
-class Logger:
-    """GEPA's log lines as ours."""
+def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
+    """The signatures of what a stage tunes, by predictor: not the levels scorer's text, which its models learned.
 
-    def log(self, message: str) -> None:
-        """Log one line."""
-        logger.info("%s", message)
-
-
-class StopAfterFailures:
-    """GEPA's stopper after reflections in vain. It also counts the iterations, those before a resumed run included."""
-
-    def __init__(self, adapter: GepaAdapter) -> None:
-        self.adapter, self.iterations = adapter, 0
-
-    def __call__(self, gepa_state: Any) -> bool:
-        """Whether to stop; asked before each iteration and after the last one."""
-        self.iterations = len(gepa_state.full_program_trace)
-        return self.adapter.in_vain >= GIVE_UP
+    Raises UserError where the stage asks no model.
+    """
+    asked = {name: each.signature for name, each in program.named_predictors() if each.signature is not NameLevel}
+    beginning = PREDICTORS.get(stage, "")
+    others = (PREDICTORS["answering"], "executor.locate.") if stage == "all" else ()
+    found = {name: each for name, each in asked.items() if name.startswith(beginning) and not name.startswith(others)}
+    if found:
+        return found
+    if program.questions and not asked:
+        raise UserError("there is nothing to tune: the levels scorer asks in the words that its models were trained on")
+    if not asked:
+        raise UserError("there is nothing to tune: no stage asks a model; name one with --backend or --config")
+    raise UserError(f"there is nothing to tune: --stage {stage} asks no model in this configuration")
 
 
-def tunable(program: AgenticIQA) -> dict[str, type[dspy.Signature]]:
-    """The signatures of what may be tuned, by predictor: not the levels scorer's text, which its models learned."""
-    return {name: each.signature for name, each in program.named_predictors() if each.signature is not NameLevel}
-
-
-def tune(
+def optimize(
     program: AgenticIQA,
-    train: Sequence[TuningQuestion],
-    val: Sequence[TuningQuestion],
-    reflection: dspy.LM,
+    labels: Sequence[LabeledImage | Item | TuningQuestion],
+    stage: Stage = "scoring",
     *,
-    budget: int,
-    predictors: Collection[str] | None = None,
+    reflection: dspy.LM | None = None,
+    budget: Budget = Budget(),
+    starts: int = 3,
+    optimizer: Optimizer | Teleprompter = "reflect",
+    exemplars: int = 0,
+    held_out: float = 0.4,
+    scale: MosScale | None = None,
     seed: int = 0,
-    log_dir: Path | None = None,
     workers: int = 1,
-) -> tuple[AgenticIQA, Search]:
-    """A copy of the program with the instructions that ranked the validation images best, and figures of the search.
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Tune the prompts of one stage; ``program`` stays as it is.
 
-    ``budget`` is the number of judgments; GEPA checks it between steps, so the last step may exceed it. Only
-    ``predictors`` are tuned, all that are ``tunable`` by default. The search ends early after 5 reflections in a row
-    without a usable instruction. ``log_dir`` keeps its state, and the same call with it goes on from there. Raises what
-    ended the search: ``dspy.LMError`` for an outage of either model, UserError for an image that cannot be judged.
+    ``labels`` are images with opinion scores (on ``scale``, by default told by their range), with named distortions, or
+    questions with answers or plans, as ``stage`` needs; a share ``held_out`` of their contents is kept apart for the
+    comparison. ``reflection`` writes instructions. ``optimizer`` is ours, "reflect", or one of DSPy's by name ("gepa",
+    "mipro", "simba", "bootstrap") or as an instance. ``exemplars`` images are shown to the scorer as worked examples,
+    if that helps. ``folder`` keeps what was measured and proposed, so that the same call, or one with a larger budget,
+    goes on without measuring anything twice. Raises UserError for labels or a program that do not fit the stage, and
+    ``dspy.LMError`` for an outage of either model.
     """
-    signatures = {
-        name: signature for name, signature in tunable(program).items() if predictors is None or name in predictors
+    began = time.monotonic()
+    signatures = tunable(program, stage)
+    questions = questions_of(labels, stage, scale)
+    pool, apart = split_by_content(questions, held_out=held_out, seed=seed)
+    measured = Measurements(stage, workers, folder / "measured.jsonl" if folder else None, progress)
+    limits = current() if budget.usd is None else Limits(max_usd=budget.usd)
+    with within(limits):
+        before, short = _as_far_as_money_goes(measured, program, apart)
+        skipped = unreached(program, signatures, before) if stage == "all" else {}
+        signatures = {name: each for name, each in signatures.items() if name not in skipped}
+        originals = {name: each.instructions for name, each in signatures.items()}
+        price = Price(limits, measured)
+
+        def may_go_on() -> bool:
+            return not short and price.affords(len(apart))
+
+        if optimizer == "reflect":
+            if reflection is None:
+                raise UserError("the search asks a model for instructions: give one as reflection")
+            reflect = Reflection(reflection, signatures, folder / "proposed.jsonl" if folder else None)
+            bench = _bench(program, pool, stage, measured, reflect, budget, starts, seed, may_go_on)
+            found = bench.run(originals)
+            candidate = with_instructions(program, found.best)
+            seen = [sorted(bench.known.get(search_key(texts), ())) for texts in (originals, found.best)]
+        else:
+            candidate, found = tuned_by_dspy(
+                optimizer, program, pool, stage, signatures, reflection, budget.judgments, seed, workers
+            )
+            seen = [list(range(min(len(pool), 40)))] * 2 if stage in ("scoring", "all") and found.tuned else [[], []]
+        note = ""
+        if exemplars and stage == "scoring":
+            candidate, note = with_exemplars(candidate, pool, seen[1], exemplars, measured, seed)
+        changed = found.tuned or note.startswith("kept")
+        common = sorted(set(seen[0]) & set(seen[1]))
+        profiles = [_profile(each, stage, [pool[place] for place in common], measured) for each in (program, candidate)]
+        after, compared = before, apart
+        if changed:
+            after, short = _as_far_as_money_goes(measured, candidate, apart)
+        if short:
+            found.ended = short
+            compared, before, after = _both_known(measured, program, candidate, apart)
+        figures = compare(stage, compared, before, after, (profiles[0], profiles[1]))
+        kept, why = bool(figures["kept"]), str(figures["why"])
+        if not changed:
+            kept, why = False, "no better prompts were found"
+        elif len(compared) < FEWEST_COMPARED:
+            kept, why = False, f"the limit left {len(compared)} held-out questions to compare"
+        final, places = (candidate, seen[1]) if kept else (program, seen[0])
+        profile = _profile(final, stage, [pool[place] for place in places], measured)
+    return Tuned(
+        final,
+        stage,
+        kept,
+        why,
+        figures,
+        found,
+        originals,
+        profile and profile.model_copy(update=_about(final, profile)),
+        skipped,
+        {"to tune on": len(pool), "used": found.used, "held-out": len(apart)},
+        {
+            "seconds": round(time.monotonic() - began),
+            "judged": measured.fresh,
+            "calls": limits.calls,
+            "usd": limits.usd,
+        },
+        note,
+    )
+
+
+@dataclass
+class Price:
+    """What a judgment has cost on average in this process, against the limits."""
+
+    limits: Limits
+    measured: Measurements
+
+    def affords(self, judgments: int) -> bool:
+        """Whether so many further judgments are expected to fit into what the limits leave."""
+        each = MARGIN * judgments / max(self.measured.fresh, 1)
+        usd, calls = self.limits.max_usd, self.limits.max_calls
+        return (usd is None or self.limits.usd * (1 + each) <= usd) and (
+            calls is None or self.limits.calls * (1 + each) <= calls
+        )
+
+
+def _bench(
+    program: AgenticIQA,
+    pool: Sequence[TuningQuestion],
+    stage: Stage,
+    measured: Measurements,
+    reflect: Reflection,
+    budget: Budget,
+    starts: int,
+    seed: int,
+    may_go_on: Any,
+) -> Search:
+    """A search over the questions of ``pool``."""
+
+    def measure(texts: Mapping[str, str], places: Sequence[int]) -> list[Judged]:
+        return measured.judge(with_instructions(program, texts), [pool[place] for place in places])
+
+    def valued(judged: Sequence[Judged], places: Sequence[int]) -> float:
+        return value(stage, judged, [pool[place] for place in places])
+
+    def propose(
+        texts: Mapping[str, str], places: Sequence[int], judged: Sequence[Judged], tried: Sequence[Step]
+    ) -> Proposal:
+        answered = Counter(name for one in judged for name in one.calls if name in texts)
+        if not answered:
+            return Proposal(None, refused=("no answer of the model could be shown",))
+        turns = Counter(step.predictor for step in tried)
+        name = min(sorted(answered), key=lambda each: turns[each])
+        shown = [
+            place
+            for place in worst_first(stage, judged, [pool[each] for each in places])
+            if name in judged[place].calls
+        ]
+        batch = [judged[i] for i in shown[:SHOWN]], [pool[places[i]] for i in shown[:SHOWN]]
+        return reflect(name, texts, *batch, feedback(stage, *batch), tried)
+
+    return Search(
+        measure, valued, propose, len(pool), budget=budget.judgments, starts=starts, seed=seed, may_go_on=may_go_on
+    )
+
+
+def _as_far_as_money_goes(
+    measured: Measurements, program: AgenticIQA, questions: Sequence[TuningQuestion]
+) -> tuple[list[Judged], str]:
+    """The results, and an empty text; those that there are, and why no more, where a limit ends it."""
+    try:
+        return measured.judge(program, questions), ""
+    except LimitReached as limit:
+        known = (measured.known_of(program, question) for question in questions)
+        return [one for one in known if one is not None], str(limit)
+
+
+def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str]:
+    """The digests of what a profile was fitted with: prompts, and the curves of its tools."""
+    tools = getattr(program.executor, "toolbox", {})
+    return {
+        "prompts": digest(prompts_of(program)),
+        "tuned": scoring_prompt(program),
+        "curves": curves_digest(profile.toolset, tools),
     }
 
-    def judge_batch(candidate: AgenticIQA, batch: Sequence[TuningQuestion], keep_calls: bool) -> list[Judged]:
-        return judge(candidate, batch, workers, keep_calls=keep_calls)
 
-    adapter = GepaAdapter(program, judge_batch, Reflection(reflection, signatures), by_model=model_rates(program))
-    stopper = StopAfterFailures(adapter)
-    pages: list[Any] | None = (
-        [CandidateTree(log_dir)] if log_dir else None
-    )  # GEPA calls what an object has of its hooks
+def _profile(
+    program: AgenticIQA, stage: Stage, questions: Sequence[TuningQuestion], measured: Measurements
+) -> FusionProfile | None:
+    if stage not in ("scoring", "all"):
+        return None
     try:
-        found: gepa.GEPAResult[Judged, int] = gepa.optimize(
-            seed_candidate={name: signature.instructions for name, signature in signatures.items()},
-            trainset=list(train),
-            valset=list(val),
-            adapter=adapter,
-            reflection_minibatch_size=MINIBATCH,
-            module_selector=adapter.choose,
-            use_merge=False,  # it compares scores of batches of another make-up, which ranks do not allow
-            max_metric_calls=budget,
-            stop_callbacks=stopper,
-            callbacks=pages,
-            logger=Logger(),
-            run_dir=str(log_dir) if log_dir else None,
-            track_best_outputs=False,
-            display_progress_bar=sys.stderr.isatty(),
-            seed=seed,
-        )
-    except Stopped as stopped:
-        raise stopped.__cause__ or stopped from None
-    reflections = adapter.reflections
-    search = Search(
-        metric_calls=found.total_metric_calls or 0,
-        iterations=stopper.iterations,
-        reflections=len(reflections),
-        instructions=sum(reflected.proposed for reflected in reflections),
-        accepted=len(found.candidates) - 1,
-        validation={"before": found.val_aggregate_scores[0], "after": max(found.val_aggregate_scores)},
-        refused=dict(Counter(reason for reflected in reflections for reason in reflected.refused)),
-        reflected_on=dict(Counter(reflected.predictor for reflected in reflections)),
-        gave_up=adapter.in_vain >= GIVE_UP,
-    )
-    best = found.candidates[found.best_idx] if search.tuned else {}
-    return with_instructions(program, best), search
+        return fitted(questions, measured.judge(program, questions))
+    except LimitReached:
+        return None
+
+
+def _both_known(
+    measured: Measurements, before: AgenticIQA, after: AgenticIQA, questions: Sequence[TuningQuestion]
+) -> tuple[list[TuningQuestion], list[Judged], list[Judged]]:
+    """The questions that were measured with both programs, and the results."""
+    rows = [(q, measured.known_of(before, q), measured.known_of(after, q)) for q in questions]
+    both = [(q, x, y) for q, x, y in rows if x is not None and y is not None]
+    return [q for q, _, _ in both], [x for _, x, _ in both], [y for *_, y in both]

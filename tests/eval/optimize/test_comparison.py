@@ -1,72 +1,96 @@
 """The held-out comparison before and after tuning, and what it decides."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agenticiqa.eval.optimize.comparison import compare
-from agenticiqa.eval.optimize.judging import Judged, TuningQuestion
+from agenticiqa.eval.optimize.comparison import compare, fitted, fused
+from agenticiqa.eval.optimize.items import TuningQuestion
+from agenticiqa.eval.optimize.judging import Judged
 
 TARGETS = [1.0, 2.0, 3.0, 4.0, 5.0, 1.5]
 QUESTIONS = [TuningQuestion(Path(f"{i}.png"), "Rate it.", f"scene {i}", target=t) for i, t in enumerate(TARGETS)]
 GOOD, BAD = [1.1, 2.1, 3.1, 4.1, 4.9, 1.4], [5.0, 4.0, 3.0, 2.0, 1.0, 4.5]
 
 
-def judged(own: list[float | None], fused: list[float | None] | None = None) -> list[Judged]:
-    return [Judged(expectation=x, fused=y) for x, y in zip(own, fused or [3.0] * len(own), strict=True)]
+def judged(fused: list[float | None], own: list[float | None] | None = None, **more: Any) -> list[Judged]:
+    return [Judged(expectation=x, fused=y, **more) for x, y in zip(own or [3.0] * len(fused), fused, strict=True)]
+
+
+def decided(before: list[float | None], after: list[float | None]) -> tuple[bool, str]:
+    figures = compare("scoring", QUESTIONS[: len(before)], judged(before), judged(after))
+    return figures["kept"], figures["why"]
 
 
 def test_both_scores_are_compared_each_with_its_n_and_intervals() -> None:
-    figures = compare(QUESTIONS, judged(BAD, GOOD), judged(GOOD, BAD))
+    figures = compare("scoring", QUESTIONS, judged(BAD, GOOD), judged(GOOD, BAD, rejected=1))
     assert (figures["images"], figures["contents"]) == (6, 6)
-    own, fused = figures["model"], figures["fused"]
-    assert own["n"] == fused["n"] == 6
-    change = own["srcc"]["change"]
+    own, score = figures["model"], figures["fused"]
+    assert own["n"] == score["n"] == 6
+    change = score["srcc"]["change"]
     assert change["low"] <= change["value"] <= change["high"]
-    assert own["srcc"]["before"]["value"] < 0 < own["srcc"]["after"]["value"]
-    assert fused["srcc"]["change"]["value"] == -own["srcc"]["change"]["value"] < 0
-    assert own["mean_absolute_error"]["after"]["value"] == pytest.approx(0.1)
+    assert score["srcc"]["before"]["value"] < 0 < score["srcc"]["after"]["value"]
+    assert own["srcc"]["change"]["value"] == -change["value"] < 0
+    assert score["mean_absolute_error"]["after"]["value"] == pytest.approx(0.1)
+    assert score["squared_error"]["after"] == pytest.approx((0.1 / 4) ** 2)
+    assert figures["malformed"] == {"before": 0, "after": 1}
 
 
-def test_the_models_own_order_decides_not_the_fused_one() -> None:
-    assert compare(QUESTIONS, judged(BAD, GOOD), judged(GOOD, BAD))["kept"] is True
-    worse = compare(QUESTIONS, judged(GOOD, BAD), judged(BAD, GOOD))
-    assert (worse["kept"], worse["decided_by"]) == (False, "model")
-    assert "fell by 2.000" in worse["why"]
-
-
-def test_where_no_model_rates_the_fused_score_decides() -> None:
-    figures = compare(QUESTIONS, judged(GOOD, BAD), judged(BAD, GOOD), by_model=False)
-    assert (figures["kept"], figures["decided_by"]) == (True, "fused")
-    assert "model" not in figures
-
-
-def test_a_rise_that_is_not_shown_is_kept_and_said() -> None:
-    before = [1.1, 2.1, 3.1, 4.1, 4.0, 1.4]
-    figures = compare(QUESTIONS, judged(before), judged(GOOD))
-    assert figures["kept"] is True
-    assert "may not have risen" in figures["why"]
-    assert compare(QUESTIONS, judged(BAD), judged(GOOD))["why"] == "the SRCC rose"
-
-
-def test_the_comparison_is_made_on_images_with_a_value_both_times() -> None:
-    before = judged([1, 2, 3, 4, None, 2])
-    after = judged([1, 2, 3, 4, 5, None])
-    figures = compare(QUESTIONS, before, after)["model"]
-    assert figures["n"] == 4
-    assert figures["missing"] == {"before": 1, "after": 1}
+def test_the_fused_score_decides_and_not_the_models_own() -> None:
+    assert decided(BAD, GOOD)[0]
+    assert compare("scoring", QUESTIONS, judged(GOOD, BAD), judged(GOOD, GOOD))["kept"] is False
 
 
 @pytest.mark.parametrize(
-    ("after", "why"), [([None, *GOOD[1:]], "1 images have no value, 0 before"), ([3.0] * 6, "is undefined")]
+    ("before", "after", "why"),
+    [
+        (GOOD, BAD, "got worse by"),
+        ([1.1, 2.1, 3.1, 4.1, 4.0, 1.4], GOOD, "no change is beyond its interval"),
+        (GOOD, GOOD, "no change is beyond its interval"),
+        (BAD, [None, *GOOD[1:]], "1 images have no value, 0 before"),
+        ([1, 2, 3, 4, 4.9, 1.9], [1.02, 2.01, 3.01, 4.01, 4.95, 2.02], "the SRCC fell by"),
+    ],
 )
-def test_lost_answers_and_a_constant_are_no_improvement(after: list[float | None], why: str) -> None:
-    figures = compare(QUESTIONS, judged(BAD), judged(after))
-    assert figures["kept"] is False
-    assert why in figures["why"]
+def test_what_is_not_shown_to_help_is_not_kept(before: Any, after: Any, why: str) -> None:
+    kept, said = decided(before, after)
+    assert not kept
+    assert why in said
 
 
-def test_too_few_images_do_not_decide() -> None:
-    figures = compare(QUESTIONS[:2], judged([1, 2]), judged([2, 1]))
+def test_the_comparison_is_made_on_images_with_a_value_both_times() -> None:
+    figures = compare("scoring", QUESTIONS, judged([1, 2, 3, 4, None, 2]), judged([1, 2, 3, 4, 5, None]))["fused"]
+    assert figures["n"] == 4
+    assert figures["unscored"] == {"before": 1, "after": 1}
+
+
+def test_marks_of_other_stages_are_compared_by_the_share_that_is_missing() -> None:
+    asked = [TuningQuestion(Path("a.png"), "Which?", f"{i}", answer="B") for i in range(12)]
+    before, after = ([Judged(final_answer="B" if i < right else "A") for i in range(12)] for right in (3, 12))
+    figures = compare("answering", asked, before, after)
+    assert figures["mark"]["mean_absolute_error"]["before"]["value"] == 0.75
+    assert figures["mark"]["mean_absolute_error"]["after"]["value"] == 0
     assert figures["kept"] is True
-    assert "do not decide" in figures["why"]
+    assert "improved by 0.750" in figures["why"]
+    assert compare("answering", asked, after, before)["kept"] is False
+
+
+def test_a_profile_is_fitted_to_most_of_the_ratings_and_used_for_these_alone() -> None:
+    about = {"model": "vllm.m", "tools": ("T",)}
+    targets = [1 + i % 5 * 0.9 for i in range(20)]
+    asked = [TuningQuestion(Path("a.png"), "Rate it.", f"{i}", target=target) for i, target in enumerate(targets)]
+    rated = [
+        Judged(tool=3.0 + 0.1 * (i % 3), probabilities=_at(target), expectation=target, fused=3.0, **about)
+        for i, target in enumerate(targets)
+    ]
+    profile = fitted(asked, rated)
+    assert profile is not None
+    assert (profile.backend, profile.toolset, profile.labels) == ("vllm.m", ("T",), 20)
+    assert fused(rated[4], profile) > fused(rated[0], profile) + 1  # type: ignore[operator]
+    assert fused(Judged(fused=2.5, tool=3.0, model="vllm.other", tools=("T",)), profile) == 2.5
+    assert fitted(asked[:9], rated[:9]) is None
+
+
+def _at(level: float) -> dict[str, float]:
+    low = min(int(level), 4)
+    return {str(each): 0.0 for each in range(1, 6)} | {str(low): low + 1 - level, str(low + 1): level - low}

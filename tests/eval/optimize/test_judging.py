@@ -9,7 +9,8 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.judging import Judged, judge, model_rates, rating, unreached
+from agenticiqa.eval.optimize.items import TuningQuestion, rating, split_by_content
+from agenticiqa.eval.optimize.judging import Judged, Measurements, model_rates, unreached
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, Unforeseen, UserError
 
@@ -41,29 +42,56 @@ def test_a_label_becomes_a_question_with_its_target_on_1_to_5(make_labels: MakeL
     assert (question.image, question.reference, question.content) == (label.image, label.reference, "scene0.png")
 
 
+def judge(program: AgenticIQA, questions: list[TuningQuestion], workers: int = 1) -> list[Judged]:
+    return Measurements("scoring", workers).judge(program, questions)
+
+
 def test_a_result_is_reduced_to_what_tuning_needs(questions: list[Any]) -> None:
     program = AgenticIQA.offline()
     assert not model_rates(program)
-    (one, *_) = judge(program, questions, workers=1)
+    (one, *_) = judge(program, questions)
     result = program(questions[0].image)
     levels = result.summarizer_result.quality_probs
     assert one.expectation == pytest.approx(sum(level * levels[str(level)] for level in range(1, 6)))
-    assert (one.fused, one.failure, one.answered) == (result.quality_score, None, frozenset())
-    assert one.evidence is not None
-    assert one.evidence.overall_scores == result.executor_evidence.overall_scores
+    assert (one.fused, one.failure, one.answered) == (result.quality_score, None, ())
+    assert one.tool == result.executor_evidence.overall_mean
+    assert one.tools == result.executor_evidence.overall_tools
 
 
-def test_the_same_question_twice_is_judged_twice(questions: list[Any]) -> None:
-    first, again, other = judge(AgenticIQA.offline(), [questions[0], questions[0], questions[2]], workers=2)
-    assert first.fused == again.fused != other.fused
+def test_what_was_measured_is_kept_and_not_measured_again(questions: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "measured.jsonl"
+    first = Measurements("scoring", 2, file)
+    judged = first.judge(AgenticIQA.offline(), [questions[0], questions[0], questions[2]])
+    assert judged[0] == judged[1] != judged[2]
+    assert first.fresh == 2
+    with file.open("a") as broken:
+        broken.write('{"prompts": "of a run that was killed')
+    again = Measurements("scoring", 2, file)
+    assert again.judge(AgenticIQA.offline(), questions[:1]) == judged[:1]
+    assert again.fresh == 0
+
+
+def test_contents_are_split_whole_and_the_same_for_a_seed(make_labels: MakeLabels) -> None:
+    rows = [
+        rating(label, MosScale(10, 90)) for label in read_labels(make_labels(scenes=6, levels=(0, 4), references=True))
+    ]
+    pool, held_out = split_by_content(rows, held_out=0.3, seed=1)
+    assert len(pool) == 8
+    assert len(held_out) == 4
+    assert not {row.content for row in pool} & {row.content for row in held_out}
+    assert split_by_content(rows, held_out=0.3, seed=1) == (pool, held_out)
+    assert any(split_by_content(rows, held_out=0.3, seed=seed) != (pool, held_out) for seed in (2, 3, 4))
+    for share, why in ((1.5, "between 0 and 1"), (0.3, "cannot be split")):
+        with pytest.raises(UserError, match=why):
+            split_by_content(rows if share > 1 else rows[:2], held_out=share, seed=1)
 
 
 @pytest.mark.parametrize("error", [NoScore("nothing to go by"), Unanswered("scoring", ["no JSON"], "", None)])
 def test_an_unusable_answer_is_a_failure_in_its_place(
     questions: list[Any], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    best, none, worst = judge(failing(monkeypatch, error), questions, workers=1)
-    assert none == Judged(failure=str(error))
+    best, none, worst = judge(failing(monkeypatch, error), questions)
+    assert (none.failure, none.fused) == (str(error), None)
     assert 1 <= worst.fused < best.fused <= 5  # type: ignore[operator]
 
 
@@ -80,7 +108,7 @@ def test_every_other_error_ends_the_run(
     questions: list[Any], monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception]
 ) -> None:
     with pytest.raises(raised):
-        judge(failing(monkeypatch, error), questions, workers=1)
+        judge(failing(monkeypatch, error), questions)
 
 
 PLANNER, DETECTOR, SCORER = "planner.ask.predict", "executor.detect.ask.predict", "summarizer.score.ask.predict"
@@ -92,7 +120,7 @@ def skipped(*first_pass: Judged) -> dict[str, str]:
 
 
 def test_what_never_answered_is_skipped_with_its_reason() -> None:
-    first = Judged(answered=frozenset({SCORER}), asked=frozenset({"planner", "scoring"}))
+    first = Judged(answered=(SCORER,), asked=("planner", "scoring"))
     reasons = skipped(first, Judged(failure="no JSON"))
     assert set(reasons) == {PLANNER, DETECTOR}
     assert "none was valid" in reasons[PLANNER]
@@ -100,7 +128,7 @@ def test_what_never_answered_is_skipped_with_its_reason() -> None:
 
 
 def test_what_answered_once_is_tuned() -> None:
-    assert skipped(Judged(answered=frozenset({SCORER, PLANNER})), Judged(answered=frozenset({DETECTOR}))) == {}
+    assert skipped(Judged(answered=(SCORER, PLANNER)), Judged(answered=(DETECTOR,))) == {}
 
 
 def test_a_first_pass_without_any_answer_skips_nothing() -> None:

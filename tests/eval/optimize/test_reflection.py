@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import dspy
 import pytest
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.optimize.reflection import Reflection, Stopped, broken, names_of_answer
+from agenticiqa.eval.datasets import MosScale, read_labels
+from agenticiqa.eval.optimize.items import TuningQuestion, rating
+from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.reflection import Reflection, broken, names_of_answer, quoted
+from agenticiqa.eval.optimize.search import Proposal
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.signatures.executor import AnalyzeDistortions
 from agenticiqa.signatures.summarizer import ScoreQuality
@@ -17,26 +22,38 @@ from support.loopback import Body
 NAME = "executor.analyze.ask.predict"
 CURRENT = AnalyzeDistortions.instructions
 BETTER = f"{CURRENT}\nAlways weigh blockiness."
-EXAMPLES = [{"Inputs": {"query": "Rate it."}, "Generated Outputs": {"analysis": "none"}, "Feedback": "2.0 too kind."}]
+
+
+@pytest.fixture
+def question(make_labels: Callable[..., Path]) -> TuningQuestion:
+    (label,) = read_labels(make_labels(scenes=1, levels=(1,)))
+    return rating(label, MosScale(10, 90))
 
 
 def said(instruction: str) -> str:
     return json.dumps({"new_instruction": instruction})
 
 
-def reflect(*answers: str | Exception) -> tuple[str | None, list[str], list[str]]:
-    """The instruction, why proposals were refused, and the prompts."""
+def reflect(
+    question: TuningQuestion, *answers: str | Exception, path: Path | None = None
+) -> tuple[Proposal, list[str]]:
+    """The proposal, and the prompts."""
     engine = ScriptedEngine(answers)
     model = dspy.LM("test/reflection", engine=engine, cache=False)
-    text, refused = Reflection(model, {NAME: AnalyzeDistortions})(NAME, CURRENT, EXAMPLES)
-    return text, refused, [json.dumps(body) for body in engine.bodies]
+    judged = Judged(calls={NAME: {"inputs": {"query": "Rate it."}, "outputs": {"analysis": "none"}}})
+    made = Reflection(model, {NAME: AnalyzeDistortions}, path)
+    proposal = made(NAME, {NAME: CURRENT, "other": "Stay."}, [judged], [question], ["2.0 too kind."], [])
+    return proposal, [json.dumps(body) for body in engine.bodies]
 
 
-def test_a_better_instruction_is_taken_at_once() -> None:
-    text, refused, prompts = reflect(said(BETTER))
-    assert (text, refused) == (BETTER, [])
-    assert len(prompts) == 1
-    assert "2.0 too kind." in prompts[0]
+def test_a_better_instruction_is_taken_at_once_and_never_asked_for_again(
+    question: TuningQuestion, tmp_path: Path
+) -> None:
+    for prompts_sent in (1, 0):
+        proposal, prompts = reflect(question, said(BETTER), path=tmp_path / "proposed.jsonl")
+        assert proposal == Proposal({NAME: BETTER, "other": "Stay."}, NAME)
+        assert len(prompts) == prompts_sent
+        assert all("2.0 too kind." in prompt and "image" in prompt for prompt in prompts)
 
 
 @pytest.mark.parametrize(
@@ -46,33 +63,44 @@ def test_a_better_instruction_is_taken_at_once() -> None:
         (said("  "), "was empty"),
         (said(f"  {CURRENT}\n"), "was the same"),
         (said("Look hard at the picture."), "no longer names distortion_analysis, extreme, moderate"),
+        (said(f"{CURRENT} scene0_1 is a good one."), "names the file of an example"),
     ],
 )
-def test_a_useless_answer_is_refused_and_the_next_prompt_says_why(answer: str, reason: str) -> None:
-    text, refused, prompts = reflect(answer, said(BETTER))
-    assert text == BETTER
-    assert len(refused) == 1
-    assert reason in refused[0]
-    assert refused[0] in prompts[1]
-    assert refused[0] not in prompts[0]
+def test_a_useless_answer_is_refused_and_the_next_prompt_says_why(
+    question: TuningQuestion, answer: str, reason: str
+) -> None:
+    proposal, prompts = reflect(question, answer, said(BETTER))
+    assert proposal.texts == {NAME: BETTER, "other": "Stay."}
+    (refused,) = proposal.refused
+    assert reason in refused
+    assert refused in prompts[1]
+    assert refused not in prompts[0]
 
 
-def test_two_useless_answers_are_no_instruction() -> None:
-    text, refused, prompts = reflect(said(CURRENT))
-    assert (text, len(refused), len(prompts)) == (None, 2, 2)
+def test_two_useless_answers_are_no_instruction(question: TuningQuestion) -> None:
+    proposal, prompts = reflect(question, said(CURRENT))
+    assert (proposal.texts, len(proposal.refused), len(prompts)) == (None, 2, 2)
 
 
-def test_an_outage_ends_the_run() -> None:
-    with pytest.raises(Stopped) as caught:
-        reflect(dspy.LMError("gone"))
-    assert isinstance(caught.value.__cause__, dspy.LMError)
-    assert not isinstance(caught.value, Exception)  # GEPA would count it as no proposal
+def test_an_outage_ends_the_run(question: TuningQuestion) -> None:
+    with pytest.raises(dspy.LMError):
+        reflect(question, dspy.LMError("gone"))
 
 
-def test_the_configured_model_of_the_caller_is_not_asked() -> None:
+def test_the_configured_model_of_the_caller_is_not_asked(question: TuningQuestion) -> None:
     never: Callable[[Body], str] = lambda body: pytest.fail("the wrong model was asked")  # noqa: E731
     with dspy.context(lm=dspy.LM("test/judge", engine=ScriptedEngine(never), cache=False)):
-        assert reflect(said(BETTER))[0] == BETTER
+        assert reflect(question, said(BETTER))[0].texts is not None
+
+
+def test_opinions_and_questions_of_the_examples_are_not_quoted() -> None:
+    rated = [TuningQuestion(Path("a.png"), "Rate it.", "a", target=target) for target in (2.13, 3.4, 4.6)]
+    assert "quotes the opinion scores of examples (2.1, 3.4)" in str(quoted("A boat is 2.1, a hill 3.4.", "", rated))
+    assert quoted("Between 2.5 and 3.0 it is fair. Say 2.1 for blur.", "", rated) is None
+    assert quoted("Levels are 2.1 and 3.4.", "Levels are 2.1 and 3.4.", rated) is None
+    asked = [TuningQuestion(Path("a.png"), "How sharp is the left edge of the boat?", "a", answer="A")]
+    assert "quotes a question" in str(quoted("If asked how SHARP is the left edge of it, say B.", "", asked))
+    assert quoted("Look at the left edge first.", "", asked) is None
 
 
 ORIGINAL = ScoreQuality.instructions

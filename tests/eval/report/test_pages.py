@@ -6,16 +6,13 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from gepa.visualization import candidate_tree_html_from_data
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import Interval, error_interval
-from agenticiqa.eval.optimize.candidate_tree import FILE, CandidateTree
 from agenticiqa.eval.report.compare import compare_report
 from agenticiqa.eval.report.model import ReportTable
 from agenticiqa.eval.report.page import sections
@@ -410,24 +407,3 @@ def test_a_browser_shows_the_page_of_questions_without_an_error(choices: Path, t
     assert seen.errors == []
     assert all(address.startswith(("file:", "data:")) for address in seen.requests)
     assert seen.values == [True, True, "choices: report"]
-
-
-def test_the_page_of_gepa_that_loads_from_a_network_is_replaced(tmp_path: Path) -> None:
-    scores = [0.5, 0.75]
-    theirs = candidate_tree_html_from_data(CANDIDATES, [[None], [0]], scores, {"a": {1}})
-    assert "https://" in theirs, "else our own is needless"
-    CandidateTree(tmp_path).on_iteration_end({"state": None})
-    assert not (tmp_path / FILE).exists(), "without one of theirs none is written"
-    (tmp_path / FILE).write_text(theirs)
-    state = SimpleNamespace(
-        program_candidates=CANDIDATES,
-        parent_program_for_candidate=[[None], [0]],
-        program_full_scores_val_set=scores,
-    )
-    CandidateTree(tmp_path).on_iteration_end({"state": state})
-    page = (tmp_path / FILE).read_text()
-    assert "https:" not in page
-    assert from_elsewhere(page) == []
-    assert "script" not in read(page).tags
-    assert "1: 0.7500 (best)" in page
-    assert page.count("<details open>") == 1, "the text that changed"

@@ -1,0 +1,86 @@
+"""Labeled images shown to the scorer as worked examples, with the opinions of people, if that is shown to help."""
+
+import math
+import random
+from collections.abc import Sequence
+
+import dspy
+
+from agenticiqa.eval.optimize.items import TuningQuestion
+from agenticiqa.eval.optimize.judging import Judged, Measurements
+from agenticiqa.eval.optimize.objectives import value
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.images import load
+from agenticiqa.programs.saving import SCORER
+from agenticiqa.signatures.level_probs import LevelProbs
+from agenticiqa.signatures.summarizer import Assessment
+from agenticiqa.signatures.types import LEVEL_KEYS
+from agenticiqa.signatures.vocabulary import LEVELS
+
+OPINION_SPREAD = 0.7  # levels; how far single observers are from the mean opinion
+JUDGED_ON = 30  # questions, without those that are shown
+
+
+def chosen(questions: Sequence[TuningQuestion], judged: Sequence[Judged], count: int) -> list[int]:
+    """The places of ``count`` images that span the scale and are typical: where tools and model are least wrong."""
+    rated = [i for i, one in enumerate(judged) if one.fused is not None and one.calls.get(SCORER)]
+    if len(rated) < count:
+        return []
+    low, high = (end(questions[i].target or 0.0 for i in rated) for end in (min, max))
+    picked: list[int] = []
+    for step in range(count):
+        wanted = low + (high - low) * (step + 0.5) / count
+
+        def unlike(i: int, wanted: float = wanted) -> float:
+            opinion = questions[i].target or 0.0
+            return abs(opinion - wanted) + 0.5 * abs((judged[i].fused or 0.0) - opinion)
+
+        picked.append(min((i for i in rated if i not in picked), key=unlike))
+    return picked
+
+
+def example(question: TuningQuestion, judged: Judged) -> dspy.Example:
+    """One worked example: the inputs as they were asked, and an answer with the probabilities of people's opinions."""
+    opinion = question.target or 0.0
+    shares = {level: math.exp(-0.5 * ((level - opinion) / OPINION_SPREAD) ** 2) for level in range(1, 6)}
+    total = sum(shares.values())
+    probabilities = {key: round(shares[int(key)] / total, 3) for key in LEVEL_KEYS}
+    best = max(shares, key=lambda level: shares[level])
+    answer = Assessment(
+        quality_level=next(name for name, number in LEVELS.items() if number == best),
+        quality_probs=LevelProbs.model_validate(probabilities),
+        quality_reasoning=f"Observers rated this image {opinion:.1f} of 5 on average.",
+    )
+    shown = {"image": load(question.image).to_dspy(), "reference": None}
+    if question.reference:
+        shown["reference"] = load(question.reference).to_dspy()
+    return dspy.Example(**shown, **judged.calls[SCORER]["inputs"], assessment=answer.model_dump_json(by_alias=True))
+
+
+def with_exemplars(
+    program: AgenticIQA,
+    pool: Sequence[TuningQuestion],
+    seen: Sequence[int],
+    count: int,
+    measured: Measurements,
+    seed: int,
+) -> tuple[AgenticIQA, str]:
+    """The program with worked examples where other questions of the pool are judged better with them, and a sentence.
+
+    ``seen`` are the places of the pool that ``program`` was measured on.
+    """
+    known = measured.judge(program, [pool[place] for place in seen])
+    picked = [seen[i] for i in chosen([pool[place] for place in seen], known, count)]
+    if not picked:
+        return program, "not tried: too few images were rated to choose exemplars from"
+    shown: AgenticIQA = program.deepcopy()
+    scorer = dict(shown.named_predictors())[SCORER]
+    answers = measured.judge(program, [pool[place] for place in picked])
+    scorer.demos = [example(pool[place], one) for place, one in zip(picked, answers, strict=True)]
+    others = [place for place in seen if place not in picked]
+    random.Random(seed).shuffle(others)
+    questions = [pool[place] for place in others[:JUDGED_ON]]
+    without, having = (value("scoring", measured.judge(each, questions), questions) for each in (program, shown))
+    opinions = ", ".join(f"{pool[place].target or 0.0:.1f}" for place in picked)
+    about = f"{count} exemplars (opinions {opinions}); expected error {-without:.3f} -> {-having:.3f} levels"
+    return (shown, f"kept: {about}") if having > without else (program, f"not kept: {about}")

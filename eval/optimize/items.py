@@ -1,0 +1,112 @@
+"""What prompts are tuned on: labeled questions, and their split by content."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
+from agenticiqa.eval.questions.task import Item, asked_of
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import digest, sha256_of
+from agenticiqa.signatures.lexicon import fold_distortion
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
+
+Stage = Literal["scoring", "answering", "planning", "detection", "all"]
+PREDICTORS: dict[Stage, str] = {  # the beginning of the tuned predictor's name; "all" are those that a rating reaches
+    "scoring": "summarizer.score.",
+    "answering": "summarizer.answer.",
+    "planning": "planner.",
+    "detection": "executor.detect.",
+}
+LABELS: dict[Stage, str] = {
+    "scoring": "opinion scores",
+    "all": "opinion scores",
+    "answering": "questions with options and their answers",
+    "planning": "questions with their true plans",
+    "detection": "images with a named distortion",
+}
+
+
+@dataclass(frozen=True)
+class TuningQuestion:
+    """One labeled image with the question about it, and what is true: one of the last four.
+
+    ``target`` is the opinion score on 1 to 5 of a question for a rating, ``answer`` the letter of the right option of
+    ``options``, ``plan`` the true fields of the plan, ``distortion`` the category of the one distortion that the image
+    has. ``content`` is the scene, as ``datasets.LabeledImage`` has it.
+    """
+
+    image: Path
+    query: str
+    content: str
+    reference: Path | None = None
+    options: tuple[str, ...] = ()
+    target: float | None = None
+    answer: str | None = None
+    plan: dict[str, Any] | None = None
+    distortion: str | None = None
+
+    @property
+    def key(self) -> str:
+        """A digest of the files' bytes and of what is asked."""
+        reference = sha256_of(self.reference) if self.reference else None
+        return digest([sha256_of(self.image), reference, self.query, list(self.options)])
+
+
+def rating(label: LabeledImage, scale: MosScale) -> TuningQuestion:
+    """A label as the question for its rating."""
+    return TuningQuestion(label.image, DEFAULT_QUERY, label.content, label.reference, target=scale.to_1_5(label.mos))
+
+
+def questions_of(
+    labels: Sequence[LabeledImage | Item | TuningQuestion], stage: Stage, scale: MosScale | None = None
+) -> list[TuningQuestion]:
+    """The questions that a stage is tuned on. Raises UserError where the labels hold none of its kind."""
+    images = [label for label in labels if isinstance(label, LabeledImage)]
+    items = [label for label in labels if isinstance(label, Item)]
+    found = [label for label in labels if isinstance(label, TuningQuestion)]
+    if stage in ("scoring", "all") and images:
+        scale = scale or mos_scale([label.mos for label in images])
+        found += [rating(label, scale) for label in images]
+    elif stage == "detection":
+        for label in images:
+            category = fold_distortion(label.distortion) if label.distortion else None
+            if category:
+                about = (label.image, DEFAULT_QUERY, label.content, label.reference)
+                found.append(TuningQuestion(*about, distortion=category))
+    elif stage == "answering":
+        for asked in asked_of(items):
+            if asked.truth:
+                item, options = asked.item, tuple(asked.options.values())
+                found.append(
+                    TuningQuestion(item.image, item.query, item.content, item.reference, options, answer=asked.truth)
+                )
+    elif stage == "planning":
+        found += [
+            TuningQuestion(item.image, item.query, item.content, item.reference, item.options, plan=dict(item.plan))
+            for item in items
+            if item.plan
+        ]
+    if not found:
+        raise UserError(f"--stage {stage} is tuned by {LABELS[stage]}, and these labels have none")
+    return found
+
+
+def split_by_content(
+    questions: Sequence[TuningQuestion], *, held_out: float, seed: int
+) -> tuple[list[TuningQuestion], list[TuningQuestion]]:
+    """The questions to tune on and the held-out ones, a share ``held_out`` of all contents, at least one each.
+
+    Raises UserError for a share outside (0, 1) and for fewer than two contents.
+    """
+    if not 0 < held_out < 1:
+        raise UserError(f"the held-out share lies between 0 and 1, got {held_out:g}")
+    contents = sorted({question.content for question in questions})
+    if len(contents) < 2:
+        raise UserError(f"{len(contents)} content (scene) cannot be split in two: to tune on, and held-out")
+    random.Random(seed).shuffle(contents)
+    kept_apart = set(contents[: min(len(contents) - 1, max(1, round(held_out * len(contents))))])
+    tuned = [question for question in questions if question.content not in kept_apart]
+    return tuned, [question for question in questions if question.content in kept_apart]

@@ -1,0 +1,156 @@
+"""What a search maximizes for each stage, on any set of judged questions, and what a reflection is told of each.
+
+Of a rating it is what the model adds to the fused score. The model's expectation ``e`` is taken as a measurement of
+the opinion ``y`` beside the tools' mean ``t``: ``e = a + b y + c t + noise``. The opinion of an image whose tools are
+known varies by ``v``, so the fused score errs by ``(1 / v + b^2 / var(noise))^-1/2``. An instruction that repeats the
+tools raises ``c`` alone and gains nothing, one that only stretches the scale neither. ``b`` and ``c`` are shrunk toward
+a usual model's, as a dozen images hardly tell them, and the noise they do.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.optimize.items import Stage, TuningQuestion
+from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.questions.planning import comparable, marked_plan
+from agenticiqa.eval.questions.task import AskedItem, Item
+from agenticiqa.programs.stages.harmless import harmless
+
+USUAL = np.array([0.7, 0.15])  # b and c of a model that nobody has measured, and how far they may lie from it
+USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.35, 0.8, 4.0  # levels; the noise counts as so many images
+OPINION_STD, TOOL_STD = 0.85, 0.6  # of opinions, and of opinions where the tools are known, in levels
+MISSING_ERROR = 2.0  # levels, of an image without an answer
+
+
+def value(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> float:
+    """How good the answers are, higher is better: of ratings the negative error of the fused score, in levels.
+
+    Else the mean of ``marks``, in [0, 1].
+    """
+    if stage in ("scoring", "all"):
+        return -fused_error(judged, [question.target or 0.0 for question in questions])
+    return float(np.mean(marks(stage, judged, questions)))
+
+
+def fused_error(judged: Sequence[Judged], opinions: Sequence[float]) -> float:
+    """The expected error, in levels, of the best score made of the tools and the model's ratings of these images."""
+    rated = [i for i, one in enumerate(judged) if _rating(one) is not None]
+    lost = 1 - len(rated) / len(judged) if judged else 1.0
+    if len(rated) < 3:
+        return MISSING_ERROR
+    e = np.array([_rating(judged[i]) for i in rated], dtype=float)
+    y = np.array([opinions[i] for i in rated])
+    tools = [judged[i].tool for i in rated]
+    x, variance = y[:, None], OPINION_STD**2
+    if None not in tools:
+        x, variance = np.column_stack([y, np.array(tools, dtype=float)]), TOOL_STD**2
+    slopes, noise = _regressed(x, e)
+    return (1 - lost) / math.sqrt(1 / variance + max(slopes[0], 0.0) ** 2 / noise) + lost * MISSING_ERROR
+
+
+def _regressed(x: NDArray[np.float64], e: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """The slopes of ``e`` on the columns of ``x``, shrunk toward ``USUAL``, and the variance around them."""
+    x, e, usual = x - x.mean(axis=0), e - e.mean(), USUAL[: x.shape[1]]
+    precision = np.eye(len(usual)) / USUAL_STD**2
+    slopes, noise = usual, USUAL_NOISE**2
+    for _ in range(4):  # each is estimated given the other
+        slopes = np.linalg.solve(x.T @ x / noise + precision, x.T @ e / noise + precision @ usual)
+        noise = (float(np.sum((e - x @ slopes) ** 2)) + NOISE_WEIGHT * USUAL_NOISE**2) / (len(e) - 1 + NOISE_WEIGHT)
+    return slopes, noise
+
+
+def _rating(judged: Judged) -> float | None:
+    """What is rated: the model's own expectation, or the program's score where no model rates."""
+    return judged.expectation if judged.expectation is not None or judged.model else judged.fused
+
+
+def marks(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[float]:
+    """The mark of each answer, in [0, 1]: a right option; the share of a plan's fields; F1 of the one distortion."""
+    return [_mark(stage, one, question) for one, question in zip(judged, questions, strict=True)]
+
+
+def _mark(stage: Stage, judged: Judged, question: TuningQuestion) -> float:
+    if stage == "answering":
+        return float(judged.final_answer == question.answer)
+    if stage == "planning":
+        fields = _plan_fields(judged, question)
+        return sum(fields.values()) / len(fields) if fields else 0.0
+    found = judged.found or ()
+    return 2.0 / (1 + len(found)) if question.distortion in found else 0.0
+
+
+def _plan_fields(judged: Judged, question: TuningQuestion) -> dict[str, bool]:
+    item = Item("", question.image, question.query, question.content, plan=question.plan)
+    fields: dict[str, bool] = marked_plan(AskedItem(item, 0, {}, ""), {"plan": judged.plan})["fields"]
+    return fields
+
+
+def worst_first(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[int]:
+    """The places of the answers, those with the largest error first; of ratings by ``gaps_of``."""
+    if stage not in ("scoring", "all"):
+        return sorted(range(len(judged)), key=marks(stage, judged, questions).__getitem__)
+    gaps = gaps_of(judged, questions)
+    return sorted(range(len(judged)), key=lambda i: -abs(gaps[i]))
+
+
+def gaps_of(judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[float]:
+    """Of each rating by how many levels it is too kind, the ratings' own center and spread set aside."""
+    ratings = [_rating(one) for one in judged]
+    given = np.array([rating for rating in ratings if rating is not None], dtype=float)
+    opinions = np.array([question.target or 0.0 for question in questions])
+    if not len(given):
+        return [MISSING_ERROR] * len(judged)
+    stretch = float(np.std(opinions) / max(np.std(given), 0.2))
+    center, middle = float(np.mean(given)), float(np.mean(opinions))
+    return [
+        MISSING_ERROR if rating is None else middle + stretch * (rating - center) - opinion
+        for rating, opinion in zip(ratings, opinions, strict=True)
+    ]
+
+
+def feedback(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[str]:
+    """What the model that writes instructions is told of each answer."""
+    gaps = gaps_of(judged, questions) if stage in ("scoring", "all") else [0.0] * len(judged)
+    told = []
+    for one, question, gap in zip(judged, questions, gaps, strict=True):
+        told.append(harmless(" ".join(filter(None, [_verdict(stage, one, question, gap), one.evidence]))))
+    return told
+
+
+CLOSE = 0.25  # levels: a smaller error is not criticized
+
+
+def _verdict(stage: Stage, judged: Judged, question: TuningQuestion, gap: float) -> str:
+    if judged.failure:
+        return f"There was no usable answer: {judged.failure}"
+    if stage == "answering":
+        if judged.final_answer == question.answer:
+            return f"The answer {question.answer} was right."
+        said = f"The answer was {judged.final_answer}, but {question.answer} is right."
+        return f"{said} Its reason was: {judged.reasoning}"
+    if stage == "planning":
+        true, made = comparable(question.plan or {}), comparable(judged.plan or {})
+        wrong = [name for name, right in _plan_fields(judged, question).items() if not right]
+        return (
+            "The plan was right."
+            if not wrong
+            else "Wrong: " + "; ".join(f"{name} was {made.get(name)!r} and has to be {true[name]!r}" for name in wrong)
+        )
+    if stage == "detection":
+        found = ", ".join(judged.found or ()) or "nothing"
+        return f"The image has {question.distortion} and nothing else; found was {found}."
+    rating = _rating(judged)
+    if rating is None:
+        return "There was no usable answer: no level had a probability"
+    size = "close" if abs(gap) < CLOSE else f"{abs(gap):.1f} levels too {'kind' if gap > 0 else 'harsh'}"
+    told = f"Observers rate it {question.target or 0.0:.1f} of 5, the answer expects {rating:.1f}: {size}."
+    if judged.tool is None:
+        return told
+    off = judged.tool - (question.target or 0.0)
+    side = (
+        "agree with the observers" if abs(off) < CLOSE else f"are {abs(off):.1f} too {'kind' if off > 0 else 'harsh'}"
+    )
+    return f"{told} The tools (mean {judged.tool:.1f}) {side}."

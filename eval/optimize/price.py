@@ -1,0 +1,109 @@
+"""What a search will cost, told before it begins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenticiqa.configs import Config, Price
+from agenticiqa.eval.optimize.items import Stage, TuningQuestion
+from agenticiqa.eval.optimize.judging import options_of
+from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
+from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.batch.cost import Estimate, estimate, text_tokens
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.images import load
+
+ESTIMATED: dict[Stage, str] = {
+    "scoring": "scoring",
+    "answering": "answering",
+    "planning": "planner",
+    "detection": "distortion_detection",
+}
+# Seen in simulated searches: of five proposals two are measured a second time, and half of these by both.
+JUDGED_FOR_A_PROPOSAL = LOOK + 0.4 * 1.4 * AGAIN
+ENOUGH = 10  # proposals, below which a search seldom finds anything
+REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 900, 260  # tokens: of the prompt, the answer, and each example
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The expected cost of a search: calls and tokens of the judged model and of the one that writes instructions.
+
+    ``usd`` is ``None`` where a price is not known.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    reflections: int
+    reflection_input: int
+    reflection_output: int
+    usd: float | None
+
+    def line(self) -> str:
+        """It in words."""
+        money = "no price is set, so none in USD" if self.usd is None else f"about {self.usd:.2f} USD"
+        return (
+            f"about {self.calls:,} calls of the model ({self.input_tokens:,} tokens in, {self.output_tokens:,} out), "
+            f"{self.reflections} of the reflection model ({self.reflection_input:,} in, {self.reflection_output:,} "
+            f"out): {money}"
+        )
+
+
+def proposals_of(judgments: int) -> int:
+    """About how many proposals a budget affords."""
+    return max(0, round((0.9 * judgments - FIRST) / JUDGED_FOR_A_PROPOSAL))
+
+
+def budget_for(proposals: int) -> int:
+    """The judgments that so many proposals take."""
+    return round((proposals * JUDGED_FOR_A_PROPOSAL + FIRST) / 0.9)
+
+
+def expected(
+    config: Config,
+    stage: Stage,
+    pool: Sequence[TuningQuestion],
+    held_out: Sequence[TuningQuestion],
+    judgments: int,
+    reflection: str,
+    price: Price | None,
+) -> Cost:
+    """The cost of a search of so many judgments, and of its comparison.
+
+    Every question is asked once as a whole; a further judgment of it asks again what stands behind the tuned prompt,
+    which is the stage alone, as the other answers are in the cache. Prompts are taken to stay as long as they are.
+    """
+    first = min(len(pool), max(FIRST, judgments // 3))
+    once = _estimated(config, [*held_out, *pool[:first]])
+    again = max(judgments - first, 0) + len(held_out)
+    stages = (
+        once.stages if stage == "all" or not config.cache else [s for s in once.stages if s.stage == ESTIMATED[stage]]
+    )
+    whole = [s for s in once.stages if s.stage == "planner"] if stage == "planning" else once.stages
+    share = again / max(once.questions, 1)
+    count = proposals_of(judgments)
+    pixels = [load(question.image).size for question in pool[:SHOWN]]
+    shown = sum(image_tokens(reflection, size) for size in pixels)
+    each = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN]) + shown
+    known = price is not None and all(s.usd is not None for s in whole)
+    usd = None
+    if price is not None and known:
+        usd = sum(s.usd or 0.0 for s in whole) + share * sum(s.usd or 0.0 for s in stages)
+        usd += price.usd(count * each, count * REFLECTION_ANSWER)
+
+    def total(name: str) -> int:
+        return round(sum(getattr(s, name) for s in whole) + share * sum(getattr(s, name) for s in stages))
+
+    return Cost(
+        total("calls"),
+        total("input_tokens"),
+        total("output_tokens"),
+        count,
+        count * each,
+        count * REFLECTION_ANSWER,
+        usd,
+    )
+
+
+def _estimated(config: Config, questions: Sequence[TuningQuestion]) -> Estimate:
+    return estimate(config, [Job(q.image, q.query, q.reference, options=options_of(q)) for q in questions])

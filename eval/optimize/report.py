@@ -1,0 +1,162 @@
+"""What a tuning run leaves: the prompts, the fusion fitted with them, and a page about how they were found."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from agenticiqa.eval.intervals import Interval
+from agenticiqa.eval.optimize.comparison import FUSED, MARK, MEASURES, MODEL
+from agenticiqa.eval.optimize.tuning import Tuned
+from agenticiqa.programs.fusion.profile import write_fusion_profile
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.page.render import PACKAGES, render
+from agenticiqa.programs.saving import PROMPTS_FILE, save
+
+PROFILE_FILE, PAGE_FILE = "fusion.yaml", "report.html"
+PACKAGE = "agenticiqa.eval.optimize"
+TITLES = {FUSED: "the fused score", MODEL: "the model's own expectation", MARK: "the answers' marks"}
+FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, of 1 to 5"}
+OF_MARKS = {"mean_absolute_error": "share of marks that is missing"}
+WIDTH, HEIGHT, EDGE = 640, 200, 34  # of the learning curve
+
+
+def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
+    """Write ``prompts.json`` (of the stage's predictors alone), ``fusion.yaml`` where one was fitted, and the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {**created_with, "stage": tuned.stage, "kept": tuned.kept, "why": tuned.why, "held_out": tuned.figures}
+    save(tuned.program, folder / PROMPTS_FILE, about, tuned.originals)
+    if tuned.profile:
+        write_fusion_profile(folder / PROFILE_FILE, tuned.profile)
+    else:
+        (folder / PROFILE_FILE).unlink(missing_ok=True)
+    write_atomically(folder / PAGE_FILE, page(tuned))
+
+
+def summary(tuned: Tuned) -> Iterator[str]:
+    """The outcome in lines: the search, the held-out figures before and after, what is kept, and what it took."""
+    found, figures = tuned.found, tuned.figures
+    measured = [step for step in found.steps if step.looked is not None]
+    yield (
+        f"Search: {found.spent} judgments, {len(found.steps)} proposals, {sum(s.again is not None for s in measured)} "
+        f"measured again on fresh questions, {sum(s.taken for s in found.steps)} taken; it ended: {found.ended}"
+    )
+    if found.used < tuned.counts.get("to tune on", 0):
+        yield f"Used: {found.used} of {tuned.counts['to tune on']} questions to tune on; a larger budget uses more"
+    for reason in dict.fromkeys(found.refused):
+        yield f"Refused ({found.refused.count(reason)}): {reason}"
+    if tuned.exemplars:
+        yield f"Exemplars {tuned.exemplars}"
+    held_out = f"{figures['images']} held-out images of {figures['contents']} contents"
+    yield f"On {held_out}, before and after (95 % intervals):"
+    for name, title in TITLES.items():
+        if name in figures:
+            yield f"  {title} (n={figures[name]['n']}):"
+            for label, before, after, change in rows_of(figures[name], name):
+                yield f"    {label}: {before} -> {after}{f', change {change}' if change else ''}"
+    malformed = figures["malformed"]
+    yield f"  answers that were rejected: {malformed['before']:.1%} -> {malformed['after']:.1%}"
+    spent = tuned.spent
+    yield f"Took {spent['seconds']} s, {spent['judged']} judgments, {spent['calls']} calls, {spent['usd']:.4f} USD"
+    yield (
+        f"The tuned prompts are kept: {tuned.why}"
+        if tuned.kept
+        else f"Not shown to help, so the originals are saved: {tuned.why}"
+    )
+
+
+def rows_of(figures: Mapping[str, Any], name: str) -> Iterator[tuple[str, str, str, str]]:
+    """Title, before, after and change of each figure, as text."""
+    for measure in MEASURES:
+        title = (OF_MARKS if name == MARK else FIGURES).get(measure)
+        if title is None:
+            continue
+        old, new, change = (Interval(**figures[measure][key]) for key in ("before", "after", "change"))
+        yield title, f"{old:.3f}", f"{new:.3f}", f"{change:+.3f}"
+    if name != MARK:
+        squared = figures["squared_error"]
+        yield "normalized squared error", f"{squared['before']:.4f}", f"{squared['after']:.4f}", ""
+
+
+def page(tuned: Tuned) -> str:
+    """The HTML: verdict, held-out figures, the difference of each instruction, the learning curve, what was tried."""
+    found = tuned.found
+    values = {
+        "title": f"Tuned prompts: {tuned.stage}",
+        "tuned": tuned,
+        "lines": list(summary(tuned)),
+        "figures": [
+            (title, tuned.figures[name]["n"], list(rows_of(tuned.figures[name], name)))
+            for name, title in TITLES.items()
+            if name in tuned.figures
+        ],
+        "diffs": [(name, _difference(text, found.best.get(name, text))) for name, text in tuned.originals.items()],
+        "curve": _curve(tuned),
+        "steps": found.steps,
+        "refused": [(reason, found.refused.count(reason)) for reason in dict.fromkeys(found.refused)],
+    }
+    return render("optimize/report.html", values, {**PACKAGES, "optimize": PACKAGE})
+
+
+def _difference(before: str, after: str) -> Markup:
+    """The text after, with what was added and what was taken out marked word by word."""
+    old, new = (re.split(r"(\s+)", text) for text in (before, after))
+    parts = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind in ("replace", "delete"):
+            parts.append(Markup("<del>{}</del>").format("".join(old[a:b])))
+        if kind in ("replace", "insert"):
+            parts.append(Markup("<ins>{}</ins>").format("".join(new[c:d])))
+        if kind == "equal":
+            parts.append(escape("".join(new[c:d])))
+    return Markup("").join(parts)
+
+
+def _curve(tuned: Tuned) -> Markup:
+    """The gain of what was taken, summed over the judgments, as an SVG; the proposals as dots. Empty without any."""
+    steps = [step for step in tuned.found.steps if step.looked is not None]
+    if not steps:
+        return Markup("")
+    total, points = 0.0, [(0, 0.0)]
+    for step in steps:
+        if step.taken:
+            points.append((step.spent, total))
+            total += step.again or 0.0
+            points.append((step.spent, total))
+    points.append((tuned.found.spent, total))
+    base = dict.fromkeys((step.number for step in steps), 0.0)
+    reached, running = {0: 0.0}, 0.0
+    for step in steps:
+        base[step.number] = reached.get(step.parent, running)
+        if step.taken:
+            running += step.again or 0.0
+        reached[step.number] = running
+    dots = [
+        (step, base[step.number] + (step.again if step.again is not None else step.looked or 0.0)) for step in steps
+    ]
+    low, high = min(0.0, *(y for _, y in dots)), max(total, *(y for _, y in dots), 1e-6)
+
+    def at(spent: float, gain: float) -> tuple[float, float]:
+        x = EDGE + (WIDTH - 2 * EDGE) * spent / max(tuned.found.spent, 1)
+        return round(x, 1), round(HEIGHT - EDGE - (HEIGHT - 2 * EDGE) * (gain - low) / max(high - low, 1e-9), 1)
+
+    line = " ".join(f"{x},{y}" for x, y in (at(*point) for point in points))
+    circles = Markup("").join(
+        Markup('<circle class="{}" cx="{}" cy="{}" r="4"><title>{}: {}</title></circle>').format(
+            "taken" if step.taken else "left", *at(step.spent, y), step.number, step.why
+        )
+        for step, y in dots
+    )
+    zero = at(0, 0)[1]
+    return Markup(
+        '<svg viewBox="0 0 {w} {h}" role="img" aria-label="Gain over judgments">'
+        '<line class="axis" x1="{e}" x2="{r}" y1="{z}" y2="{z}"/><polyline class="gain" points="{line}"/>{circles}'
+        '<text x="{e}" y="{b}">0</text><text x="{r}" y="{b}" text-anchor="end">{n} judgments</text>'
+        '<text x="{e}" y="16">gain {high}</text></svg>'
+    ).format(
+        w=WIDTH, h=HEIGHT, e=EDGE, r=WIDTH - EDGE, z=zero, line=line, circles=circles, b=HEIGHT - 8,
+        n=tuned.found.spent, high=f"{high:.3f}",
+    )  # fmt: skip

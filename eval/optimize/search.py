@@ -1,0 +1,226 @@
+"""The search for a better instruction: propose, look at a few questions, and look again at fresh ones before believing.
+
+A dozen questions are enough to throw most bad proposals away, and far too few to tell a better one from a lucky one.
+So what looks better there is measured again, beside the present best, on questions that had no part in the choice, and
+takes its place only if it is better on these and, by more than half its standard error, on all. Nothing depends on the
+budget but the end, so a search with a larger one begins as the smaller did.
+
+After Agrawal et al., "GEPA: Reflective Prompt
+Evolution Can Outperform Reinforcement Learning", 2025 (arXiv 2507.19457), which trusts the first look.
+"""
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agenticiqa.programs.backends.ledger import LimitReached
+
+FIRST, LOOK, AGAIN = 30, 10, 20  # questions: of the original, of a first look, and of the second
+SHOWN = 12  # answers in one reflection
+GAINLESS = 15  # proposals in a row without a gain end the search
+GIVE_UP = 5  # reflections in a row without a usable instruction, too
+KEPT_BACK = 0.1  # of the budget, to measure the best on further questions for the fusion
+SURE = 0.5  # standard errors
+
+KEPT_MONEY = "the rest of the money is kept for the comparison"
+
+Texts = Mapping[str, str]  # instructions by the names of their predictors
+Measure = Callable[[Texts, Sequence[int]], list[Any]]
+Value = Callable[[Sequence[Any], Sequence[int]], float]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a reflection came to: new instructions or ``None``, the predictor, and why proposals were refused."""
+
+    texts: dict[str, str] | None
+    predictor: str = ""
+    refused: tuple[str, ...] = ()
+
+
+@dataclass
+class Step:
+    """One proposal: what it was made from, and what it gained, in the units of the value.
+
+    ``looked`` is its gain on the first questions, ``again`` that on fresh ones, ``None`` where it was not measured.
+    ``why`` says what became of it, ``spent`` how many judgments the search had taken then.
+    """
+
+    number: int
+    parent: int
+    texts: dict[str, str]
+    predictor: str
+    looked: float | None = None
+    again: float | None = None
+    taken: bool = False
+    why: str = ""
+    spent: int = 0
+    added: str = ""  # the sentences that the text before did not have
+
+
+@dataclass
+class Found:
+    """The outcome of a search: ``best`` instructions, and every proposal in order; ``ended`` says why it ended."""
+
+    best: dict[str, str]
+    steps: list[Step] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    reflected_on: list[str] = field(default_factory=list)
+    spent: int = 0
+    used: int = 0
+    ended: str = ""
+
+    @property
+    def tuned(self) -> bool:
+        """Whether other instructions than the original ones were found."""
+        return any(step.taken for step in self.steps)
+
+
+Propose = Callable[[Texts, Sequence[int], Sequence[Any], Sequence[Step]], Proposal]
+
+
+class BudgetSpent(Exception):
+    """The next measurement would exceed the budget."""
+
+
+class Search:
+    """One search over ``size`` questions, named by their places. ``run`` may be called once.
+
+    ``may_go_on`` is asked before each proposal: false where money has to be kept for the comparison.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        value: Value,
+        propose: Propose,
+        size: int,
+        *,
+        budget: int,
+        starts: int = 3,
+        seed: int = 0,
+        may_go_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.measure_, self.value, self.propose, self.size = measure, value, propose, size
+        self.budget, self.starts, self.may_go_on = budget, starts, may_go_on
+        self.random = random.Random(seed)
+        self.known: dict[str, dict[int, Any]] = {}
+        self.spent = 0
+
+    def run(self, original: Texts) -> Found:
+        """Search, and measure the best on as many questions as are left of the budget."""
+        found = Found(dict(original))
+        best, number = dict(original), 0
+        try:
+            if not self.may_go_on():
+                raise BudgetSpent
+            first = self.random.sample(range(self.size), min(FIRST, self.size))
+            self.measured(best, first, keep=0)
+            gainless = in_vain = 0
+            while gainless < GAINLESS and in_vain < GIVE_UP and self.may_go_on():
+                taken, proposals = self._generation(found, best, number, 1 if found.steps else self.starts)
+                gainless = 0 if taken else gainless + proposals
+                in_vain = 0 if proposals else in_vain + 1
+                if taken:
+                    best, number = taken.texts, taken.number
+                    found.best = best
+            found.ended = (
+                f"{GIVE_UP} reflections in a row without an instruction that can be used"
+                if in_vain >= GIVE_UP
+                else f"{GAINLESS} proposals in a row gained nothing"
+                if gainless >= GAINLESS
+                else KEPT_MONEY
+            )
+        except BudgetSpent:
+            found.ended = "the budget was spent" if self.may_go_on() else KEPT_MONEY
+        except LimitReached as limit:
+            found.ended = str(limit)
+        try:
+            left = [place for place in range(self.size) if place not in self._of(best)]
+            self.random.shuffle(left)
+            if self.may_go_on():
+                self.measured(best, left[: max(self.budget - self.spent, 0)], keep=0)
+        except LimitReached as limit:
+            found.ended = str(limit)
+        found.spent, found.used = self.spent, len({place for known in self.known.values() for place in known})
+        return found
+
+    def _generation(self, found: Found, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:
+        """One proposal, or several of which the best goes on: the step taken, if any, and how many there were."""
+        looked_at = self.random.sample(sorted(self._of(best)), min(LOOK, max(3, len(self._of(best)) // 2)))
+        steps: list[Step] = []
+        for _ in range(count):
+            shown = self.random.sample(sorted(self._of(best)), min(3 * SHOWN, len(self._of(best))))
+            proposal = self.propose(best, shown, [self._of(best)[place] for place in shown], found.steps)
+            found.refused += proposal.refused
+            found.reflected_on += [proposal.predictor] * bool(proposal.predictor)
+            if proposal.texts is None or search_key(proposal.texts) in self.known:
+                continue
+            added = added_sentences(best.get(proposal.predictor, ""), proposal.texts.get(proposal.predictor, ""))
+            about = (proposal.texts, proposal.predictor)
+            step = Step(len(found.steps) + 1, number, *about, spent=self.spent, added=added)
+            step.why = "the budget ended before it was measured"
+            found.steps.append(step)
+            step.looked = self.gain(step.texts, best, looked_at)
+            step.why, step.spent = "no better at the first look", self.spent
+            steps.append(step)
+        ahead = max((step for step in steps if (step.looked or 0) > 0), key=lambda each: each.looked or 0, default=None)
+        if ahead:
+            self._look_again(ahead, best, looked_at)
+        return (ahead if ahead and ahead.taken else None), len(steps)
+
+    def _look_again(self, step: Step, best: Texts, looked_at: Sequence[int]) -> None:
+        known = [place for place in sorted(self._of(best)) if place not in looked_at]
+        fresh = [place for place in range(self.size) if place not in self._of(best)]
+        self.random.shuffle(known)
+        self.random.shuffle(fresh)
+        places = (known + fresh)[:AGAIN]
+        step.why = "the budget ended before it was measured again"
+        step.again = self.gain(step.texts, best, places) if places else 0.0
+        everywhere = [*looked_at, *places]
+        gain, error = self.gain(step.texts, best, everywhere), self.error(step.texts, best, everywhere)
+        step.taken = step.again > 0 and gain > SURE * error
+        step.why = "better on fresh questions" if step.taken else "not better on fresh questions"
+        step.spent = self.spent
+
+    def _of(self, texts: Texts) -> dict[int, Any]:
+        return self.known.setdefault(search_key(texts), {})
+
+    def measured(self, texts: Texts, places: Sequence[int], keep: float = KEPT_BACK) -> list[Any]:
+        """The answers under these instructions. Raises BudgetSpent before it would leave less than a share ``keep``."""
+        known = self._of(texts)
+        new = [place for place in places if place not in known]
+        if new and self.spent + len(new) > self.budget * (1 - keep):
+            raise BudgetSpent
+        if new:
+            known.update(zip(new, self.measure_(texts, new), strict=True))
+            self.spent += len(new)
+        return [known[place] for place in places]
+
+    def gain(self, new: Texts, old: Texts, places: Sequence[int]) -> float:
+        """By how much ``new`` is better on these questions."""
+        return self.value(self.measured(new, places), places) - self.value(self.measured(old, places), places)
+
+    def error(self, new: Texts, old: Texts, places: Sequence[int]) -> float:
+        """The standard error of the gain, by the jackknife."""
+        without = [self.gain(new, old, [*places[:i], *places[i + 1 :]]) for i in range(len(places))]
+        middle = sum(without) / len(without)
+        return math.sqrt((len(without) - 1) / len(without) * sum((one - middle) ** 2 for one in without))
+
+
+def search_key(texts: Texts) -> str:
+    """What tells instructions apart in ``Search.known``."""
+    return "\0".join(f"{name}\0{texts[name]}" for name in sorted(texts))
+
+
+def added_sentences(before: str, after: str) -> str:
+    """The sentences of a text that another does not have."""
+    known = set(_sentences(before))
+    return " ".join(sentence for sentence in _sentences(after) if sentence not in known)
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.!?:;])\s+", " ".join(text.split()))

@@ -1,0 +1,127 @@
+"""The search against a judge in numbers, over several seeds: what it finds, spends, and is not fooled by."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.eval.optimize.items import TuningQuestion
+from agenticiqa.eval.optimize.objectives import value
+from agenticiqa.eval.optimize.search import FIRST, GAINLESS, GIVE_UP, Found, Proposal, Search, added_sentences
+from agenticiqa.programs.backends.ledger import LimitReached
+from support.simulated_judge import HELPFUL, PARROT, SEED, judged_by, photos, tuned
+
+ALL = " | ".join([SEED, *HELPFUL])
+SIZE = 112
+
+
+class Bench:
+    """A search over simulated photos with a fixed order of proposals; it counts what is measured."""
+
+    def __init__(self, *proposals: str | None, seed: int = 5, budget: int = 400, **more: Any) -> None:
+        self.given, self.proposals, self.measured = photos(SIZE, seed), list(proposals), 0
+        self.asked = [
+            TuningQuestion(Path("a.png"), "", str(i), target=float(y)) for i, y in enumerate(self.given.opinion)
+        ]
+        self.search = Search(self.measure, self.value, self.propose, SIZE, budget=budget, **{"starts": 1, **more})
+
+    def measure(self, texts: Mapping[str, str], places: Sequence[int]) -> list[Any]:
+        self.measured += len(places)
+        return judged_by(texts["s"], self.given, places)
+
+    def value(self, judged: Sequence[Any], places: Sequence[int]) -> float:
+        return value("scoring", judged, [self.asked[place] for place in places])
+
+    def propose(self, texts: Mapping[str, str], *shown: Any) -> Proposal:
+        text = self.proposals.pop(0) if self.proposals else None
+        return Proposal({"s": text} if text else None, "s", () if text else ("it was empty",))
+
+    def run(self) -> Found:
+        return self.search.run({"s": SEED})
+
+
+def test_what_helps_is_taken_and_what_follows_the_tools_or_says_nothing_is_not() -> None:
+    bench = Bench(f"{SEED} | {PARROT[0]}", f"{SEED} | Be careful.", ALL)
+    found = bench.run()
+    assert found.best == {"s": ALL}
+    assert found.steps[-1].taken
+    assert not found.steps[0].taken, "a parrot"
+    assert "better on fresh questions" in found.steps[-1].why
+    assert found.spent == bench.measured <= 400
+
+
+def test_a_proposal_that_is_lucky_at_the_first_look_is_measured_again_and_left() -> None:
+    """Over many idle wordings some look better on ten photos; hardly one takes the place of the original."""
+    idle = [f"{SEED} | Wording number {number}." for number in range(12)]
+    looked = again = taken = 0
+    for seed in range(6):
+        found = Bench(*idle, seed=seed, budget=500).run()
+        looked += len([step for step in found.steps if (step.looked or 0) > 0])
+        again += len([step for step in found.steps if step.again is not None])
+        taken += len([step for step in found.steps if step.taken])
+    assert again >= 15
+    assert taken < 0.35 * again
+
+
+def test_the_budget_is_never_exceeded_and_a_larger_one_begins_as_the_smaller_did() -> None:
+    proposals = [f"{SEED} | Wording {n}." if n % 3 else f"{ALL} {n}" for n in range(12)]
+    small, large = (Bench(*proposals, budget=budget).run() for budget in (150, 400))
+    assert small.spent <= 150
+    assert small.ended == "the budget was spent"
+    finished = [step for step in small.steps if "budget" not in step.why]
+    assert [step.texts for step in finished] == [step.texts for step in large.steps[: len(finished)]]
+    assert [step.looked for step in finished] == [step.looked for step in large.steps[: len(finished)]]
+
+
+def test_it_ends_early_where_nothing_gains_or_no_instruction_comes() -> None:
+    bench = Bench(*[f"{SEED} | Wording {n}." for n in range(40)], budget=4000)
+    bench.search.value = lambda judged, places: 0.0
+    found = bench.run()
+    assert len(found.steps) == GAINLESS
+    assert "gained nothing" in found.ended
+    assert not found.tuned
+    found = Bench(budget=4000).run()
+    assert found.refused == ["it was empty"] * GIVE_UP
+    assert "without an instruction" in found.ended
+    assert found.used == SIZE, "the original is measured on the others, for the fusion"
+
+
+def test_of_several_starts_the_best_goes_on() -> None:
+    bench = Bench(f"{SEED} | {PARROT[0]}", f"{SEED} | Be careful.", ALL, starts=3)
+    found = bench.run()
+    assert [step.parent for step in found.steps] == [0, 0, 0]
+    (ahead,) = [step for step in found.steps if step.again is not None]
+    assert ahead.looked == max(step.looked or 0 for step in found.steps)
+
+
+def test_a_limit_in_money_ends_it_with_the_best_so_far() -> None:
+    bench = Bench(ALL, f"{SEED} | Be careful.")
+    measure, calls = bench.measure, []
+
+    def limited(texts: Mapping[str, str], places: Sequence[int]) -> list[Any]:
+        calls.append(texts)
+        if texts["s"] not in (SEED, ALL):
+            raise LimitReached("the limit of 1 USD is reached")
+        return measure(texts, places)
+
+    bench.search.measure_ = limited
+    found = bench.run()
+    assert found.best == {"s": ALL}
+    assert found.ended == "the limit of 1 USD is reached"
+    bench = Bench(ALL, may_go_on=lambda: False)
+    assert bench.run().ended == "the rest of the money is kept for the comparison"
+    assert bench.measured == 0
+
+
+def test_what_was_added_is_told_in_sentences() -> None:
+    assert (
+        added_sentences("Rate it. Be kind.", "Rate it. Weigh blur. Be kind. Look twice.") == "Weigh blur. Look twice."
+    )
+
+
+def test_over_seeds_unseen_photos_are_scored_better_and_nothing_that_is_kept_had_fallen() -> None:
+    runs, before = ([tuned(seed, budget) for seed in range(100, 108)] for budget in (400, FIRST + 1))
+    gains = [run["srcc"] - early["srcc"] for run, early in zip(runs, before, strict=True)]
+    assert sum(gains) / len(gains) > 0.03
+    assert min(gains) > -0.02
+    assert sum(run["fell"] + run["only parrot"] for run in runs) == 0
+    assert all(run["spent"] <= 400 for run in runs)
