@@ -9,8 +9,7 @@ from typing import Any
 
 from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.eval.optimize.items import Stage, TuningQuestion
-from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion
 from agenticiqa.eval.optimize.objectives import marks
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
 from agenticiqa.programs.fusion.formula import ScoreFusion

@@ -13,11 +13,11 @@ import dspy
 from dspy.teleprompt import Teleprompter
 
 from agenticiqa.eval.names import OPTIMIZERS
-from agenticiqa.eval.optimize.items import Stage, TuningQuestion
-from agenticiqa.eval.optimize.judging import Judged, judged_of, options_of
+from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
+from agenticiqa.eval.optimize.judging import judged_of
 from agenticiqa.eval.optimize.objectives import feedback, marks
 from agenticiqa.eval.optimize.reflection import Stopped, broken, quoted
-from agenticiqa.eval.optimize.search import Found, Step, added_sentences
+from agenticiqa.eval.optimize.search import Searched, Step, added_sentences
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
@@ -64,7 +64,7 @@ def tuned_by_dspy(
     judgments: int,
     seed: int,
     workers: int,
-) -> tuple[AgenticIQA, Found]:
+) -> tuple[AgenticIQA, Searched]:
     """The program with what an optimizer made of the stage's predictors, and what it changed.
 
     Raises UserError for an optimizer that is not known, lacks its package, or finds an instruction that breaks the form
@@ -178,9 +178,11 @@ def _compiled(
 
 def _taken_over(
     program: AgenticIQA, made: Any, signatures: Mapping[str, type[dspy.Signature]], pool: Sequence[TuningQuestion]
-) -> tuple[AgenticIQA, Found]:
+) -> tuple[AgenticIQA, Searched]:
     """A copy of the program with the instructions and demos of an optimized student, each checked."""
-    found = Found({name: signature.instructions for name, signature in signatures.items()}, ended="the optimizer ended")
+    found = Searched(
+        {name: signature.instructions for name, signature in signatures.items()}, ended="the optimizer ended"
+    )
     before = dict(found.best)
     copy: AgenticIQA = program.deepcopy()
     theirs = {id(p): p for p in made.predictors()}

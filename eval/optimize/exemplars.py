@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import dspy
 
-from agenticiqa.eval.optimize.items import TuningQuestion
-from agenticiqa.eval.optimize.judging import Judged, Measurements
+from agenticiqa.eval.optimize.items import Judged, TuningQuestion
+from agenticiqa.eval.optimize.judging import Measurements
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images import load

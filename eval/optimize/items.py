@@ -1,8 +1,8 @@
-"""What prompts are tuned on: labeled questions, and their split by content."""
+"""What prompts are tuned on: labeled questions and their split by content; and what is kept of an answer."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,6 +53,49 @@ class TuningQuestion:
         """A digest of the files' bytes and of what is asked."""
         reference = sha256_of(self.reference) if self.reference else None
         return digest([sha256_of(self.image), reference, self.query, list(self.options)])
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Of one result what tuning needs, in plain JSON types.
+
+    ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5]; it is
+    ``None`` where it gave none. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error``
+    the deviation that they state. ``plan`` and ``found``, the distortions of the whole image, are ``None`` where there
+    are none. ``evidence`` says in words what was seen and what failed. ``rejected`` counts rejected answers,
+    ``answered`` names the predictors whose answers were used, ``asked`` the stages that were asked, and ``calls`` has
+    by predictor the texts of its last call. ``failure`` says why there is no answer.
+    """
+
+    expectation: float | None = None
+    probabilities: dict[str, float] = field(default_factory=dict)
+    fused: float | None = None
+    tool: float | None = None
+    tools: tuple[str, ...] = ()
+    tool_error: float | None = None
+    model: str = ""
+    final_answer: str | None = None
+    reasoning: str = ""
+    plan: dict[str, Any] | None = None
+    found: tuple[str, ...] | None = None
+    evidence: str = ""
+    rejected: int = 0
+    failure: str | None = None
+    answered: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    calls: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "Judged":
+        """As ``asdict`` wrote it."""
+        known: dict[str, Any] = {each.name: row[each.name] for each in fields(cls) if each.name in row}
+        tuples: dict[str, Any] = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+        return cls(**(known | tuples))
+
+
+def options_of(question: TuningQuestion) -> dict[str, str] | None:
+    """The options by letter, ``None`` without."""
+    return {chr(ord("A") + place): text for place, text in enumerate(question.options)} or None
 
 
 def rating(label: LabeledImage, scale: MosScale) -> TuningQuestion:

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
 import dspy
 
-from agenticiqa.eval.optimize.items import Stage, TuningQuestion
+from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.job import Job
@@ -23,44 +23,6 @@ from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
 Progress = Callable[[Iterator[Any], int], Iterator[Any]]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Of one result what tuning needs, in plain JSON types.
-
-    ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5]; it is
-    ``None`` where it gave none. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error``
-    the deviation that they state. ``plan`` and ``found``, the distortions of the whole image, are ``None`` where there
-    are none. ``evidence`` says in words what was seen and what failed. ``rejected`` counts rejected answers,
-    ``answered`` names the predictors whose answers were used, ``asked`` the stages that were asked, and ``calls`` has
-    by predictor the texts of its last call. ``failure`` says why there is no answer.
-    """
-
-    expectation: float | None = None
-    probabilities: dict[str, float] = field(default_factory=dict)
-    fused: float | None = None
-    tool: float | None = None
-    tools: tuple[str, ...] = ()
-    tool_error: float | None = None
-    model: str = ""
-    final_answer: str | None = None
-    reasoning: str = ""
-    plan: dict[str, Any] | None = None
-    found: tuple[str, ...] | None = None
-    evidence: str = ""
-    rejected: int = 0
-    failure: str | None = None
-    answered: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
-    calls: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "Judged":
-        """As ``asdict`` wrote it."""
-        known: dict[str, Any] = {each.name: row[each.name] for each in fields(cls) if each.name in row}
-        tuples: dict[str, Any] = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-        return cls(**(known | tuples))
 
 
 class Measurements:
@@ -139,11 +101,6 @@ def judge(
         else:
             rejected = len(outcome.reasons) if isinstance(outcome, Unanswered) else 0
             yield key_of[id(job)], Judged(failure=str(outcome), rejected=rejected)
-
-
-def options_of(question: TuningQuestion) -> dict[str, str] | None:
-    """The options by letter, ``None`` without."""
-    return {chr(ord("A") + place): text for place, text in enumerate(question.options)} or None
 
 
 class Traced(dspy.Module):

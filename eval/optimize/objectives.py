@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.eval.optimize.items import Stage, TuningQuestion
-from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion
 from agenticiqa.eval.questions.planning import comparable, marked_plan
 from agenticiqa.eval.questions.task import AskedItem, Item
 from agenticiqa.programs.stages.harmless import harmless

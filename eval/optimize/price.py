@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, Price
-from agenticiqa.eval.optimize.items import Stage, TuningQuestion
-from agenticiqa.eval.optimize.judging import options_of
+from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.batch.cost import Estimate, estimate, text_tokens

@@ -17,8 +17,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
-from agenticiqa.eval.optimize.items import TuningQuestion
-from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.items import Judged, TuningQuestion
 from agenticiqa.eval.optimize.search import Proposal, Step, Texts
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import digest

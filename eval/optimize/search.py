@@ -62,7 +62,7 @@ class Step:
 
 
 @dataclass
-class Found:
+class Searched:
     """The outcome of a search: ``best`` instructions, and every proposal in order; ``ended`` says why it ended."""
 
     best: dict[str, str]
@@ -110,9 +110,9 @@ class Search:
         self.known: dict[str, dict[int, Any]] = {}
         self.spent = 0
 
-    def run(self, original: Texts) -> Found:
+    def run(self, original: Texts) -> Searched:
         """Search, and measure the best on as many questions as are left of the budget."""
-        found = Found(dict(original))
+        found = Searched(dict(original))
         best, number = dict(original), 0
         try:
             if not self.may_go_on():
@@ -148,7 +148,7 @@ class Search:
         found.spent, found.used = self.spent, len({place for known in self.known.values() for place in known})
         return found
 
-    def _generation(self, found: Found, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:
+    def _generation(self, found: Searched, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:
         """One proposal, or several of which the best goes on: the step taken, if any, and how many there were."""
         looked_at = self.random.sample(sorted(self._of(best)), min(LOOK, max(3, len(self._of(best)) // 2)))
         steps: list[Step] = []

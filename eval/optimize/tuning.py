@@ -4,13 +4,13 @@
 
     tuned = optimize(program, read_labels("labels.csv"), reflection=dspy.LM("openai/gpt-4o"), budget=Budget(400))
     tuned.kept, tuned.figures["fused"]["srcc"]["change"], tuned.why
-    tuned.write("tuned/")          # prompts.json, fusion.yaml, report.html: prompts: tuned/ in a configuration
+    write(tuned, Path("tuned"), {})    # of report: prompts.json, fusion.yaml, report.html
 """
 
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.optimize.comparison import compare, fitted
 from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
 from agenticiqa.eval.optimize.exemplars import with_exemplars
-from agenticiqa.eval.optimize.items import PREDICTORS, Stage, TuningQuestion, questions_of, split_by_content
-from agenticiqa.eval.optimize.judging import Judged, Measurements, Progress, unreached, with_instructions
+from agenticiqa.eval.optimize.items import PREDICTORS, Judged, Stage, TuningQuestion, questions_of, split_by_content
+from agenticiqa.eval.optimize.judging import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
+from agenticiqa.eval.optimize.outcome import Tuned
 from agenticiqa.eval.optimize.reflection import Reflection
-from agenticiqa.eval.optimize.search import SHOWN, Found, Proposal, Search, Step, search_key
+from agenticiqa.eval.optimize.search import SHOWN, Proposal, Search, Step, search_key
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, current, within
@@ -46,34 +47,6 @@ class Budget:
 
     judgments: int = 400
     usd: float | None = None
-
-
-@dataclass
-class Tuned:
-    """The outcome: the ``program`` with the prompts that are kept, the held-out ``figures``, and what was tried.
-
-    ``profile`` is the fusion fitted with these prompts, ``None`` where it could not be. ``why`` says why the tuned
-    prompts are kept or not, ``steps`` are the proposals, ``originals`` the instructions before, ``proposed`` those that
-    the search found.
-    """
-
-    program: AgenticIQA
-    stage: Stage
-    kept: bool
-    why: str
-    figures: dict[str, Any]
-    found: Found
-    originals: dict[str, str]
-    profile: FusionProfile | None = None
-    skipped: dict[str, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    spent: dict[str, Any] = field(default_factory=dict)
-    exemplars: str = ""
-
-    @property
-    def proposed(self) -> dict[str, str]:
-        """The instructions that the search found best."""
-        return self.found.best
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
@@ -132,7 +105,7 @@ def optimize(
         skipped = unreached(program, signatures, before) if stage == "all" else {}
         signatures = {name: each for name, each in signatures.items() if name not in skipped}
         originals = {name: each.instructions for name, each in signatures.items()}
-        price = Price(limits, measured)
+        price = MoneyLeft(limits, measured)
 
         def may_go_on() -> bool:
             return not short and price.affords(len(apart))
@@ -192,7 +165,7 @@ def optimize(
 
 
 @dataclass
-class Price:
+class MoneyLeft:
     """What a judgment has cost on average in this process, against the limits."""
 
     limits: Limits

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
 from agenticiqa.eval.optimize.comparison import compare, fitted, fused
-from agenticiqa.eval.optimize.items import TuningQuestion, split_by_content
-from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.items import Judged, TuningQuestion, split_by_content
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.eval.optimize.search import Proposal, Search, search_key
 from agenticiqa.programs.fusion.formula import default_fusion

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.eval.optimize.comparison import compare, fitted, fused
-from agenticiqa.eval.optimize.items import TuningQuestion
-from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.items import Judged, TuningQuestion
 
 TARGETS = [1.0, 2.0, 3.0, 4.0, 5.0, 1.5]
 QUESTIONS = [TuningQuestion(Path(f"{i}.png"), "Rate it.", f"scene {i}", target=t) for i, t in enumerate(TARGETS)]

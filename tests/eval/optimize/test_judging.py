@@ -9,8 +9,8 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.items import TuningQuestion, rating, split_by_content
-from agenticiqa.eval.optimize.judging import Judged, Measurements, model_rates, unreached
+from agenticiqa.eval.optimize.items import Judged, TuningQuestion, rating, split_by_content
+from agenticiqa.eval.optimize.judging import Measurements, model_rates, unreached
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, Unforeseen, UserError
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenticiqa.eval.optimize.items import TuningQuestion
-from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.items import Judged, TuningQuestion
 from agenticiqa.eval.optimize.objectives import feedback, fused_error, marks, value, worst_first
 from support.simulated_judge import HARMFUL, HELPFUL, PARROT, SEED, judged_by, photos
 

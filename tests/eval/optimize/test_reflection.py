@@ -9,8 +9,7 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.items import TuningQuestion, rating
-from agenticiqa.eval.optimize.judging import Judged
+from agenticiqa.eval.optimize.items import Judged, TuningQuestion, rating
 from agenticiqa.eval.optimize.reflection import Reflection, broken, names_of_answer, quoted
 from agenticiqa.eval.optimize.search import Proposal
 from agenticiqa.programs.assess import AgenticIQA

@@ -6,7 +6,7 @@ from typing import Any
 
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.objectives import value
-from agenticiqa.eval.optimize.search import FIRST, GAINLESS, GIVE_UP, Found, Proposal, Search, added_sentences
+from agenticiqa.eval.optimize.search import FIRST, GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
 from agenticiqa.programs.backends.ledger import LimitReached
 from support.simulated_judge import HELPFUL, PARROT, SEED, judged_by, photos, tuned
 
@@ -35,7 +35,7 @@ class Bench:
         text = self.proposals.pop(0) if self.proposals else None
         return Proposal({"s": text} if text else None, "s", () if text else ("it was empty",))
 
-    def run(self) -> Found:
+    def run(self) -> Searched:
         return self.search.run({"s": SEED})
 
 
