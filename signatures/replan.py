@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from agenticiqa.signatures.answers import ModelAnswer
 from agenticiqa.signatures.inputs import EVIDENCE, QUERY
-from agenticiqa.signatures.types import well_formed
+from agenticiqa.signatures.vocabulary import well_formed
 
 
 class Decision(ModelAnswer):

@@ -17,6 +17,7 @@ from agenticiqa.signatures.vocabulary import (
     Distortion,
     Severity,
     closest,
+    well_formed,
 )
 
 logger = logging.getLogger(__name__)
@@ -26,11 +27,6 @@ OVERALL = "Overall"
 PLAN_WORDS = ("IQA", "Other", "Explicit", "Inferred", "Full-Reference", "No-Reference")
 UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"
-
-
-def well_formed(text: str) -> str:
-    """The text with a question mark for each half of a character (a lone surrogate), which no file or prompt takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _stripped(text: str) -> str:

@@ -68,3 +68,8 @@ def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str 
     if best is None or ratios[best] < similar or list(ratios.values()).count(ratios[best]) > 1:
         return None
     return best
+
+
+def well_formed(text: str) -> str:
+    """The text with a question mark for each half of a character (a lone surrogate), which no file or prompt takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")

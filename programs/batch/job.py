@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from agenticiqa.programs.images import ImageSource, name_of, picklable
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.questions.options import OptionsArgument, read_options, with_options
-from agenticiqa.signatures.types import well_formed
-from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
 
 
 @dataclass(frozen=True, repr=False)

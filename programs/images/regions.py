@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.signatures.types import Box, Boxes
 
 SMALLEST = 96  # pixels: the measures of noise, blur and blocking need at least some blocks and edges to look at

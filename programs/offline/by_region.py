@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.boxes import area, shared_area
+from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
 from agenticiqa.programs.offline.answers.measured_image import PRESENT, MeasuredImage
 from agenticiqa.programs.offline.answers.table import IMAGE, NINTHS, REFERENCE, REFERENCE_BESIDE_IMAGE

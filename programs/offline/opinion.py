@@ -7,7 +7,7 @@ taken to be Gaussian around it. All weights are positive, so that no distortion 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of, outside_training
 from agenticiqa.programs.tools.numerics.opinion import Opinion

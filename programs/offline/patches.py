@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.offline.detector import Weights, head_outputs
 from agenticiqa.programs.offline.patch_features import patch_grid
 from agenticiqa.programs.tools.numerics.pixels import RGB

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.questions.instructions import without_instructions, without_leading, without_trailing
-from agenticiqa.signatures.types import well_formed
+from agenticiqa.signatures.vocabulary import well_formed
 
 OptionsArgument: TypeAlias = Sequence[str] | Mapping[str, str]
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from agenticiqa.signatures.types import well_formed
+from agenticiqa.signatures.vocabulary import well_formed
 
 # DSPy turns text between these markers into a real image part, so a question could make a provider fetch an address.
 MARKER = "CUSTOM-TYPE-"

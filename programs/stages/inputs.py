@@ -14,8 +14,7 @@ from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory
 from agenticiqa.programs.stages.side_by_side import in_thread
-from agenticiqa.signatures.types import well_formed
-from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agenticiqa.programs.fusion.formula import Probabilities
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import (
     Boxes,

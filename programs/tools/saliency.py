@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.regions import in_pixels
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.pixels import RGB, check_image
