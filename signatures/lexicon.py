@@ -127,9 +127,11 @@ def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Match[T]]:
         for match in pattern.finditer(text)
     ]
     kept: list[_Match[T]] = []
+    taken = bytearray(len(text))
     for each in sorted(found, key=lambda found: (found.start - found.end, found.start)):
-        if all(each.end <= other.start or each.start >= other.end for other in kept):
+        if not any(taken[each.start : each.end]):
             kept.append(each)
+            taken[each.start : each.end] = bytes([1]) * (each.end - each.start)
     return sorted(kept, key=lambda found: found.start)
 
 

@@ -12,6 +12,7 @@ from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.signatures.types import Box, Boxes
 
 SMALLEST = 96  # pixels: the measures of noise, blur and blocking need at least some blocks and edges to look at
+LONGEST_NAME = 200  # characters of a region that is a place in the frame
 
 _PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: left or top, 1: right or bottom)
     "left": (0, 0),
@@ -40,6 +41,8 @@ def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
     >>> place_in_frame("left half", (640, 480)), place_in_frame("left building", (640, 480))
     ((0, 0, 320, 480), None)
     """
+    if len(region) > LONGEST_NAME:
+        return None
     *words, last = re.findall(r"[a-z]+", _OF_THE_FRAME.sub("", region.lower()).replace("-hand", "")) or [""]
     noun = last if last in _SHARES or last in _VAGUE or last == "quarter" else ""
     places = [word for word in (*words, *([] if noun else [last])) if word != "the"]

@@ -58,6 +58,11 @@ _CUE = (
 )
 _LABEL = r"<\|?image[^>\n]{0,20}>|(?:question|q)\s*[:：]|context\s*:\s*n/a"
 
+LONGEST_READ = 2_000  # characters of a question that rules read: more is no question, and takes long
+LONGEST_CUE = 1_000  # characters at the end of a question in which instructions are looked for
+LOOKED_BACK = 2  # characters before an instruction that tell where it begins
+MOST_CUES = 12  # instructions that are taken off an end
+
 _ANY = "|".join(_SENTENCES)
 _LEADING = re.compile(rf"(?:(?:{_LABEL})\s*|(?:please\s+)?(?:{_ANY})\s*(?:[.!。]+(?!\w)|(?=\n))\s*)", re.I)
 _TRAILING = re.compile(
@@ -76,10 +81,19 @@ def without_instructions(query: str) -> str:
     return without_trailing(without_leading(query)) or query.strip()
 
 
+def readable(text: str) -> str:
+    """What rules read of a question: runs of blanks as one and, of a longer one, its beginning and its end."""
+    text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[^\S\n]+", " ", text))
+    return text if len(text) <= LONGEST_READ else f"{text[: LONGEST_READ // 2]}\n{text[-LONGEST_READ // 2 :]}"
+
+
 def without_leading(text: str) -> str:
     """A text without instructions at its beginning."""
     text = text.strip()
-    while match := _LEADING.match(_straight(text)):
+    for _ in range(MOST_CUES):
+        match = _LEADING.match(_straight(text[:LONGEST_CUE]))
+        if not match:
+            break
         text = text[match.end() :].lstrip()
     return text
 
@@ -87,8 +101,12 @@ def without_leading(text: str) -> str:
 def without_trailing(text: str) -> str:
     """A text without instructions at its end."""
     text = text.strip()
-    while match := _TRAILING.search(_straight(text)):
-        text = text[: match.start()].rstrip()
+    for _ in range(MOST_CUES):
+        begin = max(len(text) - LONGEST_CUE, 0)
+        match = _TRAILING.search(_straight(text[begin:]), min(begin, LOOKED_BACK))
+        if not match:
+            break
+        text = text[: begin + match.start()].rstrip()
     return text
 
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, pairwise
+from functools import lru_cache
+from itertools import chain, groupby, islice, pairwise
 from string import ascii_letters, ascii_uppercase
 from typing import TypeAlias
 
@@ -16,6 +17,9 @@ OptionsArgument: TypeAlias = Sequence[str] | Mapping[str, str]
 LONGEST = 4000  # characters of all options that a caller gives
 FEWEST, MOST = 2, len(ascii_uppercase)
 LONGEST_NUMBERED = 12  # words of a numbered option
+MOST_MARKERS = 1_000  # letters or numbers that may mark options; those of real questions are fewer
+LONGEST_BULLET = 80  # characters before a marker in its line
+LONGEST_BEFORE = 200  # characters that are looked at of what stands before a marker
 
 # Full-width characters as their plain ones, one for one, so that places in the text stay; "：" and "．" need no blank.
 _WIDE = {0xFEE0 + ord(mark): mark for mark in f"()[],;?!{ascii_letters}"} | str.maketrans("、【】。", ")[];")
@@ -42,11 +46,12 @@ _INSTRUCTION = re.compile(
     re.I | re.S,
 )
 _ASKED_LAST = re.compile(r"(?:\s[-–—:]|[.;,])\s+(?=(?:which|what|where|choose|pick|select)\b)", re.I)
+_ENDS, _BEFORE_OR = " ,;|/，；.?!。？", " ,;|/，；"
 _AROUND = " -*•\"'()[]"
 _LEAD_IN = re.compile(
-    r"\**\b(?:(?:choose|pick|select)(?:\s+(?:one|an?\s+\w+|the\s+(?:best|right|correct)(?:\s+\w+)?))?"
+    r"\*{0,2}\b(?:(?:choose|pick|select)(?:\s+(?:one|an?\s+\w+|the\s+(?:best|right|correct)(?:\s+\w+)?))?"
     r"(?:\s+(?:from|between|among|of)\b(?:\s+(?:the\s+following|these)(?:\s+(?:options|choices|answers))?)?\s*:?|\s*:)"
-    r"|(?:(?:(?:the|possible)\s+)?(?:answer\s+)?(?:options|choices)|possible\s+answers)(?:\s+are)?\s*\**:"
+    r"|(?:(?:(?:the|possible)\s+)?(?:answer\s+)?(?:options|choices)|possible\s+answers)(?:\s+are)?\s{0,3}\*{0,2}:"
     r"|answer\s+(?:with|in)\s+(?:a\s+|one\s+)(?:single\s+)?word\s*:)\**\s*",
     re.I,
 )
@@ -93,7 +98,7 @@ def parse_options(query: str) -> dict[str, str]:
     {'A': 'Yes', 'B': 'No'}
     """
     offer = _offer(without_instructions(query))
-    return offer.options if offer else {}
+    return dict(offer.options) if offer else {}
 
 
 def numbers_options(query: str) -> bool:
@@ -201,6 +206,7 @@ def beside_options(query: str, options: Mapping[str, str] | None) -> str:
     return query_for_stages(query, None)
 
 
+@lru_cache(64)
 def _offer(query: str) -> _Listed | None:
     """The first list that is found, in the order of how plain it is."""
     offers = chain([_block(query)], _marked(query), (read(query) for read in (_worded, _yes_no)))
@@ -234,9 +240,9 @@ def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]
         bracketed = bool(marker["open"]) and marker["close"] in ")]"  # not in "[A. sharp, B. soft]"
         return bracketed, marker["close"], marker["bold"] or "", marker["label"].isupper()
 
-    for _, group in groupby(sorted(pattern.finditer(plain), key=style), key=style):
+    for _, group in groupby(sorted(islice(pattern.finditer(plain), MOST_MARKERS), key=style), key=style):
         markers = list(group)
-        begin_lines = [each for each in markers if not plain[: each.start()].rpartition("\n")[2].strip(" \t-*•")]
+        begin_lines = [each for each in markers if _begins_line(plain, each.start())]
         for some in (begin_lines, markers):
             places = [ascii_uppercase.find(each["label"].upper()) + 1 or int(each["label"]) for each in some]
             starts = [index for index, place in enumerate(places) if place == 1]
@@ -246,13 +252,21 @@ def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]
                     break
 
 
+def _begins_line(plain: str, at: int) -> bool:
+    """Whether only blanks and marks stand before a place in its line; in many of them none is looked for."""
+    _, line_end, before = plain[max(at - LONGEST_BULLET, 0) : at].rpartition("\n")
+    return (bool(line_end) or at <= LONGEST_BULLET) and not before.strip(" \t-*•")
+
+
 def _letters_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> bool:
     """Whether letters are options; an initial ("of A. Smith") and a label ("image A: ...") stand within a sentence."""
     first, before = run[0], plain[: run[0].start()]
     bare_paren = first["close"] == ")" and not first["open"]
-    if bare_paren or not before.strip() or re.search(r"[?:：.!;,)\"'\n][\s*•-]*$", before):
+    if bare_paren or not before.strip() or re.search(r"[?:：.!;,)\"'\n][\s*•-]*$", before[-LONGEST_BEFORE:]):
         return True
-    if first["close"] != "." and all(_LABELLED.search(plain[: marker.start()]) for marker in run):
+    if first["close"] != "." and all(
+        _LABELLED.search(plain[max(marker.start() - LONGEST_BEFORE, 0) : marker.start()]) for marker in run
+    ):
         return False
     said = first[0].lower().startswith(("option", "choice", "answer")) or _ASKS_FOR_LETTER.search(plain)
     named = any(not re.match(r"\s*[a-z]", plain[marker.end() :]) or marker["label"].islower() for marker in run)
@@ -303,7 +317,7 @@ def _worded(query: str) -> _Listed | None:
     items = [line for line in block.split("\n") if line.strip()]
     if len(items) < FEWEST or "\n" not in lead_in[0]:
         block = re.split(r"[.?!](?:\s|$)|\n", tail, maxsplit=1)[0]
-        items = re.split(r"\s*[,;/|]\s*(?:(?:or|and)\s+)?|\s+or\s+", block)
+        items = re.split(r" ?[,;/|] ?(?:(?:or|and) )?| or ", " ".join(block.split()))
         if "between" in lead_in[0].lower() or (len(items) > 1 and " or " not in block):
             items = [*items[:-1], *items[-1].split(" and ")]
     texts = [_tidy(item) for item in items]
@@ -336,4 +350,12 @@ def _folded(text: str) -> str:
 
 def _tidy(text: str) -> str:
     text = " ".join(text.split()).strip(_AROUND)
-    return re.sub(r"(?:[\s,;|/，；]+(?:or)?|[.?!。？])+$", "", text).rstrip(_AROUND)
+    end = len(text)
+    while end:
+        if text[end - 1] in _ENDS:
+            end -= 1
+        elif text.startswith("or", end - 2) and end > 2 and text[end - 3] in _BEFORE_OR:
+            end -= 2
+        else:
+            break
+    return text[:end].rstrip(_AROUND)

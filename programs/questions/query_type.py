@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from agenticiqa.programs.questions.instructions import without_instructions
+from agenticiqa.programs.questions.instructions import readable, without_instructions
 from agenticiqa.programs.questions.options import parse_options
 from agenticiqa.programs.questions.scale import RATES
 from agenticiqa.signatures.lexicon import terms_in
@@ -53,7 +53,7 @@ _IN_TERMS_OF = re.compile(
 # "Compute the PSNR" asks for a value in the metric's own unit, "rate it by SSIM" for a score.
 _METRIC = (
     r"(?:psnr|(?:ms-?|iw-?)?ssim|niqe|brisque|piqe|gmsd|fsim|vif|mdsi|haarpsi|lpips|dists|ssimulacra2?|vsi"
-    r"|(?-i:[A-Z]{2,}[\w-]*(?= value| index)))"
+    r"|(?-i:[A-Z]{2}[\w-]{0,30}(?= value| index)))"
 )
 _METRIC_VALUE = re.compile(
     rf"(?<!with )(?<!using )(?<!by )(?<!use )(?<!via )(?<!with the )(?<!using the )\b{_METRIC}\b", re.I
@@ -62,6 +62,7 @@ _METRIC_VALUE = re.compile(
 
 def rates_property(query: str) -> bool:
     """Whether a request to rate is about one property ("rate the noise"), not about the quality of the picture."""
+    query = readable(query)
     request = RATES.search(query)
     if not request or re.search(r"\bquality\b", query, re.I):
         return False
@@ -89,7 +90,7 @@ def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -
     """
     if parse_options(query):
         return QueryType.MCQ
-    query = without_instructions(query)
+    query = readable(without_instructions(query))
     if query_type == "Other" or _REASON_FIRST.search(query):
         return QueryType.EXPLANATION
     if rates_property(query) or (_METRIC_VALUE.search(query) and not _QUALITY.search(query)):

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from agenticiqa.programs.questions.instructions import readable
+
 RATES = re.compile(
     r"\b(?:rat(?:e|ing)|scor(?:e|ing)|grade|assess|evaluate|points|marks?|stars|number|percentage)\b|\bscale\b",
     re.I,
@@ -62,7 +64,7 @@ def stated_scale(query: str) -> RatingScale | None:
     >>> stated_scale("Rate the quality from 0 to 10."), stated_scale("A score out of 100?")
     (RatingScale(low=0.0, high=10.0, best=None), RatingScale(low=0.0, high=100.0, best=None))
     """
-    query = in_digits(query)
+    query = in_digits(readable(query))
     rates = bool(RATES.search(query)) or bool(re.search(r"\b(?:how|quality|level|severity)\b", query, re.I))
     ends = sorted({float(end["number"]) for end in _END.finditer(query)})
     span, out_of, points = _BRACKETS.search(query) or _SPAN.search(query), _OUT_OF.search(query), _POINTS.search(query)

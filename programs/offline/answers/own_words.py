@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.offline.answers.rule_answer import NO, TIE, YES, RuleAnswer, is_yes_no, yes_no_letter
 from agenticiqa.programs.offline.answers.tool_names import names_tools
+from agenticiqa.programs.questions.instructions import readable
 from agenticiqa.programs.questions.options import question_part
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.tool import find_tool
@@ -37,7 +38,7 @@ def answer_from_file(query: str, size: tuple[int, int], *, alone: bool) -> RuleA
 
     ``size`` is width and height in pixels; ``alone`` says that there is no reference, which "which image" may mean.
     """
-    asked = " ".join(query.lower().replace("\u2019", "'").split())
+    asked = " ".join(readable(query).lower().replace("\u2019", "'").split())
     asked = _POLITE.sub("", asked)
     if _ASKS_SIZE.fullmatch(asked):
         width, height = size
@@ -54,7 +55,7 @@ def answer_from_file(query: str, size: tuple[int, int], *, alone: bool) -> RuleA
 
 _QUOTED = re.compile(r"(['\"])(?:(?!\1).)*\1(?!\w)", re.S)
 _WITHOUT_REFERENCE = re.compile(
-    r"\b(?:no|without|absence of|lack\w*)\b[^.?!]*\b(?:reference|original)\b|\bno[- ]reference\b|\bblind\b", re.I
+    r"\b(?:no|without|absence of|lack\w*)\b[^.?!]{0,200}\b(?:reference|original)\b|\bno[- ]reference\b|\bblind\b", re.I
 )
 _DENIED = re.compile(
     r"\b(?:not|never|fail\w*|useless|unusable|impossible|except|only if|unless|(?:need|require)\w*)\b|n't\b|\bcannot\b",
@@ -75,7 +76,7 @@ def answer_from_text(query: str, options: Mapping[str, str]) -> RuleAnswer | Non
     """The letter of a question about metrics, a quoted query or a given score; ``None`` for every other question."""
     if not options:
         return None
-    question = question_part(query)
+    question = readable(question_part(query))
     quoted = _QUERY.search(question)
     if quoted:
         return _named_in(quoted["quoted"], options) if _NAMED.search(question[: quoted.start()]) else None

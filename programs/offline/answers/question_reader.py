@@ -185,6 +185,7 @@ def _loaded() -> "Tokenizer":
 # --- misspelled words, corrected to those that questions about image quality are made of
 
 SHORTEST = 4  # letters of a word that is corrected
+LONGEST_WORD = 30  # letters of a word that is corrected
 LONG = 8  # letters of a word from which on two letters may be wrong
 _MEANT = """
     blurry blurred blurriness blurring unfocused defocused focused focus motion sharp sharpness sharper sharpened
@@ -219,7 +220,13 @@ def corrected(text: str) -> str:
 @cache
 def _corrected(word: str) -> str:
     lower = word.lower()
-    if len(word) < SHORTEST or lower in TARGETS or lower in _OTHERS or word.isupper() or "'" in word:
+    if (
+        not SHORTEST <= len(word) <= LONGEST_WORD
+        or lower in TARGETS
+        or lower in _OTHERS
+        or word.isupper()
+        or "'" in word
+    ):
         return word
     for most in (1, 2)[: 2 if len(word) >= LONG else 1]:
         near = [known for known in TARGETS if known[0] == lower[0] and distance(lower, known, most) <= most]

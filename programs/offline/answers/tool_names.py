@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 
+from agenticiqa.programs.questions.instructions import LONGEST_READ
 from agenticiqa.programs.tools.tool import find_tool, unknown_tool
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import unique
@@ -30,8 +31,9 @@ _MISSPELLED_NAME = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z]
 _SIMILARITY = 0.74  # minimum ratio of difflib; two swapped letters of four give 0.75
 # A question about the tools themselves, or a report of a tool's result, does not request a tool.
 _ABOUT_TOOLS = re.compile(
-    r"\b(?:tool|metric)\b.*\b(?:appropriate|suitable|suited|usable|applicable"
-    r"|(?:needs?|requires?|without)\b[^.?!]*\b(?:reference|original))\b|\b(?:can|could|may|should)\b[^.?!]*\bbe used\b"
+    r"\b(?:tool|metric)\b.{0,300}\b(?:appropriate|suitable|suited|usable|applicable"
+    r"|(?:needs?|requires?|without)\b[^.?!]{0,200}\b(?:reference|original))\b"
+    r"|\b(?:can|could|may|should)\b[^.?!]{0,200}\bbe used\b"
     r"|\bbe (?:computed|calculated|measured|run) without\b"
     r"|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
     re.I | re.S,
@@ -52,8 +54,10 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     """Every name of a tool in the text, in order; of two that overlap, the longer.
 
     Names that are also English words ("contrast", "blur extent", "unique") count only in front of "metric", "tool" and
-    the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``.
+    the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``. Only the first 2000
+    characters are looked at.
     """
+    query = query[:LONGEST_READ]
     names = _spelled(frozenset(known)).finditer(query)
     found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in names if _is_meant(m)]
     taken = {mention.start for mention in found}

@@ -10,7 +10,7 @@ from agenticiqa.programs.offline.answers.question_reader import corrected
 from agenticiqa.programs.offline.answers.tool_names import requested_tools, tool_mentions
 from agenticiqa.programs.offline.plan import words
 from agenticiqa.programs.offline.plan.regions import read_scope, without_idioms
-from agenticiqa.programs.questions.instructions import without_instructions
+from agenticiqa.programs.questions.instructions import readable, without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
@@ -34,7 +34,7 @@ _ASKS = re.compile(
 )
 # What introduces the matter of a request: "let me know about ...", "I was told that ...".
 _WHETHER = re.compile(
-    r".*\b(?:if|whether|about|regarding|concerning|as to"
+    r"\A.*\b(?:if|whether|about|regarding|concerning|as to"
     r"|(?:told|tell|thinks?|believe|says?|said|claims?|true|sure|certain)(?: \w+)? that)\s+(?=\S)",
     re.I | re.S,
 )
@@ -95,7 +95,7 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
         listing, question = question, question_part(query)
         if question == listing:  # "Choose from: A) ... B) ..." asks no question
             return ""
-    return without_idioms(corrected(_BLANKS.sub(" ", question.replace("\u2019", "'")))).strip()
+    return without_idioms(corrected(_BLANKS.sub(" ", readable(question).replace("\u2019", "'")))).strip()
 
 
 def asking_part(text: str) -> str:

@@ -1,0 +1,104 @@
+"""No reader of questions takes long for 64,000 characters of one fragment, whatever it is."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agenticiqa.programs.images.regions import place_in_frame
+from agenticiqa.programs.offline.answers.asked import read_question
+from agenticiqa.programs.offline.answers.own_words import answer_from_file, answer_from_text
+from agenticiqa.programs.offline.answers.question_reader import corrected
+from agenticiqa.programs.offline.answers.tool_names import asks_about_tools, names_tools
+from agenticiqa.programs.offline.plan.planner import asking_part, plan_question
+from agenticiqa.programs.questions.instructions import readable
+from agenticiqa.programs.questions.letters import letter_of
+from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, question_part
+from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.programs.questions.scale import stated_scale
+from agenticiqa.programs.questions.stated_level import level_named
+from agenticiqa.signatures.lexicon import fold_distortion, terms_in
+
+LENGTH = 64_000
+SECONDS = 0.3  # of processor time
+GIVEN = {"A": "Yes", "B": "No"}
+READERS: dict[str, Callable[[str], Any]] = {
+    "parse_options": parse_options,
+    "question_part": question_part,
+    "query_for_stages": lambda text: query_for_stages(text, GIVEN),
+    "beside_options": lambda text: beside_options(text, GIVEN),
+    "detect_query_type": detect_query_type,
+    "stated_scale": stated_scale,
+    "level_named": level_named,
+    "letter_of": lambda text: letter_of(text, GIVEN),
+    "plan_question": lambda text: plan_question(text, reference_given=False, known_tools=["SSIM", "NIQE"]),
+    "asking_part": asking_part,
+    "read_question": lambda text: read_question(text, {}, [], False),
+    "answer_from_file": lambda text: answer_from_file(text, (100, 100), alone=True),
+    "answer_from_text": lambda text: answer_from_text(text, GIVEN),
+    "names_tools": lambda text: names_tools(text, ["SSIM"]),
+    "asks_about_tools": asks_about_tools,
+    "corrected": corrected,
+    "terms_in": terms_in,
+    "fold_distortion": fold_distortion,
+    "place_in_frame": lambda text: place_in_frame(text, (100, 100)),
+}
+FRAGMENTS = [
+    *("A) ", "a", "a a a ", "**", "\n", " ", "\t", "  \n", "A. x ", "(a) ", "1) ", "1. x\n", "[A] ", "A - ", "?", "? "),
+    *("! ", ",,", ", or ", "...", "_ ", "- ", "'s ", "ab-", "\uff1a", "yes or no ", "yes, no\n", "choose from: "),
+    *("options: ", "Do not explain. ", "Answer: ", "answer with ", "the ", "left ", "the left of the ", "is it "),
+    *("whether ", "blurry ", "noise, ", "rate ", "1 to 5 ", "SSIM ", "use SSIM ", "no reference ", "in the image "),
+]
+QUICK = ["A) ", "a a a ", "**", "\n", " ", ",,", "left "]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    for reader in READERS.values():
+        reader("Is it sharp? A. Yes B. No")
+
+
+def seconds(reader: Callable[[str], Any], text: str) -> float:
+    """Processor time, of the better of two runs where the first one is slow."""
+    taken = []
+    for _ in range(2):
+        start = time.process_time()
+        reader(text)
+        taken.append(time.process_time() - start)
+        if taken[-1] < SECONDS:
+            break
+    return min(taken)
+
+
+def repeated(fragment: str) -> str:
+    return f"Is it sharp? {(fragment * LENGTH)[:LENGTH]}z"
+
+
+@pytest.mark.parametrize("reader", ["parse_options", "detect_query_type", "plan_question", "asking_part"])
+def test_no_fragment_takes_long(reader: str) -> None:
+    slow = {text: taken for text in QUICK if (taken := seconds(READERS[reader], repeated(text))) >= SECONDS}
+    assert not slow
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS)
+def test_no_fragment_takes_any_reader_long(reader: str) -> None:
+    slow = {text: taken for text in FRAGMENTS if (taken := seconds(READERS[reader], repeated(text))) >= SECONDS}
+    assert not slow
+
+
+def test_what_rules_read_of_a_usual_question_is_all_of_it() -> None:
+    question = "Is it sharp?\n\nA. Yes\nB. No"
+    assert readable(question) == question
+    assert readable("Is it \t  sharp?\n\n\n\nYes or no") == "Is it sharp?\n\nYes or no"
+    long = "Is it sharp? " + "x " * 9000 + "Rate it from 1 to 10."
+    assert readable(long).startswith("Is it sharp? x x")
+    assert readable(long).endswith("x Rate it from 1 to 10.")
+    assert len(readable(long)) == 2001
+
+
+@pytest.mark.parametrize("ends", [", or", " or.", ",,;", "?! ", ", or, or"])
+def test_ends_of_options_are_cut(ends: str) -> None:
+    assert parse_options(f"Which? A) blur{ends} B) noise{ends}") == {"A": "blur", "B": "noise"}
+    assert parse_options("Which? A) color B) for") == {"A": "color", "B": "for"}
