@@ -39,8 +39,11 @@ def run(args: Namespace) -> int:
 
         return judge_many(AgenticIQA.offline(), jobs, workers, Assessment.to_dict)
 
-    results = [*render.progress(gate(policy, found.jobs, workers, judge), len(found.jobs), "checking")]
-    show(results, as_json=args.json)
+    results: list[GateResult] = []
+    try:
+        results.extend(render.progress(gate(policy, found.jobs, workers, judge), len(found.jobs), "checking"))
+    finally:  # also at Ctrl-C: what is checked is printed
+        show(results, as_json=args.json)
     if found.problems or found.skipped:
         return SOME_FAILED
     return OK if all(result.accepted for result in results) else BELOW

@@ -41,16 +41,20 @@ def run(args: Namespace) -> int:
     found = find_jobs(names, "", args.reference if compared else None)
     if found.skipped:
         print_error(f"skipped {skipped_text(found.skipped)}")
-    rows = [*measured(tools, found.jobs, args.workers or available_cores(), progress=not args.csv)]
-    failed = [{"image": None, "error": one_line(str(problem))} for problem in found.problems]
-    for row in (*failed, *rows):
-        if "error" in row:
-            print_error(row["error"])
+    for problem in found.problems:
+        print_error(str(problem))
     alone = len(names) == 1 and not os.path.isdir(names[0])
-    show(tools, rows, args, alone=alone)
+    rows: list[Measurement] = []
+    try:
+        for row in measured(tools, found.jobs, args.workers or available_cores()):
+            if "error" in row:
+                print_error(row["error"])
+            rows.append(row)
+    finally:  # also at Ctrl-C: what is measured is printed
+        show(tools, rows, args, alone=alone)
     if not any(row[tool.name] is not None for row in rows for tool in tools):
         return USAGE
-    return SOME_FAILED if failed or any("error" in row for row in rows) else OK
+    return SOME_FAILED if found.problems or any("error" in row for row in rows) else OK
 
 
 def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
@@ -73,13 +77,11 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
     return [*tools.values()], [path for name in names for path in _expanded(name)]
 
 
-def measured(
-    tools: Sequence[Tool], jobs: Sequence[Job], workers: int, *, progress: bool = True
-) -> Iterator[Measurement]:
+def measured(tools: Sequence[Tool], jobs: Sequence[Job], workers: int) -> Iterator[Measurement]:
     """A row for each job, in their order: a value by metric, ``None`` where it failed, and then ``error``."""
     with ThreadPoolExecutor(workers) as pool:  # NumPy, SciPy and Pillow compute without Python's lock
         rows = pool.map(partial(_measured, tools), jobs)
-        if progress and len(jobs) > 1 and sys.stderr.isatty():
+        if len(jobs) > 1 and sys.stderr.isatty():
             from agenticiqa.programs.cli import render
 
             rows = render.progress(rows, len(jobs), "measuring")

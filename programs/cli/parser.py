@@ -29,6 +29,8 @@ examples:
   agenticiqa assess photo.jpg --query "Is the sky noisy?"  ask any question about its quality
   agenticiqa assess album/ --jsonl scores.jsonl            rate a folder, one JSON line per image
   agenticiqa assess photo.jpg --save-maps maps/            draw where it is bad
+  agenticiqa measure ssim out/ --reference ref/            values of plain metrics
+  agenticiqa gate uploads/ --policy mine.yaml              accept or refuse photos
   agenticiqa tools                                         list the metrics
   agenticiqa COMMAND --help                                options and examples of a command
 
