@@ -197,8 +197,9 @@ class Executor(StageModule):
         """Run tools; one run serves every distortion that a tool was chosen for."""
         measured: dict[tuple[str, str], ToolCall] = {}
         for region, chosen_tools in selected.items():
-            for distortion, name in chosen_tools.items():
+            for key, name in chosen_tools.items():
                 if (region, name) not in measured:
+                    distortion = key.removesuffix(f" ({name})")
                     tool, box = get_tool(name, self.toolbox), work.boxes.get(region)
                     with cpu_slot():
                         measured[region, name] = run_in_box(
