@@ -5,8 +5,7 @@ taken to Fisher's z = atanh(r), in which its error is nearly symmetric; around z
 each of G contents is ``(G - 1) / G * sum((z_g - z)^2)`` and the interval ``z +- t * sqrt(variance)``, taken back (Efron
 and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents differ with long tails, so that a variance of
 few of them is less sure than one of normal values: Student's t has (G - 1) / 2 degrees of freedom, at least 2, and
-G - 1 for differences and means, where tails cancel. ``eval/research/interval_coverage.py`` measures how often each
-holds.
+G - 1 for differences, where tails cancel. ``eval/research/interval_coverage.py`` measures how often each holds.
 """
 
 import math
@@ -101,7 +100,7 @@ def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, con
     figure = _on_rows(measure, x, y)
     value = figure(np.arange(len(x)))
     without = _left_out(figure, value, blocks_of(contents))
-    return _jackknife(value, without, len(x), undefined, _as_it_is, lambda e: max(e, 0.0))
+    return _jackknife(value, without, len(x), undefined, _as_it_is, lambda e: max(e, 0.0), tails=True)
 
 
 def rmse_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
@@ -132,16 +131,15 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
         note = "; ".join(filter(None, (NOT_FITTED, raw.note)))
         none = Interval(None, None, None, n, why_undefined(x, y) or "too few images to fit a curve")
         return (raw if raw.value is None else replace(raw, note=note)), none
-    value, error, count = _signed_plcc(curve, x, y), rmse(curve(x), y), int(blocks.max()) + 1
+    value, error, count = plcc(curve.directed(x), y), rmse(curve(x), y), int(blocks.max()) + 1
     if FEWEST_CONTENTS <= count <= FEW_CONTENTS:
         kept = [np.flatnonzero(blocks != block) for block in range(count)]
         curves = [fit(x[rows], y[rows], curve) for rows in kept]
         found = [(each, x[rows], y[rows]) for each, rows in zip(curves, kept, strict=True)]
-        correlations = [None if each is None else _signed_plcc(each, a, b) for each, a, b in found]
+        correlations = [None if each is None else plcc(each.directed(a), b) for each, a, b in found]
         errors = [None if each is None else rmse(each(a), b) for each, a, b in found]
     else:
-        fitted = -curve(x) if curve.falls else curve(x)
-        correlations = _left_out(_on_rows(plcc, fitted, y), value, blocks)
+        correlations = _left_out(_on_rows(plcc, curve.directed(x), y), value, blocks)
         errors = _left_out(_on_rows(rmse, curve(x), y), error, blocks)
     correlation = correlation_interval(value, correlations, n)
     ends = correlation.low, correlation.high, raw.low, raw.high
@@ -214,11 +212,6 @@ def fisher_z(correlation: float) -> float:
 
 def _as_it_is(value: float) -> float:
     return value
-
-
-def _signed_plcc(curve: Curve, x: Numbers, y: Numbers) -> float | None:
-    found = plcc(curve(x), y)
-    return -found if found is not None and curve.falls else found
 
 
 def _rmse(value: float | None, without: Sequence[float | None], n: int, undefined: str | None) -> Interval:

@@ -47,6 +47,10 @@ class Curve:
         """The opinions for predictions, both (N,)."""
         return self.call(np.asarray(predictions, dtype=np.float64))
 
+    def directed(self, predictions: ArrayLike) -> Numbers:
+        """The same, with a minus where the curve falls, so that a correlation keeps its sign."""
+        return -self(predictions) if self.falls else self(predictions)
+
 
 def fit_logistic(predictions: ArrayLike, mos: ArrayLike, near: Curve | None = None) -> Curve | None:
     """The 4-parameter curve that fits best; ``None`` for fewer than 5 images or where a correlation is undefined.

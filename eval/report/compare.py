@@ -26,7 +26,7 @@ from agenticiqa.eval.intervals import (
     fitted_plcc_interval,
     interval,
 )
-from agenticiqa.eval.logistic import Curve, fit_logistic
+from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
 from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, figure, number, probability
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
@@ -142,13 +142,9 @@ def _paired(measure: Measure) -> Compared:
 def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> Interval:
     """The difference of the PLCC after each run's own curve, which is fitted to the items of both."""
     first, second = fit_logistic(a, mos), fit_logistic(b, mos)
-    found = difference_interval(plcc, _on(first, a), _on(second, b), mos, contents)
+    on_curves = first.directed(a) if first else a, second.directed(b) if second else b
+    found = difference_interval(plcc, *on_curves, mos=mos, contents=contents)
     return found if first and second else replace(found, note="a run without a curve counts as it is")
-
-
-def _on(curve: Curve | None, scores: Numbers) -> Numbers:
-    """Scores on their curve, falling ones with a minus; without a curve as they are."""
-    return scores if curve is None else -curve(scores) if curve.falls else curve(scores)
 
 
 RATINGS: dict[str, Compared] = {

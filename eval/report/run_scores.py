@@ -83,9 +83,8 @@ def names_of(folders: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
             )
         return [*given]
     parts = [folder.resolve().parts for folder in folders]
-    inner = max(1 + each[-1].startswith(OF_A_RUN) for each in parts)
-    for depth in range(inner, max(map(len, parts)) + 1):
-        names = ["/".join(each[-depth:]) for each in parts]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(each[-depth - each[-1].startswith(OF_A_RUN) :]) for each in parts]
         if len(set(names)) == len(set(parts)):
             return names
     return names

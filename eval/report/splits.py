@@ -81,12 +81,10 @@ def medians(values: Numbers, mos: Numbers, parts: Parts) -> dict[str, Any]:
 
 def _figures(x: Numbers, mos: Numbers) -> Mapping[str, Any]:
     curve = fit_logistic(x, mos)
-    fitted = plcc(x if curve is None else curve(x), mos)
-    turned = fitted is not None and curve is not None and curve.falls
     return {
         "n": len(x),
         "srcc": srcc(x, mos),
-        "plcc_fitted": -fitted if fitted is not None and turned else fitted,
+        "plcc_fitted": plcc(x if curve is None else curve.directed(x), mos),
         "krcc": krcc(x, mos),
         "plcc": plcc(x, mos),
     }

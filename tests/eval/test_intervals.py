@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from agenticiqa.eval.intervals import Interval, difference_interval, error_interval, fitted_plcc_interval, interval
+from agenticiqa.eval.intervals import (
+    Interval,
+    after_curve,
+    difference_interval,
+    error_interval,
+    fitted_plcc_interval,
+    interval,
+    rmse_interval,
+)
+from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import krcc, mean_absolute_error, plcc, srcc
 from agenticiqa.eval.research.interval_coverage import coverage
 
@@ -19,11 +28,35 @@ def each(n: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "contents", "images"), [("synthetic", 4, 8), ("skewed", 10, 8), ("authentic", 50, 1)])
-def test_about_95_of_100_intervals_cover_the_truth_with_few_contents_too(kind: str, contents: int, images: int) -> None:
-    found = coverage(kind, contents, images, runs=150)
-    for figure in ("SRCC", "PLCC", "difference"):
-        assert 0.88 <= found[figure][0] <= 1, figure
+@pytest.mark.parametrize(("kind", "contents"), [("mild", 6), ("hard", 10), ("chance", 10)])
+def test_about_95_of_100_intervals_of_every_figure_cover_the_truth_with_few_contents_too(
+    kind: str, contents: int
+) -> None:
+    """Of 150 simulated sets; a share of .95 is known to .035 then."""
+    for figure, share in coverage(kind, contents, runs=150).items():
+        assert share >= 0.87, figure
+
+
+def test_a_scorer_at_chance_is_not_told_from_0_by_the_plcc_after_a_curve() -> None:
+    held = 0
+    for seed in range(20):
+        x, y = pairs(150, 0.0, seed)
+        figure = fitted_plcc_interval(x, y, each(150))
+        held += figure.low <= 0 <= figure.high
+    assert held >= 17
+
+
+def test_the_curve_is_fitted_anew_without_each_of_few_contents() -> None:
+    """So its RMSE, which its own images make too small, has a wider interval than that of a curve that stays."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=72) + np.repeat(rng.normal(size=8), 9)
+    y = np.tanh(x) + 0.4 * rng.normal(size=72) + 0.3 * np.repeat(rng.normal(size=8), 9)
+    names = [f"scene {number // 9}" for number in range(72)]
+    _, found = after_curve(fit_logistic, x, y, names)
+    curve = fit_logistic(x, y)
+    stays = rmse_interval(curve(x), y, names)
+    assert found.value == pytest.approx(stays.value)
+    assert found.low < stays.low < stays.high < found.high
 
 
 def test_the_value_lies_in_its_interval_and_more_images_narrow_it() -> None:

@@ -86,3 +86,10 @@ def test_they_are_kept_and_resumed_and_need_the_flag(
     assert main([*command, "--baselines"]) == 0
     assert [name for name in appended if name != "NIQE"] == ["PIQE"] * 6
     assert json.loads((run / "report.json").read_text())["systems"] == found["systems"]
+    for name in beside - {"NIQE"}:
+        baseline = json.loads((run / f"baseline-{name}" / "report.json").read_text())
+        assert (baseline["systems"][0]["name"], baseline["backend"], baseline["scored"]) == (name, name, 6)
+        assert baseline["command"] == found["command"]
+    capsys.readouterr()
+    assert main(["report", str(run), str(run / "baseline-PIQE")]) == 0
+    assert "run/baseline-PIQE: data/labels.csv, PIQE, " in capsys.readouterr().out

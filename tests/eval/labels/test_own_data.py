@@ -284,3 +284,9 @@ def test_scores_of_a_scale_that_is_a_guess_are_fitted_to_nothing(
     assert main(["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run")]) == 0
     assert "such as 0 10; without it, what is said on 1 to 5 is left out" in capsys.readouterr().err
     assert "less than a quarter" in refused(folder / "labels.csv", Declared(lower_is_better=True))
+
+
+def test_a_second_table_in_a_folder_is_a_set_of_its_own(folder: Path) -> None:
+    first, second = table(folder, "labels.csv"), table(folder, "hard.csv")
+    names = [labeled_images(data, None, None).name for data in (first, second)]
+    assert names == [folder.name, f"{folder.name}-hard"]

@@ -284,7 +284,7 @@ def test_runs_are_called_as_is_said_or_by_their_folders_as_far_as_that_tells_the
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert names_of([tmp_path / "a" / "run", tmp_path / "b" / "run"]) == ["a/run", "b/run"]
-    assert names_of([tmp_path / "a", tmp_path / "a" / "baseline-NIQE"])[1] == "a/baseline-NIQE"
+    assert names_of([tmp_path / "a", tmp_path / "a" / "baseline-NIQE"]) == ["a", "a/baseline-NIQE"]
     runs = [str(write_run(tmp_path / name, rows([float(n % 7) for n in range(20)]))) for name in ("a", "b")]
     assert main(["compare", *runs, "--name", "first one", "--name", "second"]) == 0
     assert "first one - second" in capsys.readouterr().out

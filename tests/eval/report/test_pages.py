@@ -15,7 +15,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import Interval, error_interval
 from agenticiqa.eval.report.compare import compare_report
 from agenticiqa.eval.report.model import ReportTable
-from agenticiqa.eval.report.page import sections
+from agenticiqa.eval.report.page import charts, sections
 from agenticiqa.eval.report.page.kept_run import read_run
 from agenticiqa.eval.report.page.samples import packed, steps_of
 from agenticiqa.eval.report.page.sections import (
@@ -241,6 +241,12 @@ def test_the_calibration_error_is_the_weighted_distance_of_confidence_and_share(
     assert (low.n, low.confidence, low.right) == (2, pytest.approx(0.35), 0.5)
     assert (high.n, high.right, high.high) == (8, 1.0, 1.0)
     assert 0.6 < high.low < 0.7, "8 of 8: 0.676 by Wilson's formula"
+
+
+def test_bins_of_one_image_are_not_joined() -> None:
+    bins = reliability([0.15, *[0.45] * 3, *[0.95] * 8], [1, 1, 0, 0, *[1] * 8])
+    lines = [each for each in charts.reliability_diagram(bins).renderers if type(each.glyph).__name__ == "Line"]
+    assert [len(each.data_source.data["x"]) for each in lines] == [2, 2], "the diagonal, and two of three bins"
 
 
 def test_probabilities_that_are_true_have_a_small_error() -> None:

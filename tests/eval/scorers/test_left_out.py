@@ -75,6 +75,9 @@ def test_the_command_keeps_each_run_and_compares_it_with_the_whole(
     assert all(row["executor_evidence"]["distortion_set"] is None for row in rows)
     expected = spearmanr([row["quality_score"] for row in rows], [row["mos"] for row in rows]).statistic
     assert figures["without detection"]["srcc"]["value"] == pytest.approx(expected)
+    reported = json.loads((run / "without-replan" / "report.json").read_text())
+    assert reported["backend"] == "offline without replan"
+    assert reported["systems"][0]["srcc"]["value"] == pytest.approx(figures["without replan"]["srcc"]["value"])
     kept = (run / "without-replan" / "results.jsonl").read_text()
     assert main(command) == 0
     assert (run / "without-replan" / "results.jsonl").read_text() == kept
