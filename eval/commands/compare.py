@@ -1,6 +1,5 @@
 """``agenticiqa compare``: runs of ``evaluate`` with one another, on what both have; or images with one another."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +8,10 @@ from agenticiqa.eval.report.compare import compare_report, compare_sets
 from agenticiqa.eval.report.model import FORMS, Report
 from agenticiqa.eval.report.run_scores import names_of, read_scores, runs_below
 from agenticiqa.programs.cli import compare_images
+from agenticiqa.programs.cli.printable import write_output
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import write_atomically
 
-STDOUT = Path("-")
 OF_IMAGES = (
     *("reference", "resize_reference", "align", "json", "html", "save_maps", "workers"),
     *("backend", "api_base", "config", "profile", "max_side", "no_cache", "max_calls", "max_usd"),
@@ -32,10 +30,7 @@ def run(args: Namespace) -> int:
     asked = {form: path for form in FORMS if (path := getattr(args, form))}
     for form, path in asked.items():
         text = "\n".join(FORMS[form](table) for table in report.tables)
-        if path == STDOUT:
-            sys.stdout.write(text)
-        else:
-            write_atomically(path, text)
+        write_output(path, text)
     if not asked:
         report.show()
     return OK

@@ -10,13 +10,16 @@ from agenticiqa.eval.report.page.kept_run import read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
 from agenticiqa.eval.report.rating_tables import numbers_table
 from agenticiqa.eval.report.run_scores import names_of
+from agenticiqa.programs.cli.printable import is_stdout, write_output
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.images.files import printable_path
 
 
 def run(args: Namespace) -> int:
     """Read the runs, and write what was asked for; without any option, the table as Markdown on stdout."""
+    if is_stdout(args.html):
+        raise UserError("--html needs a file, as the copies of images go to a folder beside it: name one")
     for path in filter(None, (args.html, args.markdown, args.latex, args.csv)):
         if path.is_dir():
             raise UserError(f"{printable_path(path)}: expected a file to write, found a folder")
@@ -29,19 +32,19 @@ def run(args: Namespace) -> int:
         )
     tables = [replace(report_of(run).tables[0], title=f"{run.name}: {run.about}") for run in runs]
     numbers = [numbers_table({run.name: run.figures for run in rated})] if rated else []
-    texts = {
-        args.markdown: _markdown(tables),
-        args.latex: "\n".join(map(latex, tables)),
-        args.csv: "\n".join(map(comma_separated, tables if asked else numbers)),
-    }
+    texts = [
+        (args.markdown, _markdown(tables)),
+        (args.latex, "\n".join(map(latex, tables))),
+        (args.csv, "\n".join(map(comma_separated, tables if asked else numbers))),
+    ]
     if args.html:
         write_page(runs, args.html, args.mos_range)
-    for path, text in texts.items():
-        if path:
-            write_atomically(path, text)
-    if written := [path for path in (args.html, args.markdown, args.latex, args.csv) if path]:
+    wanted = [(path, text) for path, text in texts if path]
+    for path, text in wanted:
+        write_output(path, text)
+    if written := [path for path in (args.html, *(path for path, _ in wanted)) if path and not is_stdout(path)]:
         print(f"Written: {', '.join(map(printable_path, written))}", file=sys.stderr)
-    else:
+    if not (args.html or wanted):
         print(_markdown(tables), end="")
     return OK
 

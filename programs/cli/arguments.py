@@ -82,7 +82,9 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
     add_backend_arguments(parser)
     output = parser.add_mutually_exclusive_group()
     output.add_argument(
-        "--json", action="store_true", help="print one JSON object, or a list of them for several images"
+        "--json",
+        action="store_true",
+        help="print one JSON object; of a folder, rows or several images a list, where what failed has image and error",
     )
     results = output.add_argument(
         "--jsonl",

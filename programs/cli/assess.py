@@ -98,19 +98,20 @@ def run(args: Namespace) -> int:
             stack.callback(save_summary, summary, results)
             write: Write = Appending(results, plan.settings)
         elif args.json:
-            write = stack.enter_context(one_document(plan.todo, single=summary.images == 1))
+            write = stack.enter_context(one_document(plan.todo, found.problems, is_single(args, found.jobs)))
         elif is_ranked(args, len(plan.todo)):
             write = stack.enter_context(ranking_of(summary))
         else:
             card = print_card_below_steps if args.verbose else print_card
             write = print_line if args.jsonl == STDIN else card
+        fail = write if args.json and not results else None
         entries: Entries = {}
         if is_asked_for(args) and not results:
             shown = args.json or args.jsonl or not replaces_results(args)
             write = collect_entries(write if shown else None, entries)
         to_row = rows_with_fit_inputs(plan.program, postprocess)
         with told_to_resume(results, summary):
-            errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary)]
+            errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary, fail)]
         fused = _fused(args, results, found.jobs, plan, summary) if results else None
         if is_asked_for(args) and results:
             entries = entries_in(results, found.jobs, plan)
@@ -130,6 +131,11 @@ def run(args: Namespace) -> int:
         return BELOW if below else UNSCORED if summary.unscored else OK
     nothing = not summary.judged and not summary.judged_before
     return USAGE if nothing and errors and all(isinstance(error, UserError) for error in errors) else SOME_FAILED
+
+
+def is_single(args: Namespace, jobs: list[Job]) -> bool:
+    """Whether one image was named by itself: JSON is then an object; of a folder, whatever it holds, it is a list."""
+    return not args.jobs and len(args.images) == len(jobs) == 1 and not Path(args.images[0]).is_dir()
 
 
 def _fused(args: Namespace, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:

@@ -14,11 +14,11 @@ from typing import Any
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.cli.printable import json_text, print_error, print_note
+from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
-from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
+from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import list_metrics, pixels_of
@@ -112,11 +112,8 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
     if args.json:
         print(json_text(rows, indent=2))
     elif args.csv:
-        text = csv_text(tools, rows)
-        if args.csv == "-":
-            sys.stdout.write(text)
-        else:
-            write_atomically(args.csv, text)
+        write_output(args.csv, csv_text(tools, rows))
+        if not is_stdout(args.csv):
             print_note(f"The table is {printable_path(args.csv)}")
     elif alone and len(tools) == 1:
         for row in rows:

@@ -79,15 +79,24 @@ def print_card_below_steps(job: Job, row: Row) -> None:
 
 
 @contextmanager
-def one_document(jobs: Sequence[Job], single: bool) -> Iterator[Write]:
-    """Collect results, and at the end print one JSON object, or a list of them in the order of the jobs."""
+def one_document(jobs: Sequence[Job], problems: Sequence[Exception], single: bool) -> Iterator[Write]:
+    """Collect results, and at the end print one JSON object, or a list of them in the order of the jobs.
+
+    What led to no job, the ``problems``, is at the end of the list, as ``failed_row`` has it.
+    """
     rows: dict[Job, Row] = {}
     try:
         yield rows.__setitem__
     finally:
         if rows:
-            in_order = [rows[job] for job in jobs if job in rows]
+            in_order = [rows[job] for job in jobs if job in rows] + [failed_row(str(each)) for each in problems]
             print(json_text(in_order[0] if single else in_order, indent=2))
+
+
+def failed_row(text: str, image: str | None = None) -> Row:
+    """The row of what could not be judged: its name, by default what the text begins with, and why."""
+    name = one_line(image) if image is not None else text.partition(": ")[0]
+    return {"image": name, "error": text.removeprefix(f"{name}: ")}
 
 
 def resumed_text(summary: Summary) -> str:
@@ -134,9 +143,17 @@ def save_summary(summary: Summary, results: ResultsFile) -> None:
 
 
 def judge_and_write(
-    plan: RunPlan, workers: int, postprocess: Callable[[Assessment], Row], write: Write, summary: Summary
+    plan: RunPlan,
+    workers: int,
+    postprocess: Callable[[Assessment], Row],
+    write: Write,
+    summary: Summary,
+    fail: Write | None = None,
 ) -> list[Exception]:
-    """Judge what is to do: write each result, print each failure, count both. Returns what the failures were."""
+    """Judge what is to do: write each result, print each failure, count both. Returns what the failures were.
+
+    ``fail`` is given a row of ``image`` and ``error`` for each image that could not be judged.
+    """
     rule = StopRule(workers)
     errors: list[Exception] = []
     outcomes = judge_many(plan.program, plan.todo, workers, postprocess, rule.should_stop)
@@ -147,6 +164,8 @@ def judge_and_write(
             errors.append(outcome)
             summary.failed.append(failure_text(job, outcome))
             print_error(summary.failed[-1])
+            if fail:
+                fail(job, failed_row(summary.failed[-1], job.name))
         else:
             try:
                 write(job, outcome)

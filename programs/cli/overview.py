@@ -16,7 +16,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.grouping import with_groups, write_sidecars
 from agenticiqa.programs.cli.outputs import Write
-from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note, write_output
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
@@ -39,6 +39,10 @@ def check_overview(args: Namespace) -> None:
             )
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
         raise UserError(f"--fail-under is a score from 1 to 5, got {args.fail_under:g}")
+    if is_stdout(args.csv) and (args.json or args.jsonl == STDIN or args.worst or args.group):
+        raise UserError("--csv - prints the table on stdout: leave out what else is printed there, or name a file")
+    if is_stdout(args.html):
+        raise UserError("--html needs a file, as thumbnails are kept in a folder beside it: name one")
     for path in filter(None, (args.html, args.csv)):
         if path.is_dir():
             raise UserError(f"{printable_path(path)}: expected a file to write, found a folder")
@@ -91,8 +95,9 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
         print_note(f"The contact sheet is {printable_path(args.html)}")
     in_order = worst_first([*entries.values()])
     if args.csv:
-        write_atomically(args.csv, table_text(in_order))
-        print_note(f"The table is {printable_path(args.csv)}")
+        write_output(args.csv, table_text(in_order))
+        if not is_stdout(args.csv):
+            print_note(f"The table is {printable_path(args.csv)}")
     if args.worst:
         scored = [entry for entry in in_order if entry.score is not None][: args.worst]
         lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]

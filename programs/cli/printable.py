@@ -3,7 +3,9 @@
 Otherwise it could move the cursor, set the title of the window, or be shown in another order than it is written.
 """
 
+import io
 import json
+import os
 import re
 import sys
 from contextvars import ContextVar
@@ -29,9 +31,35 @@ def all_printable(value: Any) -> Any:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON in which control characters are escaped, so that it says the same; other characters are as they are."""
-    text = json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+    """JSON in which control characters are escaped, so that it says the same; other characters are as they are.
+
+    They are escaped as well where stdout cannot write all of them, as an escape other than JSON's would be invalid.
+    """
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    text = json.dumps(value, ensure_ascii=not encoding.startswith("utf"), default=str, indent=indent)
     return _NOT_ESCAPED_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def escape_what_cannot_be_written() -> None:
+    """Let stdout and stderr escape characters that their encoding has not, instead of ending in an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def is_stdout(path: str | os.PathLike[str] | None) -> bool:
+    """Whether an output that a command names is stdout."""
+    return path is not None and os.fspath(path) == "-"
+
+
+def write_output(path: str | os.PathLike[str], text: str) -> None:
+    """Write what a command was asked for to a file, as a whole, or to stdout for ``-``. Raises OSError."""
+    if is_stdout(path):
+        sys.stdout.write(text)
+        return
+    from agenticiqa.programs.images.files import write_atomically  # here, as --help has no use for it
+
+    write_atomically(path, text)
 
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)  # --quiet: results and errors only

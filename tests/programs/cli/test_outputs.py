@@ -1,0 +1,89 @@
+"""What is printed, and where: streams of any encoding, ``-`` for stdout, JSON of one shape with what failed."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agenticiqa.eval.cli import main
+
+NAME = "caf\u00e9 \u2013 \u65e5\u672c \U0001f600.png"
+
+
+@pytest.fixture
+def album(tmp_path: Path, examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of one image in the current one."""
+    monkeypatch.chdir(tmp_path)
+    Path("album").mkdir()
+    with Image.open(examples / "coffee.webp") as photo:
+        photo.resize((150, 100)).save(Path("album", NAME))
+    return Path("album")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1:strict", "utf-8"])
+@pytest.mark.parametrize("options", [[], ["--json"], ["--csv", "-"]], ids=["lines", "json", "csv"])
+def test_stdout_that_cannot_write_a_character_gets_the_result(album: Path, encoding: str, options: list[str]) -> None:
+    if encoding != "cp1252" and options == ["--csv", "-"]:
+        pytest.skip("one encoding is enough")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-W", "ignore", "-m", "agenticiqa", "assess", "album", *options]
+    ended = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False), ended.stderr
+    shown = ended.stdout.decode(encoding.partition(":")[0])
+    if options == ["--csv", "-"]:
+        assert "caf\u00e9 \u2013 \\u65e5\\u672c \\U0001f600.png" in shown
+    else:
+        found = json.loads(shown)
+        assert (found[0] if options else found)["image"] == f"album/{NAME}"
+
+
+def test_json_of_a_folder_is_a_list_with_what_failed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "album", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["quality_score"] is not None
+    (album / "a: broken.jpg").write_bytes(b"\xff\xd8\xff")
+    assert main(["assess", "album", "gone.png", "--json"]) == 1
+    broken, judged, gone = json.loads(capsys.readouterr().out)
+    assert judged["image"] == f"album/{NAME}"
+    assert broken["image"] == "album/a: broken.jpg"
+    assert broken["error"].startswith("expected an image")
+    assert gone == {"image": "gone.png", "error": "expected an image, but there is no such file; check the path"}
+    assert main(["assess", "album/a: broken.jpg", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out) == broken
+    assert main(["assess", f"album/{NAME}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["image"] == f"album/{NAME}"
+
+
+def test_a_dash_is_stdout_for_every_table(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "album", "--csv", "-"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert row["image"] == f"album/{NAME}"
+    assert main(["measure", "rms_contrast", "album", "--csv", "-"]) == 0
+    assert capsys.readouterr().out.startswith("image,reference,RMS-CONTRAST")
+    for other in (["--json"], ["--jsonl", "-"], ["--worst", "1"]):
+        assert main(["assess", "album", "--csv", "-", *other]) == 2
+        assert "--csv - prints the table on stdout" in capsys.readouterr().err
+    assert main(["assess", "album", "--html", "-"]) == 2
+    assert not Path("-").exists()
+
+
+def test_a_dash_is_stdout_for_the_tables_of_a_report(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Image.open(Path("album", NAME)) as photo:
+        for number in range(3):
+            photo.resize((100 + 20 * number, 100)).save(album / f"{number}.png")
+    (album / "labels.csv").write_text("image,mos\n0.png,1\n1.png,3\n2.png,5\n")
+    assert main(["evaluate", "album/labels.csv", "--out", "run"]) == 0
+    capsys.readouterr()
+    assert main(["report", "run", "--csv", "-", "--markdown", "-"]) == 0
+    found = capsys.readouterr()
+    assert "SRCC" in found.out
+    assert "Written" not in found.err
+    assert "| predictor | n | SRCC |" in found.out
+    assert main(["report", "run", "--html", "-"]) == 2
+    assert not Path("-").exists()
