@@ -35,14 +35,15 @@ def ranking_of(summary: Summary) -> Iterator[Write]:
 
 
 def ranking(entries: Sequence[Entry]) -> Lines:
-    """A line for each image: score, its 80 % interval, the image, the main distortion or the answer."""
+    """A line for each image: score, its 80 % interval, the image, the main distortion; or the answer."""
+    if all(entry.answer for entry in entries):
+        return with_caveats(entries, ("answer", "image"), [[entry.answer, entry.image] for entry in entries])
     lines = []
     for entry in entries:
         interval = "" if entry.low is None or entry.high is None else f"{entry.low:.1f} to {entry.high:.1f}"
         score = "-" if entry.score is None else f"{entry.score:.2f}"
         lines.append([score, interval, entry.image, entry.answer or entry.finding or "none found"])
-    heading = "answer" if all(entry.answer for entry in entries) else "main finding"
-    return with_caveats(entries, ("score", "80 % interval", "image", heading), lines)
+    return with_caveats(entries, ("score", "80 % interval", "image", "main finding"), lines)
 
 
 def summary_text(entries: Sequence[Entry], failed: int) -> str:

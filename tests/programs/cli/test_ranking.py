@@ -35,6 +35,14 @@ def test_ten_images_are_a_ranking_and_a_summary(album: Path, capsys: pytest.Capt
     assert sum(map(int, re.findall(r"(\d+) [a-z]+(?:,|$)", summary.partition(";")[2]))) == 10
 
 
+def test_answers_are_a_table_of_answers(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "album", "--query", "Is it noisy? A. Yes B. No"]) == SOME_FAILED
+    heading, *lines, last = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["answer", "image"]
+    assert {line.split()[0] for line in lines} <= {"A", "B"}
+    assert last == "10 judged, 1 failed"
+
+
 def test_fewer_images_and_verbose_show_cards(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "album/1.jpg", "album/2.jpg"]) == 0
     assert capsys.readouterr().out.count("╭─") == 2
