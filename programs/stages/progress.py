@@ -97,12 +97,12 @@ def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def measured(call: ToolCall) -> None:
-    """The score of one tool, or why it has none."""
+    """The score of one tool, or why it has none; its weight in the mean is known only with the others there."""
     outcome = call.error or f"raw {with_unit(call.raw or 0.0, call.unit)}, calibrated {call.calibrated:.2f}"
     logger.info(
         "measured: %s on %s for %s: %s, %.1f ms",
         *(call.tool, call.region, call.distortion, outcome, call.ms),
-        extra=event("measured", **call.model_dump()),
+        extra=event("measured", **call.model_dump(exclude={"weight"})),
     )
 
 

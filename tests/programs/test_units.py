@@ -21,7 +21,7 @@ def result(examples: Path) -> Assessment:
 
 
 def test_a_result_has_decibels(result: Assessment) -> None:
-    (call,) = result.to_dict()["executor_evidence"]["tool_log"]
+    call, _ = result.to_dict()["executor_evidence"]["tool_log"]  # the second is there to compare with
     assert (call["tool"], call["unit"]) == ("PSNR", "dB")
     assert 20 < call["raw"] < 40
     assert 1 <= call["calibrated"] <= 5
@@ -31,13 +31,13 @@ def test_a_terminal_card_shows_both(result: Assessment) -> None:
     console = Console(width=110, force_terminal=False, file=io.StringIO())
     with console.capture() as captured:
         console.print(card(result.to_dict()))
-    (call,) = result.executor_evidence.tool_log
+    call, _ = result.executor_evidence.tool_log
     row = next(line for line in captured.get().splitlines() if line.startswith("│ PSNR"))
     assert f"{call.raw:.4g} dB  {call.calibrated:.2f}" in row
 
 
 def test_html_and_picture_show_it(result: Assessment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (call,) = result.executor_evidence.tool_log
+    call, _ = result.executor_evidence.tool_log
     assert f"{call.raw:.4g} dB" in result._repr_html_()
     written: list[str] = []
     write = matplotlib.figure.Figure.text

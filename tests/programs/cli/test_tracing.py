@@ -144,7 +144,7 @@ def test_a_trace_tells_all_stages_and_holds_no_image(tmp_path: Path, examples: P
         "Planner",
         "Detector",
         "Analyst",
-        "Selector",
+        "TableSelector",
         "Scorer",
         "Replan",
         "CheckedPredict",
