@@ -56,7 +56,7 @@ ROOMS = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 MOST_FILES = {"programs": 8, "eval": 9}
 MOST_LINES = 500
-MOST_DEPTH = 16
+MOST_DEPTH = 15
 EQUAL_NAMES = {
     "Assessment": "the signature's is written into the prompt, and the result's is what users import",
     "Scorer": "a stage of the program, and what evaluate measures: users import both",

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 TIMES = ("timings_ms", "usage_by_stage")
-OF_THE_REPORT = ("ms_per_image",)
+OF_THE_REPORT = ("ms_per_image", "command")  # the command names the folder of the run
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ SMALLEST: dict[str, tuple[str, str]] = {
     "two_checkouts": ("{root} {root} {examples}/astronaut_blur.png --size 64x48 --rounds 1", "largest difference"),
     "kills": ("{folder}/labels.csv --kills 1 --workers 1", "1 kills"),
     "fault_sweep": ("--fault status-418", "1 faults: "),
+    "gate_measures": ("{examples} --most 2", "enlarged"),
 }
 
 
