@@ -160,6 +160,9 @@ class Config(Section):
     max_side: int | None = Field(
         default=None, ge=SMALLEST_SENT, description="pixels; larger images are sent as smaller copies"
     )
+    max_pixels: int = Field(
+        default=178_956_970, ge=1, description="pixels of an image at most; more need 10 bytes of memory each"
+    )
     align: bool = Field(default=False, description="true: compare what image and reference both show")
     cache: bool = Field(default=True, description="false: ask again what was answered before")
     keep_history: bool = Field(default=False, description="keep DSPy's history of calls, images as hash and size")

@@ -16,6 +16,7 @@ from agenticiqa.programs.errors import WrongArgument
 from agenticiqa.programs.events import next_round
 from agenticiqa.programs.fusion.configured import fusion_of, refuse_other_prompts
 from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.images.loading import MAX_PIXELS
 from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import load_judged, with_check
 from agenticiqa.programs.offline.stages import (
@@ -79,6 +80,7 @@ class AgenticIQA(SavedProgram):
         *,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
+        max_pixels: int = MAX_PIXELS,
         align: bool = False,
         backend: str | None = None,
         keep_history: bool = False,
@@ -93,7 +95,7 @@ class AgenticIQA(SavedProgram):
         self.summarizer = summarizer or default().summarizer
         self.replan = replan or default().replan
         self.max_replan_iterations = max_replan_iterations
-        self.max_side, self.align = max_side, align
+        self.max_side, self.max_pixels, self.align = max_side, max_pixels, align
         self.backend = "custom" if any(given) else backend or AMBIENT
         self.keep_history = keep_history
         self.version = version("agenticiqa")
@@ -122,6 +124,7 @@ class AgenticIQA(SavedProgram):
             stages.replan,
             max_replan_iterations=config.max_replan_iterations,
             max_side=config.max_side,
+            max_pixels=config.max_pixels,
             align=config.align,
             keep_history=config.keep_history,
         )
@@ -186,6 +189,7 @@ class AgenticIQA(SavedProgram):
                     resize_reference=resize_reference,
                     align=self.align if align is None else align,
                     max_side=self.max_side,
+                    max_pixels=self.max_pixels,
                 )
             progress.log_started(pair.image, question, pair.compared, backend)
             record, history, feedback, plan = RunRecord(), list[str](), "", None

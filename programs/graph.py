@@ -345,6 +345,7 @@ def _images(state: AgenticIQAState, program: AgenticIQA) -> Pair:
             resize_reference=state.get("resize_reference", False),
             align=program.align,
             max_side=program.max_side,
+            max_pixels=program.max_pixels,
         )
 
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from agenticiqa.eval.calibrate.calibration_fit import CurveFit, Points, root_mean_square_error
+from agenticiqa.programs.pictures.canvas import drawable, families
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.calibration import Calibration
 
@@ -99,7 +100,7 @@ def _draw_panel(panel: "Axes", outcome: Outcome) -> None:
     if points is not None and fit is not None:
         _draw_anchors(panel, points, tool.raw_range)
         title = f"n = {len(points.raw)}, SRCC {fit.srcc.value:.3f}, residual {fit.residual:.2f}"
-        panel.set_title(f"{tool.name}\n{title}", fontsize=10, parse_math=False)
+        panel.set_title(drawable(f"{tool.name}\n{title}"), fontsize=10, parse_math=False, fontfamily=families())
     else:
         panel.set_title(fill(f"{tool.name}, refused: {outcome.refusal}", 52), fontsize=8, parse_math=False)
 

@@ -3,6 +3,7 @@
 The message becomes one line without secrets, in whatever shape a server tells it.
 """
 
+import base64
 import json
 import math
 import re
@@ -85,6 +86,7 @@ def costs_nothing(error: lm15.LM15Error) -> bool:
 
 def redacted(text: str, secrets: tuple[str, ...]) -> str:
     """The text with ``***`` for each secret, and for each beginning of one of at least 6 characters."""
+    text = masked(text, secrets)
     for secret in filter(None, secrets):
         for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
             text = text.replace(secret[:length], "***")
@@ -92,14 +94,33 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def masked(text: str, secrets: tuple[str, ...]) -> str:
-    """An answer's text with ``***`` for each whole secret of at least 6 characters, as it is or as JSON writes it.
+    """An answer's text with ``***`` for each whole secret of at least 6 characters, however a server writes it.
 
-    Not for beginnings of one, as ``redacted`` does: an answer has words of its own.
+    That is as it is or as JSON has it, reversed, in letters of any case, and in base64, alone or within other text. Not
+    for beginnings of one, as ``redacted`` does: an answer has words of its own.
     """
     for secret in secrets:
         if len(secret) >= _SHORTEST:
-            text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+            for form in _forms(secret):
+                text = re.sub(re.escape(form), "***", text, flags=re.I)
+            for form in _in_base64(secret):
+                text = text.replace(form, "***")
     return text
+
+
+def _forms(secret: str) -> set[str]:
+    return {form for each in (secret, json.dumps(secret)[1:-1]) for form in (each, each[::-1])}
+
+
+def _in_base64(secret: str) -> set[str]:
+    """What base64 makes of a secret at each of three places in a text, without digits that depend on its neighbors."""
+    found = set()
+    for ahead in range(3):
+        data = bytes(ahead) + secret.encode(errors="replace")
+        digits = base64.b64encode(data).decode()
+        first, last = (0, 2, 3)[ahead], len(data) // 3 * 4 + (0, 1, 2)[len(data) % 3]
+        found |= {digits[first:last], digits[first:last].replace("+", "-").replace("/", "_")}
+    return {form for form in found if len(form) >= _SHORTEST}
 
 
 def asked_to_wait(text: str) -> float | None:

@@ -79,7 +79,7 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     """
     config = config.with_tuned_fusion().in_profile()
     resolved: dict[str, Any] = config.model_dump(
-        mode="json", exclude={"cache", "profile", "calibration", "levels", "prompts", *STAGES}
+        mode="json", exclude={"cache", "max_pixels", "profile", "calibration", "levels", "prompts", *STAGES}
     )
     resolved |= {name: _stage(section) for name, section in config.sections.items()}
     profile = resolved["fusion"].pop("profile")

@@ -24,6 +24,7 @@ from agenticiqa.programs.images.jpeg2000 import palette_of
 BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
 AS_STORED = {"I;16", "I;16B", "I;16N"}  # layouts in Pillow's words
 
+MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
 
 _MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
@@ -70,10 +71,10 @@ def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoR
     raise error(one_line(f"{name}: {problem}"))
 
 
-def open_bytes(name: str, data: bytes) -> Image.Image:
+def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """Read the header only; the content decides the format. ``name`` is for messages. Raises ``ImageError``."""
     try:
-        return _open(data)
+        return _open(data, max_pixels)
     except UnidentifiedImageError:
         refuse(name, f"expected an image, found {_described(data)}; give a JPEG, PNG or WebP file")
     except MissingExtra:
@@ -81,13 +82,16 @@ def open_bytes(name: str, data: bytes) -> Image.Image:
     except NotImplementedError as error:
         refuse(name, f"expected an image that Pillow reads right, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
-        refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down")
+        refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down, or set max_pixels")
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
 
 
-def _open(data: bytes) -> Image.Image:
+def _open(data: bytes, max_pixels: int) -> Image.Image:
     with _open_lock, warnings.catch_warnings(action="ignore"):
+        limit = Image.MAX_IMAGE_PIXELS  # Pillow stops at twice this, and knows no other way to set it
+        if limit is not None and max_pixels > MAX_PIXELS:
+            Image.MAX_IMAGE_PIXELS = max(limit, max_pixels)
         try:
             image = Image.open(io.BytesIO(data))
             if image.format == "JPEG2000" and (palette := palette_of(data)):
@@ -99,6 +103,8 @@ def _open(data: bytes) -> Image.Image:
             if not heif.register():
                 raise MissingExtra from None
             return Image.open(io.BytesIO(data))
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
 
 
 def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -> Decoded:
@@ -174,7 +180,8 @@ def _words(error: Exception) -> str:
 def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
     if not 0 < width * height <= max_pixels:
-        refuse(name, f"expected 1 to {max_pixels} pixels, found {width}x{height} = {width * height}; scale the image")
+        found = f"{width}x{height} = {width * height}"
+        refuse(name, f"expected 1 to {max_pixels} pixels, found {found}; scale the image, or set max_pixels")
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
@@ -242,6 +249,8 @@ def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> I
         deep = Image.fromarray(np.asarray(image).astype(np.uint16))
         deep.info.update({key: value for key, value in image.info.items() if key == "transparency"})
         return deep
+    if image.mode in {"La", "RGBa"}:  # multiplied by their alpha
+        image = image.convert(image.mode.upper())
     if image.mode == "CMYK":
         image = conversion.apply(image)
         if image.mode == "CMYK":

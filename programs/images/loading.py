@@ -28,17 +28,15 @@ from dataclasses import replace
 
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import decode, open_bytes, png, refuse, rgb
+from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, open_bytes, png, refuse, rgb
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.sources import ImageSource, read_source
-
-MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
 
 
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     """Load an image given in any way that ``images.sources`` lists; a loaded image is returned as it is.
 
-    ``max_pixels`` is compared with the header, before anything is decoded; Pillow's own limit applies as well.
+    ``max_pixels`` is compared with the header, before anything is decoded, in place of Pillow's own limit.
     Raises ``ImageNotFound`` for a missing file and ``ImageError`` for whatever cannot be judged.
     """
     if isinstance(source, LoadedImage):
@@ -46,7 +44,7 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     given = read_source(source)
     name, content = given.source, given.content
     if isinstance(content, bytes):
-        data, decoded = content, decode(name, open_bytes(name, content), content, max_pixels)
+        data, decoded = content, decode(name, open_bytes(name, content, max_pixels), content, max_pixels)
     else:
         decoded = decode(name, content, None, max_pixels)
         data = decoded.data

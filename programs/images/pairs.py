@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from agenticiqa.programs.images.decoding import png, refuse, rgb
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.loading import load, load_pair
+from agenticiqa.programs.images.loading import MAX_PIXELS, load, load_pair
 from agenticiqa.programs.images.recolored import recoloring
 from agenticiqa.programs.images.registration import (
     SAME_ELSEWHERE,
@@ -243,6 +243,7 @@ def load_checked(
     resize_reference: bool = False,
     align: bool = False,
     max_side: int | None = None,
+    max_pixels: int = MAX_PIXELS,
 ) -> Pair:
     """Load an image and its reference as ``load_pair`` does, and check how the image lies in the reference.
 
@@ -250,10 +251,10 @@ def load_checked(
     size: the image is cropped, the reference is cropped and, where whole pixels do not suffice, resampled (Lanczos).
     What was found is told in the image's notes and logged. Raises as ``load_pair`` does.
     """
-    first = load(image)
+    first = load(image, max_pixels=max_pixels)
     if reference is None:
         return Pair(first.sent_within(max_side))
-    second = load(reference)
+    second = load(reference, max_pixels=max_pixels)
     check, found = check_reference(first, second)
     if align and found and check.relation in ("shifted", "part", "scaled"):
         first, second, check = _aligned(first, second, check, found)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agenticiqa.programs.images import ImageSource, LoadedImage
+from agenticiqa.programs.images.loading import MAX_PIXELS
 from agenticiqa.programs.images.pairs import Pair, ReferenceCheck, load_checked
 from agenticiqa.programs.offline.distortions import predictions_for
 from agenticiqa.programs.offline.opinion import learned_model_applies
@@ -23,12 +24,15 @@ def load_judged(
     resize_reference: bool = False,
     align: bool = False,
     max_side: int | None = None,
+    max_pixels: int = MAX_PIXELS,
 ) -> Pair:
     """``images.pairs.load_checked``, with a reference that looks worse than the image told, too.
 
     What was found is logged, as a warning where it harms the score.
     """
-    pair = load_checked(image, reference, resize_reference=resize_reference, align=align, max_side=max_side)
+    pair = load_checked(
+        image, reference, resize_reference=resize_reference, align=align, max_side=max_side, max_pixels=max_pixels
+    )
     check = pair.check
     if check is None or pair.reference is None:
         return pair

@@ -1,6 +1,7 @@
 """A figure on which text and image panels are placed in inches from the lower left corner."""
 
 import io
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height in inches
 
 MADE_BY = "AgenticIQA"
+OTHER_FONTS = (
+    *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "Source Han Sans"),
+    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic"),
+    *(
+        "WenQuanYi Zen Hei",
+        "WenQuanYi Micro Hei",
+        "IPAGothic",
+        "IPAexGothic",
+        "Droid Sans Fallback",
+        "Arial Unicode MS",
+    ),
+    *("Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Symbola", "Segoe UI Emoji"),
+)
 INK, FAINT, EDGE = "#222222", "#666666", "#bbbbbb"
 
 
@@ -43,7 +57,8 @@ class Canvas:
         self.figure.text(
             x / self.width,
             y / self.height,
-            text,
+            drawable(text),
+            fontfamily=families(),
             fontsize=size,
             color=color,
             fontweight=weight,
@@ -76,6 +91,27 @@ class Canvas:
         drawn = io.BytesIO()
         self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY})
         write_atomically(path, drawn.getvalue())
+
+
+@cache
+def families() -> list[str]:
+    """The fonts that text is drawn with: matplotlib's own, then what this machine has for other scripts."""
+    from matplotlib.font_manager import get_font_names
+
+    there = {*get_font_names()}
+    return ["DejaVu Sans", *(name for name in OTHER_FONTS if name in there)]
+
+
+def drawable(text: str) -> str:
+    """The text with a question mark for each character that no font has, instead of a box and a warning."""
+    return text if text.isascii() else "".join(each if each.isascii() or _has(each) else "?" for each in text)
+
+
+@cache
+def _has(character: str) -> bool:
+    from matplotlib.font_manager import findfont, get_font
+
+    return any(get_font(findfont(name)).get_char_index(ord(character)) for name in families())
 
 
 def is_canvas(path: Path) -> bool:

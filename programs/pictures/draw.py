@@ -14,7 +14,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import ImageSource, name_of
-from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, is_canvas
+from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, drawable, families, is_canvas
 from agenticiqa.programs.pictures.card import ROW, draw_card, rows_of
 from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
 from agenticiqa.programs.result import Assessment
@@ -69,7 +69,9 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
         _caption(canvas, place, heatmap, image.size)
     if not maps:
         reason = "no tool has a map\nof such an image"
-        canvas.panel(places[1]).text(0.5, 0.5, reason, ha="center", va="center", color=FAINT)
+        canvas.panel(places[1]).text(
+            0.5, 0.5, drawable(reason), ha="center", va="center", color=FAINT, fontfamily=families()
+        )
     draw_card(canvas, result, (MARGIN, MARGIN, width - 2 * MARGIN, card_height))
     canvas.save(Path(path))
 
@@ -172,12 +174,13 @@ def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int
             y += step
         named.append((left, y))
         axes.annotate(
-            shorten(region, 30, placeholder="..."),
+            drawable(shorten(region, 30, placeholder="...")),
             (left, y),
             xytext=(5, -5),
             textcoords="offset points",
             va="top",
             color="white",
+            fontfamily=families(),
             fontsize=9,
             parse_math=False,
             bbox={"facecolor": color, "edgecolor": "white", "linewidth": 0.8, "pad": 2},

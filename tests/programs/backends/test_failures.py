@@ -1,7 +1,9 @@
 """What errors mean, and that they are fit to be shown."""
 
+import base64
 import json
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
@@ -15,6 +17,7 @@ from agenticiqa.programs.backends.failures import (
     asked_to_wait,
     causes,
     classified,
+    masked,
     ran_out_of_time,
     readable_error,
     redacted,
@@ -205,3 +208,23 @@ def test_a_wait_is_read_from_the_headers_as_a_number_or_a_date() -> None:
     assert 35 < (retry_after({"retry-after": later}) or 0) <= 40
     for nothing in ("", "soon", "-1", "inf", "nan"):
         assert retry_after({"retry-after": nothing}) is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SECRET,
+        SECRET[::-1],
+        SECRET.upper(),
+        SECRET.swapcase()[::-1],
+        json.dumps(SECRET)[1:-1],
+        *(base64.b64encode(f"{ahead}{SECRET}".encode()).decode() for ahead in ("", "x", "ab", "Bearer ")),
+        *(base64.urlsafe_b64encode(f"{ahead}{SECRET}yz".encode()).decode() for ahead in ("", "x", "ab")),
+    ],
+)
+@pytest.mark.parametrize("hide", [masked, redacted])
+def test_a_key_is_masked_however_a_server_writes_it(hide: Callable[..., str], written: str) -> None:
+    shown = hide(f"your key {written} is wrong", (SECRET,))
+    assert "***" in shown
+    assert len(shown) <= len("your key *** is wrong") + 14, "but for what stands before and behind it"
+    assert hide("no key here, nothing to hide", (SECRET,)) == "no key here, nothing to hide"

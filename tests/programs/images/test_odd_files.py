@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agenticiqa import AgenticIQA
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
 from support.images import as_gray
@@ -173,3 +174,28 @@ def test_a_bitmap_of_x_is_a_drawing() -> None:
     Image.new("1", (16, 16)).save(buffer, "XBM")
     with pytest.raises(ImageError, match="found a drawing"):
         load(buffer.getvalue())
+
+
+@pytest.mark.parametrize("mode", ["La", "RGBa"])
+def test_pixels_that_are_multiplied_by_their_alpha_are_no_damaged_file(mode: str) -> None:
+    image = Image.fromarray(np.dstack([RGB, GRAY >> 8]).astype(np.uint8)).convert(mode.upper())
+    difference = load(image.convert(mode)).pixels.astype(int) - load(image).pixels
+    assert np.abs(difference).max() <= 2
+
+
+def test_more_pixels_are_judged_where_max_pixels_allows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    Image.new("L", (400, 300)).save(buffer, "PNG")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
+    monkeypatch.setattr("agenticiqa.programs.images.decoding.MAX_PIXELS", 20_000)
+    with pytest.raises(ImageError, match="scale it down, or set max_pixels"):
+        load(buffer.getvalue(), max_pixels=20_000)
+    assert load(buffer.getvalue(), max_pixels=120_000).size == (400, 300)
+    assert Image.MAX_IMAGE_PIXELS == 10_000
+    with pytest.raises(ImageError, match=r"expected 1 to 119999 pixels, found 400x300 = 120000; .* set max_pixels"):
+        load(buffer.getvalue(), max_pixels=119_999)
+    program = AgenticIQA.from_config({"max_pixels": 119_999})
+    with pytest.raises(ImageError, match="set max_pixels"):
+        program(buffer.getvalue())
+    with pytest.raises(ImageError, match="set max_pixels"):
+        program(np.zeros((10, 10, 3), np.uint8), reference=buffer.getvalue(), resize_reference=True)

@@ -1,0 +1,25 @@
+"""Text of any script is drawn without a warning: by a font that has it, or with a question mark."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from agenticiqa.programs.pictures import canvas
+
+
+def test_text_that_no_font_has_is_drawn_without_a_warning(tmp_path: Path) -> None:
+    drawn = canvas.Canvas(3, 1, 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn.write(0.1, 0.5, "caf\u00e9 \u65e5\u672c \U0001f600 \u0928 \U000f0000")
+        drawn.save(tmp_path / "text.png")
+    with Image.open(tmp_path / "text.png") as image:
+        assert np.asarray(image.convert("L")).min() < 100
+
+
+def test_only_what_no_font_has_becomes_a_question_mark() -> None:
+    assert canvas.drawable("caf\u00e9 \u2013 x") == "caf\u00e9 \u2013 x"
+    assert canvas.drawable("a\U000f0000b") == "a?b"
+    assert canvas.families()[0] == "DejaVu Sans"
