@@ -43,7 +43,7 @@ SIGNATURES = (
     *(ScoreQuality, AnswerQuestion, DecideReplan),
 )
 OURS = {next(iter(signature.output_fields)): signature for signature in SIGNATURES}  # by output field
-PLAN, ASSESSMENT = next(iter(Plan.output_fields)), next(iter(ScoreQuality.output_fields))
+PLAN, ASSESSMENT, SELECTION = (next(iter(each.output_fields)) for each in (Plan, ScoreQuality, SelectTools))
 SEEING = {name for name, signature in OURS.items() if "image" in signature.input_fields}
 GIVEN, CONFIGURED, OTHER = "given", "configured", "other"  # models, by the name in the request
 OF_A_CUP = "Is the cup sharp?"  # with RATE it has every one of the eight questions asked
@@ -62,7 +62,7 @@ class Expected:
     others: frozenset[str] = frozenset()
     images: frozenset[str] | None = None  # sha256 of what may be sent; by default the cell's photos
     shown: int = 1  # images in a question that shows the image
-    every_question: bool = False  # all eight of them were to be asked
+    every_question: bool = False  # all of them were to be asked
 
 
 @dataclass
@@ -190,7 +190,9 @@ def check(cell: Cell, expected: Expected) -> None:
         assert images.issuperset(digests_in(request)), f"{name} was shown other bytes"
         seen.setdefault(name, set()).update(shown)
     if expected.every_question:
-        assert seen.keys() == OURS.keys()
+        # A rating's tools are chosen by a table, unless a program is composed without one.
+        by_table = getattr(cell.program.executor, "select_for_rating", None) is not None
+        assert seen.keys() == OURS.keys() - ({SELECTION} if by_table else set())
     assert set().union(*seen.values()), "no image was sent"
 
 
