@@ -90,6 +90,15 @@ def scoring_prompt(program: dspy.Module) -> str:
     return "" if state == dspy.Predict(ScoreQuality).dump_state() else digest(state)
 
 
+def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:
+    """The SHA-256 of the images that prompts were tuned on or chosen by, as their file says; none where it does not."""
+    path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
+    try:
+        return frozenset(json.loads(path.read_text(encoding="utf-8"))["header"]["created_with"].get("tuned_on", ()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return frozenset()
+
+
 def save(
     program: dspy.Module,
     path: str | os.PathLike[str],

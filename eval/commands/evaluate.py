@@ -19,6 +19,7 @@ from agenticiqa.eval.commands.values import without_opinions, write_values
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
+from agenticiqa.eval.report.columns import MODEL_ALONE, OURS, WITH_PROFILE, WITHOUT_PROFILE
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
 from agenticiqa.eval.report.splits import Splits, splits_named
 from agenticiqa.eval.runs import about_run, default_folder, made_by, made_with, pin, report_name, shown_path
@@ -44,8 +45,9 @@ from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import warn_of_other_prompts
-from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.result import is_unscored
+from agenticiqa.programs.saving import tuned_on
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -181,6 +183,7 @@ def _evaluated(
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
     measured = summarize(each_row, toolbox(config.calibration), scale=data.scale, splits=splits)
+    _mark_tuned(measured, config, labels)
     measured |= about | {"baselines": [tool.name for tool in beside]}
     name = report_name(out, measured["limit"])
     report = rating_report(measured)
@@ -199,6 +202,15 @@ def _evaluated(
     if counts["failed"]:
         return measured, SOME_FAILED
     return measured, UNSCORED if measured["unscored"] else OK
+
+
+def _mark_tuned(measured: dict[str, Any], config: Config, labels: Sequence[LabeledImage]) -> None:
+    """Count, for each predictor that the model is part of, the images that the prompts were tuned on."""
+    images = tuned_on(config.prompts) if config.prompts else frozenset()
+    if seen := sum(sha256_of(label.image) in images for label in labels) if images else 0:
+        for system in measured["systems"]:
+            if system["name"] in (OURS, MODEL_ALONE, WITH_PROFILE, WITHOUT_PROFILE):
+                system["fitted_on"]["prompts"] = min(seen, system["n"])
 
 
 def _counted(rows: Iterable[Row], counts: Counter[str]) -> Iterator[Row]:

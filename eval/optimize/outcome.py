@@ -14,7 +14,8 @@ class Tuned:
     """The outcome: the ``program`` with the prompts that are kept, the held-out ``figures``, and what was tried.
 
     ``profile`` is the fusion fitted with these prompts, ``None`` where it could not be. ``why`` says why the tuned
-    prompts are kept or not, ``steps`` are the proposals, ``originals`` the instructions before, ``proposed`` those that
+    prompts are kept or not, ``steps`` are the proposals, ``images`` the SHA-256 of all
+    images, ``originals`` the instructions before, ``proposed`` those that
     the search found.
     """
 
@@ -30,6 +31,7 @@ class Tuned:
     counts: dict[str, int] = field(default_factory=dict)
     spent: dict[str, Any] = field(default_factory=dict)
     exemplars: str = ""
+    images: list[str] = field(default_factory=list)
 
     @property
     def proposed(self) -> dict[str, str]:

@@ -168,6 +168,9 @@ class Search:
             step.why, step.spent = "no better at the first look", self.spent
             steps.append(step)
         ahead = max((step for step in steps if (step.looked or 0) > 0), key=lambda each: each.looked or 0, default=None)
+        for step in steps:
+            if ahead and step is not ahead and (step.looked or 0) > 0:
+                step.why = "another of the first proposals looked better"
         if ahead:
             self._look_again(ahead, best, looked_at)
         return (ahead if ahead and ahead.taken else None), len(steps)

@@ -33,7 +33,7 @@ from agenticiqa.programs.backends.ledger import LimitReached, Limits, current, w
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.fusion.profile import FusionProfile
-from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
@@ -161,6 +161,7 @@ def optimize(
             "usd": limits.usd,
         },
         note,
+        sorted({sha256_of(question.image) for question in questions}),
     )
 
 

@@ -201,8 +201,9 @@ def _sentences(figures: Figures) -> Iterator[str]:
         yield f"SRCC of {ours} minus {name} on the {difference['n']} images with both: {value}{mark}"
     if flattered:
         yield (
-            f"Not held out: {', '.join(flattered)}. '{FITTED_ON}' counts the images that a trained model, or a "
-            "calibration curve, in the predictor was fitted on; on new images a trained model agrees less with people"
+            f"Not held out: {', '.join(flattered)}. '{FITTED_ON}' counts the images that a trained model, a "
+            "calibration curve or the prompts of the predictor were fitted on; on new images a trained model agrees "
+            "less with people"
         )
     if ours == OURS:
         yield f"Sources of the level probabilities: {_listed(figures['probability_sources']) or 'none'}"

@@ -25,6 +25,7 @@ from agenticiqa.programs.saving import SCORER
 from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
 from support.loopback import Body, Reply
 from support.simulated_tuning import PHRASE, PLAN, model_at, simulated_models, simulation
+from support.snippets import snippets
 
 pytestmark = pytest.mark.slow
 MakeLabels = Callable[..., Path]
@@ -79,6 +80,8 @@ def test_the_outcome_is_a_folder_that_every_way_of_judging_uses_with_the_same_di
         assert main(["assess", str(image), "--reference", str(labels.parent / "scene0.png"), "--json", *config]) == 0
         scores = [json.loads(capsys.readouterr().out)["quality_score"]]
         assert main(["evaluate", str(labels), "--out", str(tmp_path / "run"), *config]) == 0
+        report = json.loads((tmp_path / "run" / "report.json").read_text())
+        assert {each["name"]: each["fitted_on"].get("prompts") for each in report["systems"]}["AgenticIQA"] == 30
         rows = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
         scores += [row["quality_score"] for row in rows if Path(row["image"]).name == image.name]
         mine = json.loads((tmp_path / "config.yaml").read_text()) | {"prompts": "tuned/"}
@@ -235,6 +238,24 @@ def test_mistakes_are_told_in_one_line_before_anything_is_sent(
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_the_lines_of_the_readme_run_on_prompts_that_were_really_tuned(
+    labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readme = Path(__file__).parents[3] / "README.md"
+    (lines,) = (block.text for block in snippets(readme) if "optimize(program" in block.text)
+    assert lines.strip().count("\n") == 4
+    shutil.copy(labels.parent / "scene0_2.png", labels.parent / "photo.jpg")
+    monkeypatch.chdir(labels.parent)
+    with simulated_models(labels) as server:
+        stage = {"backend": model_at(server), "api_base": server.url}
+        Path("mine.yaml").write_text(json.dumps({"summarizer": stage}))
+        program = AgenticIQA.from_config("mine.yaml")
+        names = {"optimize": optimize, "read_labels": read_labels, "AgenticIQA": AgenticIQA, "program": program}
+        exec(lines, scope := {**names, "lm": model(server, "reflection")})
+        assert scope["again"]("photo.jpg").quality_score != program("photo.jpg").quality_score
+    assert PHRASE in Path("tuned.json").read_text()
 
 
 # --- other stages, and DSPy's optimizers, in Python ------------------------------------------------------------------
