@@ -246,7 +246,7 @@ def test_the_lines_of_the_readme_run_on_prompts_that_were_really_tuned(
     readme = Path(__file__).parents[3] / "README.md"
     (lines,) = (block.text for block in snippets(readme) if "optimize(program" in block.text)
     assert lines.strip().count("\n") == 4
-    shutil.copy(labels.parent / "scene0_2.png", labels.parent / "photo.jpg")
+    shutil.copy(labels.parent / "scene0_4.png", labels.parent / "photo.jpg")
     monkeypatch.chdir(labels.parent)
     with simulated_models(labels) as server:
         stage = {"backend": model_at(server), "api_base": server.url}
