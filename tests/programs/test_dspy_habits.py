@@ -145,7 +145,9 @@ def test_a_backend_is_asked_and_not_only_named(photo: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    "reference", ["ref.webp", "photos/ref.JPG", "a.heic", Path("ref.webp"), b"...", Image.new("RGB", (8, 8))], ids=str
+    "reference",
+    ["ref.webp", "photos/ref.JPG", "a.heic", Path("ref.webp"), b"...", Image.new("RGB", (8, 8))],
+    ids=["webp", "jpg", "heic", "path", "bytes", "pil"],
 )
 def test_a_reference_in_the_place_of_the_question_is_told(photo: Path, reference: Any) -> None:
     with pytest.raises(UserError, match="did you mean reference="):
