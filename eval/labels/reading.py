@@ -145,7 +145,9 @@ def _named(source: Source, declared: Declared, split: str | None) -> Iterator[tu
         yield place, row
 
 
-def _with_files_there(source: Source, rows: Sequence[tuple[str, dict[str, str]]]) -> list[tuple[str, dict[str, str]]]:
+def _with_files_there(
+    source: Source, rows: Sequence[tuple[str, Mapping[str, str]]]
+) -> list[tuple[str, Mapping[str, str]]]:
     """The rows, without references where a column that is only like them ("ref_name") names not a single file."""
     named = {row["reference"]: row[REFERENCE_COLUMN] for _, row in rows if "reference" in row}
     column = next(iter(named.values()), "reference")

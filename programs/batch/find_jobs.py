@@ -55,9 +55,9 @@ def find_jobs(
             images[read_stdin(sys.stdin.buffer)] = None
             continue
         searched = search_images([name])
-        for image in searched.images:
-            folder = local_path(name)
-            images.setdefault(image, None if image == folder else folder)
+        for path in searched.images:
+            named = local_path(name)
+            images.setdefault(path, None if path == named else named)
         found.problems += searched.problems
         found.skipped.update(searched.skipped)
     reference_of, options = _references(reference), read_options(options)

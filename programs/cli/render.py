@@ -58,7 +58,14 @@ def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None
 
 def plain_table(*columns: str) -> Table:
     """A table without lines."""
-    return Table(*columns, box=None, header_style="dim", padding=(0, 2, 0, 0))
+    return folding(Table(*columns, box=None, header_style="dim", padding=(0, 2, 0, 0)))
+
+
+def folding(table: Table) -> Table:
+    """The table with cells that go on in the next line where they are too wide, instead of losing their ends."""
+    for column in table.columns:
+        column.overflow = "fold"
+    return table
 
 
 def stdout_console() -> Console:

@@ -4,11 +4,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
-from agenticiqa.programs.cli.render import plain_table, stdout_console
+from agenticiqa.programs.cli.render import print_lines, stdout_console
 
 if TYPE_CHECKING:
     from agenticiqa.programs.batch.cost import Estimate
@@ -36,22 +34,24 @@ PYIQA = (
 
 def print_tools(rows: list[dict[str, Any]]) -> None:
     """Print the metrics as a table on stdout."""
-    table = Table(
-        "tool", "kind", "better", "raw range", "ms", "best at", "status", caption=escape(PYIQA), caption_justify="left"
-    )
-    table.columns[0].no_wrap = True
+    lines = []
     for row in rows:
         low, high = row["raw_range"]
-        table.add_row(
-            row["name"],
-            row["kind"],
-            row["direction"],
-            f"{low:g} .. {high:g}" + (f" {row['unit']}" if row["unit"] else ""),
-            "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}",
-            ", ".join(_best_at(row)) or "-",
-            escape(row["status"]),
-        )
-    stdout_console().print(table)
+        raw_range = f"{low:g} .. {high:g}" + (f" {row['unit']}" if row["unit"] else "")
+        cost = "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}"
+        best = ", ".join(_best_at(row)) or "-"
+        lines.append([row["name"], row["kind"], row["direction"], raw_range, cost, best, row["status"]])
+    print_lines(("tool", "kind", "better", "raw range", "ms", "best at", "status"), lines)
+    print_remark(PYIQA)
+
+
+def print_remark(text: str) -> None:
+    """Print what a reader has to know of a table below it, on stderr where stdout is no terminal."""
+    console = stdout_console()
+    if console.is_terminal:
+        console.print(Text(text, style="dim"))
+    else:
+        print(text, file=sys.stderr)
 
 
 def print_estimate(found: "Estimate", as_json: bool = False) -> None:
@@ -65,20 +65,15 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
         print(f"{about}: no model is asked")
         return
     models = sorted({stage.model for stage in found.stages})
-    several = len(models) > 1
-    table = plain_table("stage", *COUNTED.values(), "USD", *(["model"] if several else []))
-    table.columns[0].min_width = len("distortion_d…")
-    for column in table.columns[1 : len(COUNTED) + 2]:
-        column.justify = "right"
+    several = ["model"] if len(models) > 1 else []
+    lines = []
     for row in found.rows():
         usd = "no price" if row["usd"] is None else _range(row, "usd", ".4f")
-        table.add_row(
-            row["stage"], *(_range(row, count) for count in COUNTED), usd, *([row["model"]] if several else [])
-        )
+        counts = [_range(row, count) for count in COUNTED]
+        lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
     print(f"{about}, asked of {', '.join(models)}:")
-    console = stdout_console()
-    console.print(table)
-    console.print(Text(ESTIMATED, style="dim"))
+    print_lines(("stage", *COUNTED.values(), "USD", *several), lines)
+    print_remark(ESTIMATED)
     for refused in found.refused:
         print(f"agenticiqa: {refused}", file=sys.stderr)
 
@@ -91,30 +86,27 @@ def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
 
 def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
     """Print the backends of a configuration as a table on stdout, and the providers, if given, as a second one."""
-    table = Table("stages", "backend", "JSON", "log-probs", "seed", "images", "refused so far")
-    table.columns[1].overflow = table.columns[-1].overflow = "fold"
+    lines = []
     for row in rows:
         where = [row["backend"], *([row["server"]] if row["server"] else [])]
         if row["key"]:
             where.append(f"key {row['key']['variable']} ({'set' if row['key']['set'] else 'not set'})")
-        table.add_row(
-            "\n".join(row["stages"]),
-            escape("\n".join(where)),
-            row["structured_outputs"] or "-",
-            _yes_or_no(row["logprobs"]),
-            _yes_or_no(row["seed"]),
-            ", ".join(row["formats"] or ()) or "-",
-            row["known"],
-        )
-    console = stdout_console()
-    console.print(table)
+        has = (row["structured_outputs"] or "-", _yes_or_no(row["logprobs"]), _yes_or_no(row["seed"]))
+        shown = ", ".join(row["formats"] or ()) or "-"
+        lines.append(["\n".join(row["stages"]), "\n".join(where), *has, shown, row["known"]])
+    print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images", "refused so far"), lines)
     if providers:
-        table = plain_table("provider", "needs", "JSON objects", "log-probs", "seed", "images")
-        for row in providers:
-            has = (_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed"))
-            table.add_row(row["provider"], row["needs"], *has, ", ".join(row["formats"]))
-        console.print("\nProviders, and what their interfaces support (a single model or server may support less):")
-        console.print(table)
+        lines = [
+            [
+                row["provider"],
+                row["needs"],
+                *(_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed")),
+                ", ".join(row["formats"]),
+            ]
+            for row in providers
+        ]
+        print("\nProviders, and what their interfaces support (a single model or server may support less):")
+        print_lines(("provider", "needs", "JSON objects", "log-probs", "seed", "images"), lines)
 
 
 def _best_at(row: dict[str, Any]) -> list[str]:

@@ -116,7 +116,9 @@ def recolored(image: LoadedImage, reference: LoadedImage, found: Match | None = 
     """
 
     def compute() -> str:
-        here = found.overlap(image.size, reference.size) if found else (0.0, 0.0, *map(float, image.size))
+        here = (
+            found.overlap(image.size, reference.size) if found else (0.0, 0.0, float(image.width), float(image.height))
+        )
         there = inside(found.in_reference(here), reference.size) if found else None
         if min(here[2] - here[0], here[3] - here[1]) < 1:
             return ""
