@@ -36,5 +36,5 @@ def _written(data: bytes, where: str) -> Path:
         raise UserError(f"{where}: the bytes are no image that can be read ({error})") from error
     path = folder / f"{digest}{SUFFIXES.get(kind, f'.{kind}')}"
     if not path.is_file():
-        write_atomically(path, data)
+        write_atomically(path, data, private=True)
     return path

@@ -6,6 +6,7 @@ without an accepted answer would be replayed by every later run, so it is taken 
 
 import logging
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import dspy
@@ -14,27 +15,64 @@ from dspy.clients.call_result import CallResult
 from dspy.clients.execution import IGNORED_CACHE_KEYS, prepare
 
 from agenticiqa.configs import Config
+from agenticiqa.programs.images.files import make_private
 
 logger = logging.getLogger(__name__)
 
 ENTRIES_IN_MEMORY = 1000  # DSPy's own bound is a million; the disk has them all
+CUT_OFF = "agenticiqa.cut_off"  # takes the place of a function's name in the keys of notes
 
 
 class AnswerCache(Cache):
-    """DSPy's cache, whose records on disk may be damaged: by a crash, another version, or a full disk."""
+    """DSPy's cache, whose records on disk may be damaged, or made by somebody else to do damage.
+
+    Reading one runs nothing that it holds, and what is no answer is a miss. The folders are their owner's alone.
+    """
+
+    def __init__(
+        self,
+        enable_disk_cache: bool,
+        enable_memory_cache: bool,
+        disk_cache_dir: str | None,
+        disk_size_limit_bytes: int | None = DISK_CACHE_LIMIT,
+        memory_max_entries: int = ENTRIES_IN_MEMORY,
+    ) -> None:
+        super().__init__(False, enable_memory_cache, disk_cache_dir, memory_max_entries=memory_max_entries)
+        if enable_disk_cache and disk_cache_dir is not None:
+            from diskcache import FanoutCache
+
+            from agenticiqa.programs.backends.record_disk import RecordDisk
+
+            make_private(Path(disk_cache_dir))
+            limit = disk_size_limit_bytes
+            self.disk_cache = FanoutCache(disk_cache_dir, shards=16, timeout=10, size_limit=limit, disk=RecordDisk)
+            self.enable_disk_cache = True
+            for shard in Path(disk_cache_dir).glob("[0-9][0-9][0-9]"):
+                shard.chmod(0o700)
 
     def get(self, request: dict[str, Any], ignored_args_for_cache_key: list[str] | None = None) -> Any:
         """The record of a request; ``None`` when there is none, or none that can be read."""
         try:
             record = super().get(request, ignored_args_for_cache_key)
-            if isinstance(record, dict):
-                CallResult.load(record)
+            if record is not None:
+                _check(record, request)
         except Exception as error:  # of pickle, sqlite3 or DSPy, whatever the damage is
             damage = type(error).__name__
             logger.warning("a damaged record of the cache in %s is left out: %s", self.disk_cache_dir, damage)
             self.reset_memory_cache()  # which may hold it
             return None
         return record
+
+
+def _check(record: Any, request: Mapping[str, Any]) -> None:
+    """Raise an exception, whichever it is, for a record that is nothing this request can have been answered with."""
+    if request.get("_fn_identifier") == CUT_OFF:
+        if record is not True:
+            raise TypeError(f"expected a note, found {type(record).__name__}")
+    elif isinstance(record, dict):
+        CallResult.load(record)
+    elif not (getattr(record, "choices", None) or getattr(record, "output", None)):  # what LiteLLM answers
+        raise TypeError(f"expected an answer, found {type(record).__name__}")
 
 
 def install(config: Config) -> None:
@@ -80,4 +118,4 @@ def was_cut_off(model: str, text: str) -> bool:
 
 
 def _cut_off_key(model: str, text: str) -> dict[str, Any]:
-    return {"_fn_identifier": "agenticiqa.cut_off", "model": model, "text": text}
+    return {"_fn_identifier": CUT_OFF, "model": model, "text": text}

@@ -39,7 +39,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
     """Write a file as a whole: a reader, or a crash half-way, sees the old content or the new, nothing between.
 
     Text is written as UTF-8, its line ends unchanged. Missing folders are made. A symbolic link still points to the
-    same file afterwards. An existing file keeps its permissions; a new one that is ``private`` only its owner may read.
+    same file afterwards. An existing file keeps its permissions; a new one that is ``private`` only its owner may read,
+    as the folders that are made for it.
     What is not a regular file (``/dev/null``) is written to, not replaced. Raises OSError, and then leaves no temporary
     file behind.
     """
@@ -48,7 +49,10 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
     if target.exists() and not target.is_file():
         target.write_bytes(data)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if private:
+        make_private(target.parent)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a rename does not cross file systems. The name is short, because the target's may be
     # as long as allowed, and random, because several threads or processes may write the same file.
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
@@ -62,6 +66,12 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and those above that are missing, which only their owner may enter; what exists stays as it is."""
+    for missing in [each for each in (folder, *folder.parents) if not each.exists()][::-1]:
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def printable_path(path: str | bytes | os.PathLike[str]) -> str:

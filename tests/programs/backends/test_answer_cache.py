@@ -43,6 +43,10 @@ DAMAGE = {
     "no text": "UPDATE Cache SET mode = 4, value = x'8004580200000000ff2e'",
     "a class that is gone": "UPDATE Cache SET mode = 4, value = x'80048c04676f6e65948c0158948c2e'",
     "a file that is gone": "UPDATE Cache SET mode = 2, filename = 'gone.val', value = NULL",
+    "a file outside": "UPDATE Cache SET mode = 3, filename = '../../../../../../etc/hostname', value = NULL",
+    "a text": "UPDATE Cache SET mode = 1, value = 'an answer'",
+    "a number": "UPDATE Cache SET mode = 1, value = 7",
+    "a truth": "UPDATE Cache SET mode = 4, value = x'8004882e'",
 }
 
 
@@ -57,6 +61,59 @@ def test_a_damaged_record_is_asked_for_anew(
     assert program(photo, RATE).quality_score == first.quality_score
     assert len(server.requests) == 2 * asked
     assert program(photo, RATE).usage_by_stage["scoring"]["cached"] == 1
+
+
+def calling(module: str, name: str, text: str) -> bytes:
+    """A pickle that calls a function with a text."""
+    texts = [bytes([0x8C, len(each)]) + each.encode() for each in (module, name, text)]
+    return b"\x80\x04" + texts[0] + texts[1] + b"\x93" + texts[2] + b"\x85R."
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("litellm.types.integrations.slack_alerting", "os.system"),  # which DSPy's restricted mode calls
+        ("litellm.types.utils", "json.codecs.sys.modules.get"),
+        ("litellm.types.utils", "map_finish_reason"),
+    ],
+)
+def test_a_record_that_calls_a_function_is_a_miss(
+    module: str, name: str, cache: AnswerCache, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.put({"asked": 1}, {"an": "answer"})
+    record = calling(module, name, f"touch {tmp_path}/called").hex()
+    values(tmp_path / "cache", f"UPDATE Cache SET mode = 4, value = x'{record}'")
+    assert cache.get({"asked": 1}) is None
+    assert not (tmp_path / "called").exists()
+    assert "UnpicklingError" in caplog.text
+
+
+def test_an_answer_of_litellm_is_kept(cache: AnswerCache) -> None:
+    from litellm import ModelResponse
+
+    answer = ModelResponse(choices=[{"message": {"role": "assistant", "content": "Good"}}], model="m")
+    cache.put({"asked": 1}, answer)
+    assert cache.get({"asked": 1}).choices[0].message.content == "Good"
+
+
+def test_no_file_outside_the_cache_is_removed(cache: AnswerCache, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    cache.put({"asked": 1}, {"an": "answer"})
+    values(tmp_path / "cache", "UPDATE Cache SET mode = 3, filename = '../../mine.txt'")
+    cache.put({"asked": 1}, {"another": "answer"})
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
+def test_folders_are_their_owners_alone(tmp_path: Path) -> None:
+    (tmp_path / "old" / "000").mkdir(parents=True)
+    for name in ("old", "new"):
+        AnswerCache(True, False, str(tmp_path / name))
+    folders = [tmp_path / "new", *tmp_path.glob("*/0*")]
+    assert len(folders) == 33
+    assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
+    assert (tmp_path / "old").stat().st_mode & 0o777 != 0o700  # which may hold other things
 
 
 def test_a_database_that_is_none_is_told_and_left_out(
