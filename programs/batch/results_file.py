@@ -40,6 +40,8 @@ K = TypeVar("K", bound=Hashable)
 
 JOB_KEYS = ("image", "reference", "query")  # a later row with the same values replaces an earlier one
 
+BEGINNINGS = b'{"image": ', b'{"name": '  # of each row: of assess, of evaluate
+
 OTHER_SETTINGS = "of another configuration"
 OTHER_BYTES = "of an image or reference that has changed"
 NO_SETTINGS = "without a record of their configuration"
@@ -82,7 +84,8 @@ class ResultsFile:
     ``length`` how many there are now. No row is kept in memory.
 
     The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
-    that another process has open in this way, and for one that holds anything but JSON objects, which is left as it is.
+    that another process has open in this way, and for one that holds anything but JSON objects, or ends in a part of
+    none of ours, which is left as it is.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -199,7 +202,7 @@ class ResultsFile:
         self._close_index()
         index = self._index = RowIndex(self.path) if self._size() >= FROM_BYTES else None
         number, end = (index.rows, index.end) if index else (0, 0)
-        shown, line = printable_path(self.path), b"\n"
+        shown, line, before = printable_path(self.path), b"\n", b""
         with self.path.open("rb") as lines:
             lines.seek(end)
             for line in lines:
@@ -208,13 +211,15 @@ class ResultsFile:
                     if index:
                         index.remove()
                     raise UserError(f"{shown}: line {number + 1} is not a JSON object; move the file away")
+                if row is None and not _is_cut_row(line, before):
+                    raise UserError(f"{shown}: line {number + 1} is no row of results; move the file away")
                 if row is None:
                     logger.warning(
                         "%s: the last line was cut short by an interruption; that row is computed again", shown
                     )
                     self._file.truncate(end)
                     return number
-                number, end = number + 1, end + len(line)
+                number, end, before = number + 1, end + len(line), line
                 if index:
                     index.add(line.removesuffix(b"\n") + b"\n", row)
         if not line.endswith(b"\n"):
@@ -332,6 +337,12 @@ def _reason(kept: Identity, wanted: Identity) -> str:
 
 def _line(row: Row) -> bytes:
     return f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def _is_cut_row(line: bytes, before: bytes) -> bool:
+    """Whether a last line that is no JSON begins as a row of ours or as the one before it, or is zeros of a crash."""
+    heads = (*BEGINNINGS, before[: before.find(b":") + 1])
+    return any(head and line.startswith(head[: len(line)]) for head in heads) or not line.strip(b"\0")
 
 
 def _row(line: bytes) -> Row | None:

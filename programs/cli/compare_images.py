@@ -26,7 +26,7 @@ from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.comparison import comparison_page
 from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
-from agenticiqa.programs.page.thumbnails import NAME_DIGITS, ThumbnailRequest, folder_beside, write_thumbnails
+from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, stem_of, write_thumbnails
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.programs.result import Assessment
@@ -134,7 +134,7 @@ def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], faile
             print_error(str(error))
             continue
         if made:
-            name = f"{row['image_sha256'][:NAME_DIGITS]}_map.webp"
+            name = f"{stem_of(row['image_sha256'])}_map.webp"
             write_atomically(folder / name, made.webp)
             maps[row["image"]] = name, made.caption
     entries = [entry_of(row) for row in rows]

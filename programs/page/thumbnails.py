@@ -1,6 +1,8 @@
 """Small WebP copies of images in a folder beside a page: made in threads, and kept for the next time."""
 
+import hashlib
 import io
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,6 +21,7 @@ from agenticiqa.programs.images.sources import read_source
 SIDE = 240  # pixels of the longer side
 QUALITY = 70  # of WebP, 0..100
 NAME_DIGITS = 12  # hex digits of an image's SHA-256: two of a million images share a name once in 500 pages
+_DIGITS = re.compile(f"[0-9a-f]{{{NAME_DIGITS}}}")
 
 
 class ThumbnailRequest(NamedTuple):
@@ -33,9 +36,11 @@ def folder_beside(page: Path) -> Path:
     return page.with_name(f"{page.stem}_files")
 
 
-def file_name(sha256: str) -> str:
-    """The file of an image's thumbnail."""
-    return f"{sha256[:NAME_DIGITS]}.webp"
+def stem_of(sha256: str) -> str:
+    """How the names of an image's files begin: the first digits of its SHA-256, or of that of a text that is none."""
+    if sha256 and not _DIGITS.match(sha256):
+        sha256 = hashlib.sha256(sha256.encode(errors="surrogatepass")).hexdigest()
+    return sha256[:NAME_DIGITS]
 
 
 def write_thumbnails(
@@ -67,7 +72,7 @@ def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
 
 
 def _write(folder: Path, side: int, image: ThumbnailRequest) -> str | None:
-    name = file_name(image.sha256)
+    name = f"{stem_of(image.sha256)}.webp"
     if not (folder / name).exists():
         try:
             write_atomically(folder / name, thumbnail(image.source, side))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from agenticiqa.eval.report.page.kept_run import Point
 from agenticiqa.eval.report.page.samples import coded
-from agenticiqa.programs.page.thumbnails import NAME_DIGITS
+from agenticiqa.programs.page.thumbnails import stem_of
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure
@@ -44,7 +44,7 @@ def scatter(
             "score": np.array([point.entry.score for point in points], np.float32),
             "mos": np.array([point.mos for point in points], np.float32),
             "name": [point.name for point in points],
-            "picture": [point.entry.sha256[:NAME_DIGITS] for point in points],
+            "picture": [stem_of(point.entry.sha256) for point in points],
             "evidence": np.array(evidence, np.uint16),
             "group": groups,
         }

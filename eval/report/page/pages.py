@@ -18,7 +18,7 @@ from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.render import PACKAGES, inline, render
 from agenticiqa.programs.page.sheet import link_to
-from agenticiqa.programs.page.thumbnails import NAME_DIGITS, ThumbnailRequest, folder_beside, write_thumbnails
+from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, stem_of, write_thumbnails
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.signatures.types import ExecutorOutput
 
@@ -155,7 +155,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
     """One image with its evidence and its map, for which its file is read again; without a map where that fails."""
     row, folder, entry = run.row(point), folder_beside(page), point.entry
     evidence = ExecutorOutput.model_validate(row.get("executor_evidence") or {})
-    file = folder / f"{entry.sha256[:NAME_DIGITS]}_map.webp"
+    file = folder / f"{stem_of(entry.sha256)}_map.webp"
     try:
         made = map_copy(row) if "executor_evidence" in row else None  # a scorer has none
         caption = made.caption if made else "no tool has a map of such an image"

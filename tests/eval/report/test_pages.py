@@ -97,6 +97,22 @@ def test_hostile_names_and_reasoning_stay_text(page: Path) -> None:
     assert "{{ 7*7 }}" in page.read_text()
 
 
+def test_no_digest_of_a_row_is_a_path(run_folder: Path, tmp_path: Path) -> None:
+    rows = rows_in(run_folder)[10:14]
+    digests = ["../../x", f"{tmp_path}/away", "../" * 3 + "ABC", "\0"]
+    write_run(
+        tmp_path / "a" / "run", [row | {"image_sha256": digest} for row, digest in zip(rows, digests, strict=True)]
+    )
+    made = tmp_path / "a" / "pages" / "report.html"
+    assert main(["report", str(tmp_path / "a" / "run"), "--html", str(made)]) == OK
+    pictures = [*made.with_name("report_files").iterdir()]
+    assert sum("_map" not in each.name for each in pictures) == 4
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {
+        *("report.html", "results.jsonl", "report.json", "run.json"),
+        *(each.name for each in pictures),
+    }
+
+
 def test_residuals_are_from_the_curve_and_the_largest_comes_first(run_folder: Path) -> None:
     found = residual_fit(read_run(run_folder).scored)
     assert found is not None

@@ -82,7 +82,7 @@ def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
 
 def test_a_file_of_one_cut_line_starts_anew(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    path.write_bytes(b'{"n": ')
+    path.write_bytes(b'{"image": "a.png", "sc')
     assert rows_of(path) == []
     assert path.read_bytes() == b""
 
@@ -98,6 +98,25 @@ def test_what_is_no_journal_is_refused_in_one_line_and_left_as_it_is(tmp_path: P
         ResultsFile(path)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == content
+
+
+FOREIGN = [
+    b'[{"image": "a.png"}, {"im',
+    b'{"type": "FeatureCollection", "features": [',
+    b"image,mos",
+    b"\x89PNG\0\0",
+    b'{"a": 1} {',
+]
+
+
+@pytest.mark.parametrize("end", FOREIGN)
+@pytest.mark.parametrize("rows", [b"", b'{"image": "a.png"}\n', WHOLE])
+def test_an_end_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, rows: bytes, end: bytes) -> None:
+    path = tmp_path / "foreign.json"
+    path.write_bytes(rows + end)
+    with pytest.raises(UserError, match=f"line {rows.count(10) + 1} is no row of results; move the file away"):
+        ResultsFile(path)
+    assert path.read_bytes() == rows + end
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
