@@ -19,7 +19,7 @@ from agenticiqa.eval.questions.task import AskedItem, Item
 from agenticiqa.programs.stages.harmless import harmless
 
 USUAL = np.array([0.7, 0.15])  # b and c of a model that nobody has measured, and how far they may lie from it
-USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.35, 0.8, 4.0  # levels; the noise counts as so many images
+USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # levels; the noise counts as so many images
 OPINION_STD, TOOL_STD = 0.85, 0.6  # of opinions, and of opinions where the tools are known, in levels
 MISSING_ERROR = 2.0  # levels, of an image without an answer
 
