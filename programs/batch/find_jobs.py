@@ -106,7 +106,7 @@ def read_jobs(
                     query if row.get("query") is None else row["query"],
                     reference_of(image, None) if row.get("reference") is None else _beside(folder, row["reference"]),
                     row.get("resize_reference") or resize_reference,
-                    offered if row.get("options") is None else row["options"],
+                    offered if row.get("options") in (None, {}) else row["options"],  # {}: a row of a run
                 )
             )
         except ImageError as error:

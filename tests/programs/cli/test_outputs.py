@@ -87,3 +87,27 @@ def test_a_dash_is_stdout_for_the_tables_of_a_report(album: Path, capsys: pytest
     assert "| predictor | n | SRCC |" in found.out
     assert main(["report", "run", "--html", "-"]) == 2
     assert not Path("-").exists()
+
+
+@pytest.mark.slow
+def test_commands_that_are_given_what_another_one_made_use_it_or_say_so_in_a_line(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (album / "labels.csv").write_text(f"image,mos\n{NAME},3\n")
+    assert main(["assess", "album", "--jsonl", "rows.jsonl"]) == 0
+    assert main(["evaluate", "album/labels.csv", "--out", "run"]) == 0
+    assert main(["evaluate", "album/labels.csv", "--scorer", "RMS-CONTRAST", "--out", "scored"]) == 0
+    capsys.readouterr()
+    fits = {("report", "run"), ("report", "scored"), ("assess --jobs", "rows.jsonl"), ("evaluate --dry-run", "album")}
+    fits |= {("compare run", "scored"), ("compare run", "run"), ("report --html page.html", "run")}
+    commands = ["report", "report --html page.html", "compare run", "calibrate --out c.yaml", "evaluate --dry-run"]
+    for command in (*commands, "assess --jobs"):
+        for given in ("run", "scored", "rows.jsonl", "run/results.jsonl", "album", "gone"):
+            status = main([*command.split(), given])
+            told = capsys.readouterr().err.splitlines()
+            if (command, given) in fits:
+                assert status == 0, (command, given, told)
+            elif status:
+                assert status in (1, 2), (command, given)
+                assert told[-1].startswith("agenticiqa: "), (command, given)
+                assert len(told) <= 4, told
