@@ -327,8 +327,9 @@ def test_an_optimizer_of_dspy_tunes_the_stage_alone_and_is_held_to_the_same_comp
         )
         return json.dumps({**texts, "observations": "COMPLETE", "summary": "Questions.", "discussion": "x"})
 
+    more: dict[str, Any] = {"unknown": any_lesson, "proposed_instruction": any_lesson}  # MIPROv2's own questions
     with (
-        simulated_models(labels, answer=answer, new_instruction=any_lesson) as server,
+        simulated_models(labels, answer=answer, new_instruction=any_lesson, **more) as server,
         dspy.context(lm=model(server, "judge")),
     ):
         tuned = optimize(
