@@ -57,7 +57,8 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``. Only the first 2000
     characters are looked at.
     """
-    query = query[:LONGEST_READ]
+    if len(query) > LONGEST_READ:
+        query = query[:LONGEST_READ].rpartition(" ")[0]  # no name is cut
     names = _spelled(frozenset(known)).finditer(query)
     found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in names if _is_meant(m)]
     taken = {mention.start for mention in found}
