@@ -130,9 +130,10 @@ def _of_parts(
 
 
 def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> tuple[dict[str, str], str]:
-    """What a question for yes or no claims of each of two parts, and "and" or "or" between both claims.
+    """What a question for yes or no claims of each of two parts, and "and" or "or" between two claims of their own.
 
-    "Is the left half noisy and the right one sharp?" claims one thing of each; other questions claim nothing of them.
+    "Is the left half noisy and the right one sharp?" claims one thing of each, "Are the left and the right half noisy?"
+    the same of both; other questions claim nothing of them.
     """
     text = question_alone(query)[:LONGEST_TEXT]
     verb, named = _VERB.match(text), sorted((text.find(region), region) for region in regions if region in text)
@@ -143,6 +144,9 @@ def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[s
     if not joints:
         return {}, ""
     begin, end = (start + len(one) + place for place in joints[-1].span())
+    if not terms_in(text[:begin]) and joints[-1][1].lower() == "and":  # the same of both
+        rest = text[next_start + len(other) :]
+        return {region: f"{text[:start]}{region}{rest}" for region in (one, other)}, ""
     if not (terms_in(text[:begin]) and terms_in(text[end:])):
         return {}, ""
     said = text[end:].strip()
