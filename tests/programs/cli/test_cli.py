@@ -193,9 +193,9 @@ def test_tools_lists_kind_direction_and_range(capsys):
     assert rows["GMSD"]["kind"] == "FR"
     assert rows["GMSD"]["direction"] == "lower"
     assert main(["tools"]) == 0
-    table = capsys.readouterr().out
-    assert "HaarPSI" in table
-    assert "pip install 'agenticiqa[pyiqa]'" in " ".join(table.split())
+    table = capsys.readouterr()
+    assert "HaarPSI" in table.out
+    assert "pip install 'agenticiqa[pyiqa]'" in table.err
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
