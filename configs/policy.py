@@ -8,6 +8,7 @@ from typing import Annotated
 import yaml
 from pydantic import Field, PositiveInt, ValidationError
 
+from agenticiqa.configs.reading import yaml_value
 from agenticiqa.configs.schema import ConfigError, Section
 
 SHIPPED = "gate"
@@ -41,7 +42,7 @@ def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:
     name = f"policy {path or SHIPPED}"
     try:
         file = Path(path) if path else resources.files(__package__) / f"{SHIPPED}.yaml"
-        return GatePolicy.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")) or {})
+        return GatePolicy.model_validate(yaml_value(file.read_text(encoding="utf-8")) or {})
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except yaml.YAMLError as error:

@@ -9,6 +9,8 @@ from typing import Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from agenticiqa.configs.reading import yaml_value
+
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
 SMALLEST_SENT = 32  # pixels
@@ -260,7 +262,7 @@ def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = No
         if isinstance(given, Mapping):
             return Config.model_validate(dict(given))
         wanted = os.fspath(given) if given is not None else os.environ.get(VARIABLE) or DEFAULT
-        config = Config.model_validate(yaml.safe_load(_text(wanted)) or {})
+        config = Config.model_validate(yaml_value(_text(wanted)) or {})
         return _with_paths_from(Path(wanted).parent, config)
     except yaml.YAMLError as error:
         raise ConfigError(f"configuration {wanted}: not valid YAML: {' '.join(str(error).split())}") from error

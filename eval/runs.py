@@ -12,6 +12,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import Config
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
 from agenticiqa.programs.batch.plan_run import asked_of, run_settings
@@ -82,7 +83,7 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
         write_atomically(file, json.dumps(description, indent=2) + "\n")
         return
     try:
-        earlier = dict(_leaves(json.loads(file.read_text(encoding="utf-8"))))
+        earlier = dict(_leaves(json_value(file.read_text(encoding="utf-8"))))
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); name another folder") from error
     now = dict(_leaves(json.loads(json.dumps(description))))
@@ -117,7 +118,7 @@ def report_name(folder: Path, limit: int | None) -> str:
     It is "report", unless that is a report on more rows, which stays. A report says in ``limit`` what it is on.
     """
     try:
-        earlier = json.loads((folder / "report.json").read_text(encoding="utf-8")).get("limit")
+        earlier = json_value((folder / "report.json").read_text(encoding="utf-8")).get("limit")
     except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
         return "report"
     return "report" if limit is None or (earlier or math.inf) <= limit else f"report-first-{limit}"

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 import dspy
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.backends.adapter import SteadyAdapter
 from agenticiqa.programs.errors import StateError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
@@ -94,7 +95,7 @@ def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:
     """The SHA-256 of the images that prompts were tuned on or chosen by, as their file says; none where it does not."""
     path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
     try:
-        return frozenset(json.loads(path.read_text(encoding="utf-8"))["header"]["created_with"].get("tuned_on", ()))
+        return frozenset(json_value(path.read_text(encoding="utf-8"))["header"]["created_with"].get("tuned_on", ()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return frozenset()
 
@@ -171,7 +172,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]:
     """The states in a file and what each is for, by predictor, its header, and whether DSPy itself wrote it."""
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
+        saved = json_value(path.read_text(encoding="utf-8"))
         plain = "header" not in saved and "dependency_versions" in saved["metadata"]
         state = {name: saved[name] for name in saved.keys() - {"metadata"}} if plain else dict(saved["state"])
         header = {"dspy": saved["metadata"]["dependency_versions"]["dspy"]} if plain else dict(saved["header"])

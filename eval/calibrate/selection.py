@@ -1,11 +1,11 @@
 """Which images are measured by which tools for a calibration, the curves that come of it, and what data were named."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.calibrate import samples
 from agenticiqa.eval.calibrate.calibration_fit import fit_calibration
 from agenticiqa.eval.calibrate.fit_report import Outcome
@@ -114,7 +114,7 @@ def _has_labels(file: Path) -> bool:
     """Whether a file of JSON lines begins with a row of labels; what cannot be read is left to who reads rows."""
     try:
         with file.open(encoding="utf-8-sig") as lines:
-            first = json.loads(next(filter(str.strip, lines), ""))
+            first = json_value(next(filter(str.strip, lines), ""))
     except (OSError, ValueError):
         return False
     return isinstance(first, dict) and not first.keys() >= OF_A_ROW

@@ -24,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from agenticiqa.configs.reading import yaml_value
 from agenticiqa.eval.calibrate import tool_categories
 from agenticiqa.eval.calibrate.raw_values import raw_or_none
 from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
@@ -206,7 +207,7 @@ def _write(
     level_scores: Sequence[tuple[str, str]],
 ) -> None:
     pristine = tool_categories.photos()
-    old: dict[str, Any] = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
+    old: dict[str, Any] = (yaml_value(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
     names = [tool.name for tool in tools]
     of_levels = _held_out_levels(level_scores)
     new = measured_table(tools, sets, pristine, held_out, lambda done: print(f"{done}: done", file=sys.stderr))

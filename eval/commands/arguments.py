@@ -9,6 +9,7 @@ from agenticiqa.programs.cli.arguments import (
     add_backend_arguments,
     add_dry_run_argument,
     add_image_options,
+    add_raw_csv,
     add_workers_argument,
     complete_files,
     complete_folders,
@@ -162,6 +163,7 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
     )
     add_workers_argument(parser)
     add_dry_run_argument(parser)
+    add_raw_csv(parser.add_argument)
     add_question_arguments(parser)
 
 
@@ -193,6 +195,7 @@ def add_compare_arguments(parser: ArgumentParser) -> None:
         complete_files(
             parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write all tables as {form} (-: stdout)")
         )
+    add_raw_csv(parser.add_argument)
     add_image_options(parser)
 
 
@@ -211,6 +214,7 @@ def add_report_arguments(parser: ArgumentParser) -> None:
         ("--csv", "write it as CSV, unrounded, with the ends of the intervals"),
     ):
         complete_files(parser.add_argument(option, metavar="FILE", type=Path, help=about))
+    add_raw_csv(parser.add_argument)
 
 
 def add_name_argument(parser: ArgumentParser) -> None:

@@ -1,6 +1,5 @@
 """Fit a fusion profile: to photos that a model rates now, or to the rows of a finished run, with labels or without."""
 
-import json
 import os
 import sys
 from argparse import Namespace
@@ -9,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from agenticiqa.configs import Config
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
@@ -136,7 +136,7 @@ def _finished(files: Sequence[Path]) -> list[Row]:
 def _read(file: Path) -> list[Row]:
     shown = printable_path(file)
     try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
+        rows = [json_value(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no file of JSON lines"
         raise UserError(f"{shown}: expected the rows of a finished run, but they cannot be read ({why})") from error

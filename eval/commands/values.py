@@ -1,6 +1,5 @@
 """``agenticiqa evaluate PAIRS --scorer S`` of images without opinion scores: the scorer's values."""
 
-import csv
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -20,6 +19,8 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.page.csv_text import csv_text
 
 
 def without_opinions(data: Path, args: Namespace) -> bool:
@@ -46,12 +47,11 @@ def write_values(scorer: Scorer, args: Namespace) -> int:
         rows[jobs[job]] = "" if isinstance(outcome, Exception) else outcome["raw_score"]
     print_error(f"{args.tasks[0]} has no opinion scores (a column mos): these are values, without agreement")
     table = [(label.name, label.reference or "", rows[label]) for label in labels if label in rows]
+    text = csv_text([("image", "reference", scorer.name), *table])
     if args.out is None:
-        csv.writer(sys.stdout).writerows([("image", "reference", scorer.name), *table])
+        sys.stdout.write(text)
         return SOME_FAILED if failed else OK
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (args.out / "values.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("image", "reference", scorer.name), *table])
+    write_atomically(args.out / "values.csv", text)
     print(f"Kept in {args.out / 'values.csv'}")
     return SOME_FAILED if failed else OK
 

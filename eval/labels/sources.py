@@ -6,13 +6,13 @@ numbers, or images: bytes, or a dict with ``bytes`` and ``path``.
 """
 
 import csv
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                row = json.loads(line)
+                row = json_value(line)
                 if not isinstance(row, dict):
                     raise ValueError(f"line {number} is no object")
                 yield f"line {number}", row

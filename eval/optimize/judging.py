@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import dspy
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
@@ -42,7 +43,7 @@ class Measurements:
         if path and path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
                 try:
-                    row = json.loads(line)
+                    row = json_value(line)
                 except ValueError:  # the last line of a run that was killed
                     continue
                 self.known[row["prompts"], row["question"]] = Judged.from_json(row["judged"])

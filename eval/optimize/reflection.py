@@ -17,6 +17,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion
 from agenticiqa.eval.optimize.search import Proposal, Step, Texts
 from agenticiqa.programs.images import load
@@ -141,7 +142,7 @@ class Reflection:
         if path and path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
                 try:
-                    row = json.loads(line)
+                    row = json_value(line)
                 except ValueError:  # the last line of a run that was killed
                     continue
                 self.known[row["key"]] = Proposal(row["texts"], row["predictor"], tuple(row["refused"]))

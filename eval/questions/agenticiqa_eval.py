@@ -8,11 +8,11 @@ reproduction writes them: ``AgenticIQA-Eval/*.json`` (lists) or ``*.jsonl``, wit
      "task_type": "executor_distortion", "reference_mode": "NR", "image_path": "images/1.png", "reference_path": null}
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.questions.task import Item, QuestionTask, index_of
 
 TRACKS = {
@@ -59,9 +59,9 @@ def _read(folder: Path, split: str) -> Iterator[Item]:
     for file in files:
         text = file.read_text(encoding="utf-8")
         rows += (
-            [json.loads(line) for line in text.split("\n") if line.strip()]
+            [json_value(line) for line in text.split("\n") if line.strip()]
             if file.suffix == ".jsonl"
-            else json.loads(text)
+            else json_value(text)
         )
     yield from items_of(rows, folder)
 

@@ -20,11 +20,11 @@ four options are padded with "N/A"::
 Embedded images are written once to the cache folder (see ``labels.embedded``), equal ones to one file, so one content.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.labels import embedded
 from agenticiqa.eval.questions.task import Item, QuestionTask, file_of, index_of
 
@@ -54,7 +54,7 @@ def _read_json(folder: Path, split: str) -> Iterator[Item]:
     file = folder / f"llvisionqa_{split}.json"
     if not file.is_file():
         raise FileNotFoundError(file.name)
-    rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = json_value(file.read_text(encoding="utf-8"))
     names = type_names([int(row["type"]) for row in rows], [row["question"] for row in rows])
     for number, row in enumerate(rows):
         options = tuple(row["candidates"])

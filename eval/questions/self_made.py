@@ -13,11 +13,11 @@
      "reference_text": "Strong white noise covers the whole photo. ..."}
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.questions.agenticiqa_eval import items_of
 from agenticiqa.eval.questions.task import Item, QuestionTask
 
@@ -42,7 +42,7 @@ def _read_descriptions(folder: Path, split: str) -> Iterator[Item]:
 def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
     if not (folder / name).is_file():
         raise FileNotFoundError(name)
-    rows: list[dict[str, Any]] = json.loads((folder / name).read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = json_value((folder / name).read_text(encoding="utf-8"))
     return rows
 
 

@@ -3,8 +3,6 @@
 ``templates/parts.html`` of ``report.page`` is the HTML rendering of a table.
 """
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +15,7 @@ from rich.table import Table
 
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.page.csv_text import csv_text
 
 ENDS = ("value", "low", "high")
 PLAIN_WIDTH = 160  # columns where the output is no terminal
@@ -115,9 +114,7 @@ def comma_separated(table: ReportTable) -> str:
     lines = [
         [_alone(cell, key) for cell, keys in zip(line, kinds, strict=True) for key in keys] for line in table.lines
     ]
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([headings, *lines])
-    return file.getvalue()
+    return csv_text([headings, *lines], "\n")
 
 
 def _alone(cell: Any, key: str) -> Any:

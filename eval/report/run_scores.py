@@ -1,11 +1,11 @@
 """What a run gave each image, or each question of a benchmark, read from its folder row by row."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.programs.batch.results_file import kept_rows
 from agenticiqa.programs.errors import UserError
@@ -118,7 +118,7 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
 
 def _part(folder: Path) -> str | None:
     try:
-        part = json.loads((folder / "report.json").read_text(encoding="utf-8")).get("part")
+        part = json_value((folder / "report.json").read_text(encoding="utf-8")).get("part")
     except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
         return None
     return None if part is None else str(part)

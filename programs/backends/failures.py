@@ -15,6 +15,7 @@ from typing import Any
 
 from dspy import lm15
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.errors import LONGEST_SHOWN
 
 # Status and words of real replies. An error that matches none keeps the class that lm15 gave it by its status.
@@ -182,7 +183,7 @@ def readable_error(body: bytes) -> bytes:
     nothing says what is wrong stay as they are.
     """
     try:
-        said = json.loads(body)
+        said = json_value(body)
     except (ValueError, RecursionError):
         return body
     error = said.get("error") if isinstance(said, dict) else None

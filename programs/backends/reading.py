@@ -19,6 +19,7 @@ import json_repair
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from agenticiqa.configs.reading import yaml_value
 from agenticiqa.signatures.answers import ModelAnswer, exact_keys, known_keys, snake, under_own_keys, wire_names
 
 # No parser bounds its own time, so these are checked before any.
@@ -386,7 +387,7 @@ def _of_lines(first: str, *lines: str, is_text: bool) -> Any:
     block = _BULLET.sub(r"\1", block)
     if not _ALIAS.search(block):
         with suppress(yaml.YAMLError, ValueError):  # a date that is none is a ValueError
-            return yaml.safe_load(block)
+            return yaml_value(block)
     return first.strip("\"'`*, ")
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 ANSWERS = ("litellm.types.", "openai.types.")  # modules of the answers that LiteLLM gives; DSPy's own are plain values
 
 
-class RecordDisk(Disk):  # type: ignore[misc]  # diskcache has no types
+class RecordDisk(Disk):
     """Makes plain values and answers of LiteLLM out of records; raises UnpicklingError for anything else."""
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:

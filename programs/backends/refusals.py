@@ -22,6 +22,7 @@ from typing import Any, Literal
 from dspy import lm15
 from pydantic import TypeAdapter, ValidationError
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import files
@@ -243,7 +244,7 @@ def _file(backend: str) -> Path:
 
 def _saved(backend: str) -> Refusal | None:
     try:
-        saved = json.loads(_file(backend).read_bytes())
+        saved = json_value(_file(backend).read_bytes())
         return TypeAdapter(Refusal).validate_python(saved["refusal"]) if saved["backend"] == backend else None
     except (OSError, ValueError, TypeError, KeyError, ValidationError):
         return None  # a file that cannot be read is as none

@@ -5,7 +5,6 @@ model's answer it would be rejected as a bad one and kept in the cache. And a fi
 log-probabilities) may have a form that no reader takes; the answer was paid for, so only that field is left out.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -13,6 +12,8 @@ from typing import Any
 
 import httpx
 from dspy import lm15
+
+from agenticiqa.configs.reading import json_value
 
 Body = dict[str, Any]
 
@@ -29,7 +30,7 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
     """
     status, text = reply.status_code, reply.content.decode("utf-8", "replace")
     try:
-        body = json.loads(text)
+        body = json_value(text)
     except (ValueError, RecursionError) as error:  # also a number of too many digits
         raise lm15.ServerError(f"the response is not JSON: {_beginning(text)}", status=status) from error
     if not isinstance(body, dict) or not 200 <= status < 300 or status == 202:
@@ -71,7 +72,7 @@ def _with_answer(message: Body) -> Body:
     if message.get("content") or not isinstance(thoughts, str):
         return message
     try:
-        is_object = isinstance(json.loads(_FENCED.sub(r"\1", thoughts.strip())), dict)
+        is_object = isinstance(json_value(_FENCED.sub(r"\1", thoughts.strip())), dict)
     except (ValueError, RecursionError):
         is_object = False
     return {**message, "content": thoughts, "reasoning_content": None, "reasoning": None} if is_object else message

@@ -1,6 +1,5 @@
 """From the paths, or the file of rows, that a user names to the jobs of a run, and to what is wrong with the others."""
 
-import json
 import os
 import sys
 from collections import Counter
@@ -9,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
@@ -127,7 +127,7 @@ def read_stdin(stream: IO[bytes]) -> UndecodedImage:
 def _checked_row(line: str) -> dict[str, Any]:
     """A row whose fields have the types of a job's. Raises UserError for any other."""
     try:
-        row = json.loads(line)
+        row = json_value(line)
     except ValueError as error:
         raise UserError(f"expected a JSON object, such as {ROW}") from error
     if not isinstance(row, dict):

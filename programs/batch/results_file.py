@@ -84,8 +84,8 @@ class ResultsFile:
     ``length`` how many there are now. No row is kept in memory.
 
     The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
-    that another process has open in this way, and for one that holds anything but JSON objects, or ends in a part of
-    none of ours, which is left as it is.
+    that another process has open in this way, and for one that holds anything but JSON objects or ends in a part of a
+    foreign one, which is left as it is.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -117,6 +117,16 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
     complete_folders(maps)
 
 
+def add_raw_csv(add_argument: Callable[..., Action]) -> None:
+    """The option that leaves the cells of CSV as they are."""
+    add_argument(
+        "--raw-csv",
+        action="store_true",
+        help="leave texts in CSV as they are; else one that begins with = + - @ gets an apostrophe before it, as a "
+        "spreadsheet would run it as a formula (numbers stay numbers), and control characters become blanks",
+    )
+
+
 def add_overview_arguments(parser: ArgumentParser) -> None:
     """The options for all results together."""
     group = parser.add_argument_group(
@@ -129,6 +139,7 @@ def add_overview_arguments(parser: ArgumentParser) -> None:
         help="write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
     )
     table = group.add_argument("--csv", metavar="FILE", type=Path, help="write a table of the scores and distortions")
+    add_raw_csv(group.add_argument)
     group.add_argument(
         "--group",
         action="store_true",

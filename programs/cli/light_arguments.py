@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
-from agenticiqa.programs.cli.arguments import complete_files
+from agenticiqa.programs.cli.arguments import add_raw_csv, complete_files
 
 MEASURE_EXAMPLES = """\
 examples:
@@ -56,6 +56,7 @@ def add_measure_arguments(parser: ArgumentParser) -> None:
     output = parser.add_mutually_exclusive_group()
     table = output.add_argument("--csv", metavar="FILE", help="write CSV into FILE; - prints it")
     output.add_argument("--json", action="store_true", help="print a JSON list")
+    add_raw_csv(parser.add_argument)
     parser.add_argument("--workers", metavar="N", type=int, help="images in parallel (default: one per processor core)")
     parser.add_argument("--list", action="store_true", help="list the metrics: kind, direction, range, source")
     for argument in (words, reference, table):

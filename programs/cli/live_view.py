@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenticiqa.programs.cli.printable import printable
+from agenticiqa.programs.cli.printable import printable, shortened
 from agenticiqa.programs.cli.render import COLORS, bar
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.tools.tool import with_unit
@@ -62,14 +62,6 @@ def rows_of(record: logging.LogRecord) -> list[Row]:
     if name in DRAWN:
         return DRAWN[name](fields)
     return [("", line((shortened(record.getMessage(), LONGEST), "dim")))]
-
-
-def shortened(text: str, longest: int) -> str:
-    """The text, or the beginning and the end of a longer one: a prompt's instructions and its question."""
-    if len(text) <= longest:
-        return text
-    half = longest // 2
-    return f"{text[:half]} ... ({len(text) - 2 * half} characters left out) ... {text[-half:]}"
 
 
 def _begun(fields: Event) -> list[Row]:

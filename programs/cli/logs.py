@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from agenticiqa.programs.cli.live_view import StepFormatter, shortened
-from agenticiqa.programs.cli.printable import json_text, printable
+from agenticiqa.programs.cli.live_view import StepFormatter
+from agenticiqa.programs.cli.printable import json_text, message_line, printable, shortened
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 
@@ -42,7 +42,7 @@ class WarningFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, or more for a traceback."""
         text = super().format(record)
-        text = printable(text if record.exc_info else shortened(text, LONGEST))
+        text = printable(text) if record.exc_info else message_line(text)
         image = vars(record).get("image")
         return text if not image or text.startswith(f"{image}: ") else f"{image}: {text}"
 

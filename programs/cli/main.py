@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
-from agenticiqa.programs.cli.printable import QUIET, escape_what_cannot_be_written, printable
+from agenticiqa.programs.cli.printable import QUIET, escape_what_cannot_be_written, message_line
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 
@@ -24,6 +24,10 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         args = parse(sys.argv[1:] if argv is None else argv, commands)
         QUIET.set(args.quiet)
         return_large_blocks()
+        if "raw_csv" in args:
+            from agenticiqa.programs.page.csv_text import RAW_CSV
+
+            RAW_CSV.set(args.raw_csv)
         if commands[args.command].light:
             status = commands[args.command].run(args)
             sys.stdout.flush()
@@ -57,7 +61,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     except Exception as error:
         if (failed := _status_of(error)) is None:
             raise
-        return _fail(str(error) if failed == USAGE else " ".join(str(error).split()), failed)
+        return _fail(str(error), failed)
     finally:
         QUIET.set(False)
 
@@ -79,7 +83,7 @@ def _close_stdout() -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"{PROGRAM}: {printable(message)}", file=sys.stderr)
+    print(f"{PROGRAM}: {message_line(message)}", file=sys.stderr)
     return status
 
 

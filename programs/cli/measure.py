@@ -1,7 +1,5 @@
 """``agenticiqa measure``: values of metrics on their own scales, without the program around them."""
 
-import csv
-import io
 import os
 import sys
 from argparse import Namespace
@@ -20,6 +18,7 @@ from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import list_metrics, pixels_of
 from agenticiqa.programs.tools.tool import Tool, raw_value, unknown_tool
@@ -112,7 +111,7 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
     if args.json:
         print(json_text(rows, indent=2))
     elif args.csv:
-        write_output(args.csv, csv_text(tools, rows))
+        write_output(args.csv, table_of_values(tools, rows))
         if not is_stdout(args.csv):
             print_note(f"The table is {printable_path(args.csv)}")
     elif alone and len(tools) == 1:
@@ -128,19 +127,15 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
         render.print_lines(("image", *(tool.name for tool in tools)), lines)
 
 
-def csv_text(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
+def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
     """The rows as CSV (RFC 4180): image, reference, a column for each metric, error; empty where there is no value."""
-    text = io.StringIO()
     names = [
         "image",
         "reference",
         *(tool.name for tool in tools),
         *(["error"] if any("error" in row for row in rows) else []),
     ]
-    writer = csv.DictWriter(text, names)
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text([names, *([row.get(name) for name in names] for row in rows)])
 
 
 def _means(tools: Sequence[Tool], rows: Sequence[Measurement]) -> list[str]:

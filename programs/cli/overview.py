@@ -1,7 +1,5 @@
 """What ``assess`` makes of all results together: a contact sheet, a CSV, the worst images, a limit for the score."""
 
-import csv
-import io
 import os
 from argparse import Namespace
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from agenticiqa.programs.cli.outputs import Write
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note, write_output
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
@@ -115,14 +114,11 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
 
 def table_text(entries: Sequence[Entry]) -> str:
     """The entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for what there is none of."""
-    text = io.StringIO()
-    writer = csv.writer(text)
     columns = (*COLUMNS, "group") if any(entry.group for entry in entries) else COLUMNS
-    writer.writerow(columns)
-    for entry in entries:
-        values = [getattr(entry, name) for name in columns]
-        writer.writerow([round(value, 4) if isinstance(value, float) else value for value in values])
-    return text.getvalue()
+    lines = [[getattr(entry, name) for name in columns] for entry in entries]
+    return csv_text(
+        [columns, *([round(each, 4) if isinstance(each, float) else each for each in line] for line in lines)]
+    )
 
 
 def _write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:

@@ -13,12 +13,27 @@ from typing import Any
 
 _REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _CONTROLS = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f{_REORDERING}]")
+_LINE_BREAKS = re.compile(r"\s*[\r\n]\s*")
+LONGEST_MESSAGE = 560  # characters; what says that some are left out takes up to 40 more
 _NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{_REORDERING}]")
 
 
 def printable(text: str) -> str:
     """The text with a blank for each control character but the line break."""
     return _CONTROLS.sub(" ", text)
+
+
+def shortened(text: str, longest: int) -> str:
+    """The text, or the beginning and the end of a longer one: a prompt's instructions and its question."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]} ... ({len(text) - 2 * half} characters left out) ... {text[-half:]}"
+
+
+def message_line(text: str) -> str:
+    """A message as one printable line of at most 600 characters, whatever of a bad file it tells."""
+    return shortened(printable(_LINE_BREAKS.sub(" ", text.strip())), LONGEST_MESSAGE)
 
 
 def all_printable(value: Any) -> Any:
@@ -73,4 +88,4 @@ def print_note(message: str) -> None:
 
 def print_error(message: str) -> None:
     """Print a line about something that went wrong to stderr."""
-    print(f"agenticiqa: {printable(message)}", file=sys.stderr)
+    print(f"agenticiqa: {message_line(message)}", file=sys.stderr)

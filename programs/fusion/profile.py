@@ -9,6 +9,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agenticiqa.configs.reading import yaml_value
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 
@@ -97,7 +98,7 @@ def combined_error(*errors: float) -> float:
 def read_fusion_profile(path: str | os.PathLike[str]) -> FusionProfile:
     """Read a profile. Raises UserError, in one line, for a file that is missing, not YAML or not a profile."""
     try:
-        return FusionProfile.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+        return FusionProfile.model_validate(yaml_value(Path(path).read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"fusion profile {os.fspath(path)}: cannot be read: {error}") from error
     except yaml.YAMLError as error:

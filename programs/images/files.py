@@ -14,6 +14,7 @@ from platformdirs import user_cache_path
 CACHE_VARIABLE = "AGENTICIQA_CACHE"
 HEX_DIGITS = 16  # of a digest
 
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte that is not UTF-8
 
 
@@ -81,6 +82,11 @@ def printable_path(path: str | bytes | os.PathLike[str]) -> str:
     'caf\\xe9.png'
     """
     return _SURROGATE.sub(_escaped, os.fsdecode(path))
+
+
+def without_controls(text: str) -> str:
+    """The text with a blank for each control character (BEL, ESC, ...) but tabs and line breaks."""
+    return _UNSEEN.sub(" ", text)
 
 
 def one_line(text: str) -> str:

@@ -103,8 +103,14 @@ def families() -> list[str]:
 
 
 def drawable(text: str) -> str:
-    """The text with a question mark for each character that no font has, instead of a box and a warning."""
-    return text if text.isascii() else "".join(each if each.isascii() or _has(each) else "?" for each in text)
+    """The text with a question mark for each character that no font has, instead of a box and a warning.
+
+    Control characters but the line break become blanks.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = "".join(each if each.isprintable() or each == "\n" else " " for each in text)
+    return "".join(each if each.isascii() or _has(each) else "?" for each in text)
 
 
 @cache

@@ -1,12 +1,12 @@
 """A finished run as its report needs it: the figures, what it was made with, and a few fields of each image."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.questions.judging import description_of
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
@@ -86,7 +86,7 @@ class KeptRun:
         """The whole row of an image, read again from the file."""
         with open(self.folder / "results.jsonl", "rb") as file:
             file.seek(point.offset)
-            row: dict[str, Any] = json.loads(file.readline())
+            row: dict[str, Any] = json_value(file.readline())
         return row
 
 
@@ -151,7 +151,7 @@ def _point(row: Mapping[str, Any], offset: int) -> Point:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json_value(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{printable_path(file)}: cannot be read ({error}); {UNFINISHED}") from error
     return content

@@ -17,9 +17,9 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
-from agenticiqa.programs.cli.live_view import shortened
 from agenticiqa.programs.cli.logs import LOGGER, STANDARD, logging_to
 from agenticiqa.programs.cli.main import main
+from agenticiqa.programs.cli.printable import shortened
 from agenticiqa.programs.errors import UserError
 from support.fake_server import by_stage, fake_server
 from support.files import json_lines

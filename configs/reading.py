@@ -1,0 +1,24 @@
+"""YAML and JSON of users' files: what is nested too deeply is an error of the file, as what is not well-formed is."""
+
+import json
+from typing import Any
+
+import yaml
+
+TOO_DEEP = "nested too deeply"
+
+
+def yaml_value(text: str) -> Any:
+    """The value of a YAML text. Raises ``yaml.YAMLError``."""
+    try:
+        return yaml.safe_load(text)
+    except RecursionError:
+        raise yaml.YAMLError(TOO_DEEP) from None
+
+
+def json_value(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
