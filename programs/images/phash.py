@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import scipy  # its parts load when they are first used: only a group of photos needs them
 from PIL import Image
-from scipy.fft import dctn
 
 MOST_BITS = 8  # of 64 that differ: so many, the pairs in CLIVE and BIQ2021 show one scene; with 10, not all do
 SIDE, LOW = 32, slice(1, 9)
@@ -25,7 +25,7 @@ def phash(path: Path) -> int | None:
             gray = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX)
     except (OSError, ValueError, Image.DecompressionBombError):
         return None
-    low = dctn(np.asarray(gray, dtype=np.float64))[LOW, LOW]
+    low = scipy.fft.dctn(np.asarray(gray, dtype=np.float64))[LOW, LOW]
     return int.from_bytes(np.packbits(low > np.median(low)).tobytes())
 
 
