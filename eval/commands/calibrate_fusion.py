@@ -8,7 +8,6 @@ from datetime import date
 from pathlib import Path
 
 from agenticiqa.configs import Config
-from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
@@ -21,6 +20,7 @@ from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, fit_rows, fitt
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
+from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render, tables
@@ -79,7 +79,9 @@ def _opinions(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> di
 
 def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, float]:
     """The opinion scores that rows of ``evaluate`` hold, as ``_opinions``; none of rows without."""
-    scored = [(row["image_sha256"], row["mos"]) for row in rows if "error" not in row and "mos" in row]
+    scored = [
+        (row["image_sha256"], row["mos"]) for row in rows if row.get("image_sha256") and row.get("mos") is not None
+    ]
     return _opinions(scored, mos_scale([mos for _, mos in scored], ends)) if scored else {}
 
 
@@ -134,15 +136,13 @@ def _finished(files: Sequence[Path]) -> list[Row]:
 
 
 def _read(file: Path) -> list[Row]:
-    shown = printable_path(file)
+    shown, expected = printable_path(file), "expected the rows of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
     try:
-        rows = [json_value(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no file of JSON lines"
-        raise UserError(f"{shown}: expected the rows of a finished run, but they cannot be read ({why})") from error
-    if not all(isinstance(row, dict) and {"image", "query"} <= row.keys() for row in rows):
-        raise UserError(f"{shown}: expected the rows of 'assess --jsonl' or of 'evaluate' (results.jsonl)")
-    return rows
+        return [row for _, row in checked_rows(file, lambda _: ("image", "query"))]
+    except OSError as error:
+        raise UserError(f"{shown}: {expected}, but they cannot be read ({error.strerror})") from error
+    except UserError as error:
+        raise UserError(f"{error}; {expected}") from error
 
 
 def _lacks_inputs(row: Row) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.report.columns import OURS
-from agenticiqa.programs.batch.results_file import kept_rows
+from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.errors import UserError
 
 RESULTS = "results.jsonl"
@@ -99,21 +99,20 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     if not is_run(folder):
         raise UserError(f"{folder}: there is no {RESULTS}; name folders that `agenticiqa evaluate` wrote (--out)")
     found: RunScores | None = None
-    file, number = folder / RESULTS, 0
-    try:
-        for number, (_, row) in enumerate(kept_rows(file), 1):  # noqa: B007 (the line that the message names)
-            kind = "choice" if "truth" in row else "plan" if "true_plan" in row else "rating"
-            found = found or RunScores(name or folder.resolve().name, kind, part=_part(folder))
-            _add(found, row)
-    except (KeyError, TypeError, AttributeError) as error:
-        why = f"there is no {error}" if isinstance(error, KeyError) else "it is no row of a run"
-        raise UserError(f"{file}: line {number} cannot be compared: {why}") from error
-    except ValueError as error:
-        raise UserError(f"{file}: line {number + 1} cannot be compared: it is no row of a run") from error
+    file = folder / RESULTS
+    for _, row in checked_rows(file, lambda row: ("name", "content", "mos" if _kind(row) == "rating" else "correct")):
+        found = found or RunScores(name or folder.resolve().name, _kind(row), part=_part(folder))
+        if _kind(row) != found.kind:
+            raise UserError(f"{file}: cannot be compared: rows of ratings, choices and plans are mixed in it")
+        _add(found, row)
     if found is None:
         raise UserError(f"{file}: there are no results in it; let the run finish first")
     count_alike([found])
     return found
+
+
+def _kind(row: dict[str, Any]) -> str:
+    return "choice" if "truth" in row else "plan" if "true_plan" in row else "rating"
 
 
 def _part(folder: Path) -> str | None:

@@ -120,7 +120,9 @@ def unusable(row: Row) -> str | None:
         return "without usable probabilities"
     if not (row.get("answered_by") or {}).get("scoring"):
         return "that no model rated"
-    if (row["executor_evidence"].get("quality_scores") or {}).keys() != {GLOBAL}:
+    if not row.get("image_sha256"):
+        return "without the hash of their image"
+    if ((row.get("executor_evidence") or {}).get("quality_scores") or {}).keys() != {GLOBAL}:
         return "without a tool score of the whole image alone"
     return None
 

@@ -1,6 +1,5 @@
 """A finished run as its report needs it: the figures, what it was made with, and a few fields of each image."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from agenticiqa.eval.questions.judging import description_of
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
 from agenticiqa.programs.backends.ledger import Spent
-from agenticiqa.programs.batch.results_file import kept_rows
+from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.entry import Entry, entry_of
@@ -110,14 +109,17 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
     if not run.asks_questions and not {"systems", "breakdowns", "scale"} <= run.figures.keys():
         raise UserError(f"{shown}/report.json: the figures are of another version; {UNFINISHED}")
     latest: dict[Any, Any] = {}
+    needs = ("name", "rotation", "correct") if run.asks_questions else ("name", "image", "content", "mos")
     try:
-        for offset, row in kept_rows(folder / "results.jsonl"):
+        for offset, row in checked_rows(folder / "results.jsonl", lambda _: needs):
             key = (row["name"], row["rotation"]) if run.asks_questions else row["name"]
             if "error" not in row or key not in latest:
                 latest[key] = _question(row) if run.asks_questions else _point(row, offset)
             # Every row was paid for, also one that was replaced later.
             for stage, spent in (row.get("usage_by_stage") or {}).items():
                 run.spent.setdefault(stage, Spent()).add(Spent(**spent))
+    except UserError as error:
+        raise UserError(f"{error}; expected a run of {'questions' if run.asks_questions else 'images'}") from error
     except (ValueError, KeyError, TypeError) as error:
         kind = "a run of questions" if run.asks_questions else "a rating run"
         raise UserError(f"{shown}/results.jsonl: a row is none of {kind} ({type(error).__name__})") from error
@@ -132,13 +134,10 @@ def _question(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _point(row: Mapping[str, Any], offset: int) -> Point:
     probabilities = row.get("quality_probs")
-    mos = float(row["mos"])
-    if not math.isfinite(mos):
-        raise ValueError("mos is no number")
     entry = entry_of(row)
     return Point(
         name=row["name"],
-        mos=mos,
+        mos=float(row["mos"]),
         content=row["content"],
         entry=entry,
         probabilities=tuple(probabilities.get(key, 0.0) for key in LEVEL_KEYS) if probabilities else None,

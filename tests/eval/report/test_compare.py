@@ -48,7 +48,7 @@ def write_run(folder: Path, rows: list[dict[str, Any]]) -> Path:
 
 def rows(scores: list[float | None], **changes: Any) -> list[dict[str, Any]]:
     return [
-        {"name": f"{n}.png", "content": f"{n}", "mos": float(n), "quality_score": score, "backend": "offline"} | changes
+        {"name": f"{n}.png", "content": f"{n}", "mos": float(n), "quality_score": score, "scorer": "offline"} | changes
         for n, score in enumerate(scores)
     ]
 
@@ -229,7 +229,7 @@ def test_a_line_that_is_no_row_is_told_and_one_cut_short_is_not(tmp_path: Path) 
         file.write('{"name": "2.p')
     assert len(read_scores(run).values) == 2
     (run / "results.jsonl").write_text('{"image": "a.png"}\n')
-    with pytest.raises(UserError, match="line 1 cannot be compared: there is no 'name'"):
+    with pytest.raises(UserError, match="line 1 is no row of results: there is no 'name'"):
         read_scores(run)
 
 

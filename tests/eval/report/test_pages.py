@@ -232,7 +232,7 @@ def test_what_is_no_finished_run_is_said_in_one_line(
     for file in ("report.json", "run.json"):
         (tmp_path / file).write_bytes((run_folder / file).read_bytes())
     assert main(["report", str(tmp_path)]) == USAGE
-    assert "a row is none of a rating run" in capsys.readouterr().err
+    assert "line 1 is no row of results: there is no 'name'; expected a run of images" in capsys.readouterr().err
 
 
 @pytest.mark.slow

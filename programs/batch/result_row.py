@@ -1,0 +1,142 @@
+"""Rows of results that others may have written: what each field may hold, checked before anything is made of a row."""
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic.types import Strict
+
+from agenticiqa.programs.batch.results_file import Row
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path
+from agenticiqa.signatures.types import ExecutorOutput
+
+logger = logging.getLogger(__name__)
+
+MOST_NAMED = 20  # lines that are named in a warning each
+
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Interval = Annotated[list[Number], Field(min_length=2, max_length=2)]
+LevelKey = Literal["1", "2", "3", "4", "5"]
+Share = Annotated[Number, Field(ge=0, le=1)]
+
+
+class PlanInRow(BaseModel):
+    """The plan of a row."""
+
+    query_scope: StrictStr | list[StrictStr]
+    reference_mode: StrictStr
+    plan: dict[str, StrictBool] | None = None
+
+
+class FusionInRow(BaseModel):
+    """What a fit of the fusion reads of a row."""
+
+    model: StrictStr = ""
+    prompts: StrictStr = ""
+    curves: StrictStr = ""
+    tuned: StrictStr = ""
+    third_tools: dict[str, Number] | None = None
+
+
+class SpentInRow(BaseModel):
+    """The usage of one stage, as ``ledger.Spent``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    calls: StrictInt = 0
+    cached: StrictInt = 0
+    retries: StrictInt = 0
+    input_tokens: StrictInt = 0
+    output_tokens: StrictInt = 0
+    usd: Number | None = None
+    seconds: Number = 0.0
+    cut_off: StrictBool = False
+
+
+class ResultRow(BaseModel):
+    """What any reader takes of a row of ``assess --jsonl``, or of ``evaluate``; other keys may hold anything.
+
+    The score is 1..5, but a ``scorer``'s is on its own scale; ``mos`` is on that of the labels.
+    """
+
+    name: StrictStr | None = None
+    content: StrictStr | None = None
+    mos: Number | None = None
+    rotation: StrictInt | None = None
+    correct: StrictBool | None = None
+    fields: dict[str, StrictBool] | None = None
+    image: StrictStr | None = None
+    image_sha256: StrictStr | None = None
+    reference: StrictStr | None = None
+    reference_sha256: StrictStr | None = None
+    reference_check: dict[str, Any] | None = None
+    query: StrictStr | None = None
+    query_type: StrictStr | None = None
+    options: dict[str, StrictStr] | None = None
+    scorer: StrictStr | None = None
+    raw_score: Number | None = None
+    quality_score: Number | None = None
+    quality_level: StrictStr | None = None
+    score_interval: dict[str, Interval] | None = None
+    quality_probs: dict[LevelKey, Share] | None = None
+    probability_source: StrictStr | None = None
+    outside_training: list[StrictStr] | None = None
+    plan: PlanInRow | None = None
+    executor_evidence: ExecutorOutput | None = None
+    replan_history: list[StrictStr] | None = None
+    rejected_answers: dict[str, list[Any]] | None = None
+    answered_by: dict[str, list[StrictStr]] | None = None
+    timings_ms: dict[str, Number] | None = None
+    usage_by_stage: dict[str, SpentInRow] | None = None
+    fusion: FusionInRow | None = None
+
+    @model_validator(mode="after")
+    def _score_is_on_its_scale(self) -> "ResultRow":
+        if self.quality_score is not None and self.scorer is None and not 1 <= self.quality_score <= 5:
+            raise ValueError(f"quality_score is {self.quality_score:g}, expected 1 to 5")
+        return self
+
+
+def checked_rows(file: Path, needs: Callable[[Row], Collection[str]]) -> Iterator[tuple[int, Row]]:
+    """Each row of a file that ``ResultRow`` accepts and that has the keys that it ``needs``, with its offset in bytes.
+
+    Others are left out, and a warning names their lines at the end; a last line that was cut short is left out too.
+    Raises OSError, and UserError where lines were left out and no row remains.
+    """
+    offset, kept, wrong = 0, 0, list[str]()
+    with open(file, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.endswith(b"\n"):
+                if why := _fault(line, needs):
+                    wrong.append(f"{printable_path(file)}: line {number} is no row of results: {why}")
+                else:
+                    kept += 1
+                    yield offset, orjson.loads(line)
+            offset += len(line)
+    if wrong and not kept:
+        raise UserError(wrong[0])
+    for each in wrong[:MOST_NAMED]:
+        logger.warning("%s; it is left out", each)
+    if more := len(wrong[MOST_NAMED:]):
+        logger.warning("%s: %d more lines are left out", printable_path(file), more)
+
+
+def _fault(line: bytes, needs: Callable[[Row], Collection[str]]) -> str:
+    """What is wrong with a row, in one line; empty for a good one."""
+    try:
+        row = orjson.loads(line)
+        if not isinstance(row, dict):
+            return "it is no JSON object"
+        if missing := [name for name in needs(row) if row.get(name) is None]:
+            return f"there is no {missing[0]!r}"
+        ResultRow.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, "))))
+    except ValueError:
+        return "it is no JSON object"
+    return ""
