@@ -9,7 +9,9 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +25,8 @@ from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.backends.adapter import SteadyAdapter
 from agenticiqa.programs.errors import StateError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
+from agenticiqa.programs.stages.ask import SAVED_END, SAVED_START, image_fields, shown_examples
+from agenticiqa.programs.stages.harmless import MARKER
 from agenticiqa.programs.stages.inputs import ImageProgram
 from agenticiqa.signatures.summarizer import ScoreQuality
 
@@ -30,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 PROGRAM = "AgenticIQA"
 PROMPTS_FILE = "prompts.json"  # in a folder that optimize writes
+EMBEDDED = "data:image/"  # begins an address that holds the image itself
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # not a drive of Windows, which has one letter
 SCORER = "summarizer.score.ask.predict"
 
 # Each signature that was loaded, and the one that it was loaded into: DSPy makes the new one of the old one's fields,
@@ -108,7 +114,7 @@ def save(
 ) -> None:
     """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header.
 
-    With ``predictors`` only theirs is written, so that no other prompt is set by it.
+    With ``predictors`` only theirs is written, so that no other prompt is set by it. Images of examples are embedded.
     """
     written = fingerprints(program).keys() if predictors is None else set(predictors)
     header = {
@@ -119,7 +125,7 @@ def save(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "created_with": dict(created_with),
     }
-    state = {name: each for name, each in prompts_of(program).items() if name in written}
+    state = {name: _embedded(each) for name, each in program.named_predictors() if name in written}
     write_atomically(path, json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False))
 
 
@@ -150,7 +156,9 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
         )
     predictors = dict(program.named_predictors())
     try:
-        loaded = {name: _loaded(predictors[name], saved[name]) for name in fits}
+        loaded = {name: _loaded(predictors[name], vetted(predictors[name], saved[name], path.parent)) for name in fits}
+    except StateError as error:
+        raise StateError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StateError(f"{path}: the state of a predictor is damaged ({error!r})") from error
     for name in fits:
@@ -198,6 +206,47 @@ def save_whole(program: dspy.Module, folder: str | os.PathLike[str], modules: Se
     dspy.Module.save(copied, folder, save_program=True, modules_to_serialize=list(modules))
 
 
+def vetted(predictor: dspy.Predict, state: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A state that somebody may have sent, of which no image but its own can reach a model.
+
+    An image of an example is embedded, or a path in ``folder``, from which a relative one is taken. Raises StateError
+    for any other path, for an address, and for DSPy's image marker anywhere but around one embedded image.
+    """
+    images = image_fields(predictor.signature)
+    demos = [{name: _vetted(each, folder, name in images) for name, each in demo.items()} for demo in state["demos"]]
+    return {**state, "signature": _vetted(state["signature"], folder, False), "demos": demos}
+
+
+def _vetted(value: Any, folder: Path, is_image: bool) -> Any:
+    if isinstance(value, dict) and not is_image:
+        return {_vetted(name, folder, False): _vetted(each, folder, False) for name, each in value.items()}
+    if isinstance(value, list) and not is_image:
+        return [_vetted(each, folder, False) for each in value]
+    if isinstance(value, str) and MARKER in value:
+        return _one_embedded(value)
+    if not is_image or value is None or (isinstance(value, str) and value.startswith(EMBEDDED)):
+        return value
+    shown = excerpt(repr(value), 100)
+    if not isinstance(value, str) or _ADDRESS.match(value):
+        raise StateError(f"the image of an example is {shown}: expected one that is embedded, or a file beside it")
+    file, within = (folder / value).resolve(), folder.resolve()
+    if not file.is_relative_to(within):
+        raise StateError(f"the image of an example is {shown}, outside of the folder of the file: move it there")
+    return str(file)
+
+
+def _one_embedded(text: str) -> str:
+    """An image as DSPy saves it, written anew. Raises StateError for a marker around anything else."""
+    inner = text.removeprefix(SAVED_START).removesuffix(SAVED_END)
+    with suppress(ValueError, KeyError, TypeError):
+        (part,) = json_value(inner)
+        url = part["image_url"]["url"]
+        if text == f"{SAVED_START}{inner}{SAVED_END}" and MARKER not in url and url.startswith(EMBEDDED):
+            parts = json.dumps([{"type": "image_url", "image_url": {"url": url}}])
+            return f"{SAVED_START}{parts}{SAVED_END}"
+    raise StateError(f"a text has DSPy's image marker around something else than an image: {excerpt(repr(text), 100)}")
+
+
 def _layout(state: Mapping[str, Any]) -> list[str]:
     """The prefixes of a predictor's fields in DSPy's state; the last one's, which COPRO changes, is left out."""
     *inputs, _ = state["signature"]["fields"]
@@ -209,6 +258,14 @@ def _bare(predictor: dspy.Predict) -> dspy.Predict:
     bare = dspy.Predict(predictor.signature)
     bare.demos = predictor.demos
     return bare
+
+
+def _embedded(predictor: dspy.Predict) -> dict[str, Any]:
+    """The state of a predictor, with the images of its examples in it."""
+    bare = _bare(predictor)
+    bare.demos = shown_examples(bare)
+    state: dict[str, Any] = bare.dump_state()
+    return state
 
 
 def _loaded(predictor: dspy.Predict, state: Mapping[str, Any]) -> dspy.Predict:

@@ -335,11 +335,10 @@ def shown_examples(predictor: dspy.Predict) -> list[Any]:
     DSPy would write a path or an array into the prompt as text. An example whose image cannot be read is left out, with
     a warning in the log. One without an output is not changed: DSPy does not show it.
     """
-    signature = predictor.signature
-    images = [name for name, field in signature.input_fields.items() if field.annotation in (dspy.Image, IMAGE_OR_NONE)]
+    images = image_fields(predictor.signature)
     shown = []
     for example in predictor.demos:
-        if any(name in example for name in signature.output_fields):
+        if any(name in example for name in predictor.signature.output_fields):
             try:
                 shown.append(_with_images(example, images))
             except ImageError as error:
@@ -347,6 +346,11 @@ def shown_examples(predictor: dspy.Predict) -> list[Any]:
         else:
             shown.append(example)
     return shown
+
+
+def image_fields(signature: type[dspy.Signature]) -> list[str]:
+    """The input fields that hold an image."""
+    return [name for name, field in signature.input_fields.items() if field.annotation in (dspy.Image, IMAGE_OR_NONE)]
 
 
 def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -> Any:

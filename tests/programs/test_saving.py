@@ -15,7 +15,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.errors import BackendError, StateError
-from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.ask import SAVED_END, SAVED_START, CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from support.engine import scripted_lm
@@ -328,3 +328,83 @@ def test_saving_replaces_the_older_file_whole_and_leaves_no_draft(saved: Path) -
     saving.save(Program(), saved, {})
     assert parts(saved)[1]["answer.predict"]["demos"] == []
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+# --- a file that somebody sent --------------------------------------------------------------------------------------
+
+START, END = SAVED_START, SAVED_END
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+
+
+def around(url: str, kind: str = "image_url") -> str:
+    return f"{START}{json.dumps([{'type': kind, 'image_url': {'url': url}}])}{END}"
+
+
+def received(saved: Path, **fields: Any) -> Path:
+    """The saved file with other fields in its example."""
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    content["state"]["answer.predict"]["demos"][0] |= fields
+    saved.write_text(json.dumps(content), encoding="utf-8")
+    return saved
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"image": "/etc/hostname"},
+        {"image": "../secret.png"},
+        {"image": "inside/../../secret.png"},
+        {"image": "link.png"},
+        {"image": "http://127.0.0.1:9/x.png"},
+        {"image": "FILE:///etc/hostname"},
+        {"image": "//server/share/x.png"},
+        {"image": {"url": "http://127.0.0.1:9/x.png"}},
+        {"image": ["/etc/hostname"]},
+        {"image": around("http://127.0.0.1:9/x.png")},
+        {"image": around("file:///etc/hostname")},
+        {"image": around(PIXEL) + around("http://127.0.0.1:9/x.png")},
+        {"image": around(PIXEL + END + START + "http://127.0.0.1:9/")},
+        {"image": f"{START}[{END}"},
+        {"query": f"Sharp? {around('http://127.0.0.1:9/x.png')}"},
+        {"query": f"Sharp? {around(PIXEL)}"},
+        {"query": f"{START}[", "options": f"]{END}"},
+        {"answer": {"final_answer": around("file:///etc/hostname"), "quality_reasoning": "Crisp."}},
+    ],
+    ids=str,
+)
+def test_an_example_reaches_no_file_and_no_address(fields: dict[str, Any], saved: Path, tmp_path: Path) -> None:
+    (tmp_path.parent / "secret.png").write_bytes(b"secret")
+    (tmp_path / "link.png").symlink_to("/etc/hostname")
+    program, before = Program(), saving.prompts_of(Program())
+    with pytest.raises(StateError, match=r"state\.json: (the image of an example is|a text has DSPy's image marker)"):
+        saving.load(program, received(saved, **fields))
+    assert saving.prompts_of(program) == before
+
+
+def test_an_instruction_with_the_marker_is_refused(saved: Path) -> None:
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    content["state"]["judge.predict"]["signature"]["instructions"] += around("http://127.0.0.1:9/x.png")
+    saved.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(StateError, match="image marker"):
+        saving.load(Program(), saved)
+
+
+def test_an_image_that_is_embedded_or_beside_the_file_is_shown(saved: Path, photo: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    shutil.copy(photo, tmp_path / "examples" / photo.name)
+    for image in (PIXEL, around(PIXEL), None, f"examples/{photo.name}", str(tmp_path / "examples" / photo.name)):
+        program = Program()
+        saving.load(program, received(saved, image=image))
+        (demo,) = program.answer.predict.demos
+        beside = image not in (PIXEL, around(PIXEL), None)
+        assert demo["image"] == (str(tmp_path / "examples" / photo.name) if beside else image)
+
+
+def test_saving_embeds_the_images_of_examples(photo: Path, tmp_path: Path) -> None:
+    program = tuned()
+    program.answer.predict.demos[0]["image"] = str(photo)
+    saving.save(program, tmp_path / "state.json", {})
+    assert str(photo) not in (tmp_path / "state.json").read_text()
+    again = Program()
+    saving.load(again, tmp_path / "state.json")
+    assert again.answer.predict.demos[0]["image"].startswith(f'{START}[{{"type": "image_url"')
