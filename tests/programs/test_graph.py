@@ -25,7 +25,7 @@ from agenticiqa.programs.graph import (
 from agenticiqa.programs.questions.options import read_options
 from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
-from support.fake_server import Server, by_stage, fake_server, field_of, images_of, stage_of
+from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
 from support.judging import ALL, ANSWER, RATE, SCRIPT, plan, program_for
 from support.nodes import scripted
 from support.snippets import snippets
@@ -173,9 +173,10 @@ def test_evidence_that_never_suffices_is_planned_anew_until_the_limit(
     graph = build_graph(program, max_replan_iterations=given_to_graph)
     more = {} if in_state is None else {"max_replan_iterations": in_state}
     assert ran(graph, given(photo, **more)) == ["check_input", *ROUND * plans]
-    feedback = [field_of(body, "feedback") for body in engine.bodies if stage_of(body) == "plan"]
-    assert [said == "none" for said in feedback] == [True] + [False] * (plans - 1)
-    assert all("Distortion analysis failed" in said for said in feedback[1:])
+    first, *later = [body for body in engine.bodies if stage_of(body) == "plan"]
+    assert not has_field(first, "feedback")
+    assert len(later) == plans - 1
+    assert all("Distortion analysis failed" in field_of(body, "feedback") for body in later)
 
 
 def test_a_new_plan_that_is_the_old_one_ends_the_graph_as_it_ends_the_program(photo: Path) -> None:
@@ -224,7 +225,7 @@ def test_the_model_of_the_callers_context_is_asked_in_every_node(photo: Path, se
     with dspy.context(lm=lm_of(server, "mine")):
         answered = ways[way]()
     assert {request["model"] for request in server.requests} == {"mine"}
-    assert set(server.stages()) == {"plan", "detection", "analysis", "selection", "assessment"}
+    assert set(server.stages()) == {"plan", "detection", "analysis", "assessment"}
     shown = [images for request in server.requests if (images := images_of(request))]
     assert all(images == [("image/jpeg", photo.read_bytes())] for images in shown)
     assert answered["summarizer_result"].probability_source == "quality_probs"
@@ -254,10 +255,10 @@ def test_the_program_of_a_run_is_used_in_place_of_the_graphs(photo: Path, server
     graph = build_graph(AgenticIQA.offline())
     graph.invoke(given(photo), {"configurable": {"program": program_for(server)}})
     assert len(server.of("plan")) == 1
-    asyncio.run(graph.ainvoke(given(photo, "Is it sharp?"), context={"program": program_for(server)}))
+    asyncio.run(graph.ainvoke(given(photo, "Is it good?"), context={"program": program_for(server)}))
     assert len(server.of("plan")) == 2
     configured = {"configurable": {"config": full_run.configuration(tmp_path, server.url)}}
-    graph.invoke(given(photo, "Is it noisy?"), configured)
+    graph.invoke(given(photo, "Is it bad?"), configured)
     assert len(server.of("plan")) == 3
     config, _ = scripted({**GAP, "plan": [naming("NIQE"), naming("PIQE")]})
     config["configurable"]["program"].max_replan_iterations = 1

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
-import yaml
-
 from support.loopback import Arrived, Body, Reply
 
 Kind = Literal["bad_key", "context", "image", "no_images", "no_model", "overloaded", "quota", "rate_limit", "server"]
@@ -33,6 +31,8 @@ class ErrorOf(NamedTuple):
 @cache
 def errors_of(name: str) -> Mapping[Kind, ErrorOf]:
     """The errors that a provider has, from the table beside this file."""
+    import yaml  # here, because support/faulty_server.py runs with the standard library alone
+
     table = yaml.safe_load(Path(__file__).with_name("provider_errors.yaml").read_text(encoding="utf-8"))
     return {kind: ErrorOf(*values) for kind, values in table[name].items()}
 

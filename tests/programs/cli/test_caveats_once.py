@@ -12,7 +12,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import UNSCORED
 from support.fake_server import bad_json, by_stage, fake_server
 from support.full_run import configuration
-from support.judging import ALL, ASSESSMENT, NONE, SCRIPT, STAND, analyse, plan
+from support.judging import ALL, ASSESSMENT, SCRIPT, STAND, analyse, plan
 
 pytestmark = pytest.mark.slow
 
@@ -45,9 +45,9 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
     ),
     "no plan": ({**SEVERE, "plan": bad_json()}, [], {NO_JSON: 2, BABBLE: 1, "no usable answer": 1}),
     "a plan against the rules": (
-        {**SEVERE, "plan": plan(flags=NONE)},
+        {**SEVERE, "plan": plan(distortion_source="Explicit")},
         [],
-        {"every question about quality needs it": 1, "keeps breaking the rules": 1},
+        {"distortions is empty": 1, "keeps breaking the rules": 1},
     ),
     "a region without a box": (
         {**SEVERE, "plan": TO_SKY, "location": {"regions": [{"region": "sky", "box": None}]}},

@@ -15,7 +15,7 @@ from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from support.fake_server import Server, bad_json, by_stage, fake_server, stage_of
-from support.judging import ALL, NONE, RATE, SCRIPT, plan, program_for
+from support.judging import RATE, SCRIPT, plan, program_for
 from support.loopback import Body, Reply
 
 pytestmark = pytest.mark.slow
@@ -187,11 +187,11 @@ def test_judge_many_gives_results_that_say_so(album: Path, server: Server, ill: 
 def test_words_in_place_of_a_score_are_unscored_only_where_the_plan_was_never_accepted(
     album: Path, server: Server, ill: Ill
 ) -> None:
-    ill.healthy = by_stage({**SCRIPT, "plan": plan(query_type="Other", flags=ALL)})
+    ill.healthy = by_stage({**SCRIPT, "plan": plan(query_type="Other", distortion_source="Explicit")})
     ill.get_well()
     assert assess(server, "--query", RATE) == UNSCORED
     assert {row["query_type"] for row in rows()} == {"explanation"}
-    ill.healthy = by_stage({**SCRIPT, "plan": plan(query_type="Other", flags=NONE)})
+    ill.healthy = by_stage({**SCRIPT, "plan": plan(query_type="Other")})
     assert assess(server, "--query", RATE, "--resume") == OK, "the model says that it is about something else"
     assert {row["query_type"] for row in rows()} == {"explanation"}
     asked = len(server.requests)
