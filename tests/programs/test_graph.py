@@ -209,7 +209,7 @@ def test_an_image_that_is_deleted_on_the_way_is_an_error_of_its_node(photo: Path
 @pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke", "astream", "batch", "abatch"])
 def test_the_model_of_the_callers_context_is_asked_in_every_node(photo: Path, server: Server, way: str) -> None:
     """Also from LangGraph's threads; the image's own bytes arrive, and the model configured for others is not asked."""
-    graph, state = build_graph(AgenticIQA()), given(photo)
+    graph, state = build_graph(AgenticIQA()), given(photo, "Why does it look so?")  # a model chooses the tools
 
     async def stream() -> list[Any]:
         return [part async for part in graph.astream(state, stream_mode="values")]
@@ -225,10 +225,10 @@ def test_the_model_of_the_callers_context_is_asked_in_every_node(photo: Path, se
     with dspy.context(lm=lm_of(server, "mine")):
         answered = ways[way]()
     assert {request["model"] for request in server.requests} == {"mine"}
-    assert set(server.stages()) == {"plan", "detection", "analysis", "assessment"}
+    assert set(server.stages()) == {"plan", "detection", "analysis", "selection", "answer"}
     shown = [images for request in server.requests if (images := images_of(request))]
     assert all(images == [("image/jpeg", photo.read_bytes())] for images in shown)
-    assert answered["summarizer_result"].probability_source == "quality_probs"
+    assert answered["summarizer_result"].final_answer == ANSWER["final_answer"]
 
 
 def test_graphs_side_by_side_ask_each_their_own_model(photo: Path, server: Server) -> None:
