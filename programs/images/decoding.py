@@ -50,6 +50,7 @@ _SIGNATURES = {
 }
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in threads
+WARNED = "warnings of Pillow"  # their texts, in the info of an image
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
 
 
 def _open(data: bytes, max_pixels: int) -> Image.Image:
-    with _open_lock, warnings.catch_warnings(action="ignore"):
+    with _open_lock, warnings.catch_warnings(record=True, action="always") as warned:
         limit = Image.MAX_IMAGE_PIXELS  # Pillow stops at twice this, and knows no other way to set it
         if limit is not None and max_pixels > MAX_PIXELS:
             Image.MAX_IMAGE_PIXELS = max(limit, max_pixels)
@@ -96,6 +97,8 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             image = Image.open(io.BytesIO(data))
             if image.format == "JPEG2000" and (palette := palette_of(data)):
                 image.palette = palette
+            about_size = Image.DecompressionBombWarning  # the bound on pixels is ours
+            image.info[WARNED] = [str(each.message) for each in warned if not issubclass(each.category, about_size)]
             return image
         except UnidentifiedImageError:
             if not heif.is_heif(data):
@@ -115,7 +118,7 @@ def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -
     _check_header(name, image, max_pixels)
     profile = None if image.mode in {"CMYK", "LAB"} else image.info.get("icc_profile")  # it would not fit RGB
     conversion = conversion_of(image)
-    notes: list[str] = []
+    notes = [one_line(f"Pillow warns: {text.strip(' .')}.") for text in dict.fromkeys(image.info.get(WARNED, ()))]
     try:
         frames = 1 if data is None else getattr(image, "n_frames", 1)
         if frames > 1:

@@ -198,7 +198,7 @@ def test_every_exif_orientation_is_turned_upright(kind: str, orientation: int) -
 def test_garbage_in_place_of_exif_turns_nothing(kind: str, garbage: bytes) -> None:
     loaded = load(encoded(PHOTO, kind, exif=garbage))
     assert loaded.size == (9, 6)
-    assert loaded.notes == ()
+    assert all(note.startswith("Pillow warns: Corrupt EXIF data") for note in loaded.notes)
 
 
 def test_a_photo_with_unusual_exif_tags_is_turned_upright() -> None:

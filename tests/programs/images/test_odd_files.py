@@ -2,6 +2,7 @@
 
 import io
 import struct
+import warnings
 
 import numpy as np
 import pytest
@@ -199,3 +200,15 @@ def test_more_pixels_are_judged_where_max_pixels_allows_them(monkeypatch: pytest
         program(buffer.getvalue())
     with pytest.raises(ImageError, match="set max_pixels"):
         program(np.zeros((10, 10, 3), np.uint8), reference=buffer.getvalue(), resize_reference=True)
+
+
+def test_a_warning_of_pillow_is_a_note() -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (64, 48)).save(file, "TIFF")
+    data = bytearray(file.getvalue())
+    start = struct.unpack_from("<I", data, 4)[0] + 2
+    width = next(start + 12 * n for n in range(20) if struct.unpack_from("<H", data, start + 12 * n) == (256,))
+    struct.pack_into("<HHIHH", data, width, 256, 3, 2, 64, 64)  # two widths
+    with warnings.catch_warnings(action="error"):
+        loaded = load(bytes(data))
+    assert any("tag 256 had too many entries" in note for note in loaded.notes)
