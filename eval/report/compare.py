@@ -140,11 +140,20 @@ def _paired(measure: Measure) -> Compared:
 
 
 def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> Interval:
-    """The difference of the PLCC after each run's own curve, which is fitted to the items of both."""
+    """The difference of the PLCC after each run's own curve, which is fitted to the items of both.
+
+    A curve makes a positive PLCC of chance, so that two runs at chance would differ: theirs is that of the raw PLCC.
+    """
+    if all(_holds_0(interval(plcc, run, mos, contents)) for run in (a, b)):
+        return replace(difference_interval(plcc, a, b, mos, contents), note="both may be at chance: without curves")
     first, second = fit_logistic(a, mos), fit_logistic(b, mos)
     on_curves = first.directed(a) if first else a, second.directed(b) if second else b
     found = difference_interval(plcc, *on_curves, mos=mos, contents=contents)
     return found if first and second else replace(found, note="a run without a curve counts as it is")
+
+
+def _holds_0(found: Interval) -> bool:
+    return found.low is not None and found.high is not None and found.low <= 0 <= found.high
 
 
 RATINGS: dict[str, Compared] = {

@@ -43,14 +43,19 @@ def bar(share: float, cells: int) -> str:
     return "█" * filled + "░" * (cells - filled)
 
 
-def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """Print lines of cells to stdout: a table on a terminal, otherwise a heading and lines with tabs between cells."""
+def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> None:
+    """Print lines of cells to stdout: a table on a terminal, otherwise a heading and lines with tabs between cells.
+
+    ``numbers`` are the places of the columns that a table has at its right edge.
+    """
     console = stdout_console()
     if not console.is_terminal:
         for line in (headings, *lines):
             print("\t".join(printable(cell).replace("\n", " ") for cell in line))
         return
     table = plain_table(*map(escape, headings))
+    for place in numbers:
+        table.columns[place].justify = "right"
     for line in lines:
         table.add_row(*(escape(printable(cell)) for cell in line))
     console.print(table)

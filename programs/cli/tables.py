@@ -72,7 +72,7 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
         counts = [_range(row, count) for count in COUNTED]
         lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
     print(f"{about}, asked of {', '.join(models)}:")
-    print_lines(("stage", *COUNTED.values(), "USD", *several), lines)
+    print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
     print_remark(ESTIMATED)
     for refused in found.refused:
         print(f"agenticiqa: {refused}", file=sys.stderr)

@@ -63,7 +63,7 @@ def test_one_missing_path_is_named_and_the_others_are_judged(album: Path, capsys
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "agenticiqa: gone.png: expected an image, but there is no such file; check the path"
     assert told[1].startswith("agenticiqa: http://x.org/c.png: expected a local image")
-    assert told[2] == "2 judged, kept in scores.jsonl"
+    assert told[2] == "2 judged, 2 failed, kept in scores.jsonl"
 
 
 def test_a_question_in_the_place_of_an_image_is_told_where_it_goes(
@@ -81,8 +81,9 @@ def test_all_missing_is_usage(album: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_one_of_several_is_still_a_list(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "gone.png", str(album / "a.png"), "--json"]) == 1
-    (row,) = json.loads(capsys.readouterr().out)
-    assert row["image"] == "album/a.png"
+    gone, judged = sorted(json.loads(capsys.readouterr().out), key=lambda row: row["image"], reverse=True)
+    assert (judged["image"], gone["image"]) == ("album/a.png", "gone.png")
+    assert "no such file" in gone["error"]
 
 
 def test_a_missing_reference_in_a_folder_fails_its_image_alone(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
