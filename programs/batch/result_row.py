@@ -1,20 +1,21 @@
 """Rows of results that others may have written: what each field may hold, checked before anything is made of a row."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic.types import Strict
 
-from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.signatures.types import ExecutorOutput
 
 logger = logging.getLogger(__name__)
+
+Row: TypeAlias = dict[str, Any]
 
 MOST_NAMED = 20  # lines that are named in a warning each
 
@@ -93,6 +94,7 @@ class ResultRow(BaseModel):
     timings_ms: dict[str, Number] | None = None
     usage_by_stage: dict[str, SpentInRow] | None = None
     fusion: FusionInRow | None = None
+    run_fingerprint: StrictStr | None = None
 
     @model_validator(mode="after")
     def _score_is_on_its_scale(self) -> "ResultRow":
@@ -126,17 +128,21 @@ def checked_rows(file: Path, needs: Callable[[Row], Collection[str]]) -> Iterato
 
 
 def _fault(line: bytes, needs: Callable[[Row], Collection[str]]) -> str:
-    """What is wrong with a row, in one line; empty for a good one."""
     try:
         row = orjson.loads(line)
-        if not isinstance(row, dict):
-            return "it is no JSON object"
-        if missing := [name for name in needs(row) if row.get(name) is None]:
-            return f"there is no {missing[0]!r}"
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        return "it is no JSON object"
+    missing = [name for name in needs(row) if row.get(name) is None]
+    return f"there is no {missing[0]!r}" if missing else fault_of(row)
+
+
+def fault_of(row: Mapping[str, Any]) -> str:
+    """What is wrong with a row, in one line; empty for a good one."""
+    try:
         ResultRow.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
         return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, "))))
-    except ValueError:
-        return "it is no JSON object"
     return ""

@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import orjson
 
-from agenticiqa.programs.batch.row_index import FROM_BYTES, RowIndex, outline
+from agenticiqa.programs.batch.result_row import Row
+from agenticiqa.programs.batch.row_index import FROM_BYTES, NO_ROW, RowIndex, outline
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
 from agenticiqa.programs.questions.options import with_options
@@ -35,7 +36,6 @@ from agenticiqa.programs.result import is_unscored
 
 logger = logging.getLogger(__name__)
 
-Row: TypeAlias = dict[str, Any]
 K = TypeVar("K", bound=Hashable)
 
 JOB_KEYS = ("image", "reference", "query")  # a later row with the same values replaces an earlier one
@@ -220,6 +220,8 @@ class ResultsFile:
                     self._file.truncate(end)
                     return number
                 number, end, before = number + 1, end + len(line), line
+                if (why := str(outline(row).get("error"))).startswith(NO_ROW):
+                    logger.warning("%s: line %d is %s; it is left out", shown, number, why)
                 if index:
                     index.add(line.removesuffix(b"\n") + b"\n", row)
         if not line.endswith(b"\n"):

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.signatures.types import PARSING_FAILED
 
 SUFFIX = ".index"
@@ -31,17 +32,22 @@ WHOLE = (
     "content",
     "rotation",
     "run_fingerprint",
+    "scorer",
     "query_type",
     "probability_source",
     "quality_score",
     "rejected_answers",
     "error",
 )
+NO_ROW = "no row of results"
 PARTS = {"executor_evidence": "failures", "fusion": "shown"}
 
 
 def outline(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without what is long: what it belongs to, and what says whether it lacks something (``lacking``)."""
+    """A row without what is long: what it belongs to, and what says whether it lacks something (``lacking``).
+
+    Of a row in which that is wrong (``result_row``) it is an ``error`` alone, which begins with ``NO_ROW``.
+    """
     found = {key: row[key] for key in WHOLE if key in row}
     if row.get("quality_reasoning") == PARSING_FAILED:
         found["quality_reasoning"] = PARSING_FAILED
@@ -49,7 +55,8 @@ def outline(row: Mapping[str, Any]) -> dict[str, Any]:
         inner = row.get(key)
         if isinstance(inner, dict) and inner.get(part):
             found[key] = {part: inner[part]}
-    return found
+    why = fault_of({name: value for name, value in found.items() if name not in PARTS})
+    return {"error": f"{NO_ROW}: {why}"} if why else found
 
 
 class RowIndex:
@@ -131,7 +138,9 @@ def _covered(file: Path, results: Path) -> tuple[int, int]:
                     os.truncate(file, length)
                     break
                 rows, length, begin = rows + 1, length + len(line), end
-                end, checksum, _ = orjson.loads(line)
+                end, checksum, kept = orjson.loads(line)
+                if not isinstance(kept, dict) or not isinstance(end, int) or end <= begin:
+                    return 0, 0
         with results.open("rb") as data:
             data.seek(begin)
             return (rows, end) if zlib.crc32(data.read(end - begin)) == checksum else (0, 0)

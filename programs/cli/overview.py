@@ -10,6 +10,7 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import STDIN
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest
+from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.grouping import with_groups, write_sidecars
@@ -79,6 +80,9 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
     for row in results.rows(offsets_of_latest(jobs, results, plan.settings)):
         keys = [(absolute(row["image"], folder), question_of(row)) for folder in folders]
         job = next(by_path[key] for key in keys if key in by_path)
+        if why := fault_of(row):
+            print_error(f"{printable_path(results.path)}: the row of {job.name} is wrong, and left out: {why}")
+            continue
         entries[job] = replace(entry_of(row), image=job.name)
     return entries
 

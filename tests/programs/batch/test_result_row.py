@@ -94,3 +94,47 @@ def test_commands_go_on_without_it(
     for words in (["report"], ["compare", str(other)]):
         assert main([*words, str(run)]) == OK
         assert f"line {GOOD + 1} is no row of results: quality_score is 50" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": 5},
+        {"image_sha256": [1]},
+        {"reference": {}},
+        {"options": [["a"]]},
+        {"run_fingerprint": {"x": 1}},
+        {"quality_score": 50},
+    ],
+    ids=str,
+)
+def test_resuming_judges_again_what_a_wrong_row_is_about(
+    change: dict[str, Any], rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "assess",
+        rows[0]["image"],
+        "--jsonl",
+        str(tmp_path / "r.jsonl"),
+        "--resume",
+        "--html",
+        str(tmp_path / "s"),
+    ]
+    assert main(words) == OK
+    row = json.loads((tmp_path / "r.jsonl").read_text())
+    (tmp_path / "r.jsonl").write_text(json.dumps(row | change) + "\n")
+    capsys.readouterr()
+    assert main(words) == OK
+    assert "line 1 is no row of results: " in capsys.readouterr().err
+    assert json.loads((tmp_path / "r.jsonl").read_text().splitlines()[1])["image_sha256"] == row["image_sha256"]
+
+
+def test_evidence_that_cannot_be_shown_is_told(
+    rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["assess", rows[0]["image"], "--jsonl", str(tmp_path / "r.jsonl"), "--resume", "--csv", str(tmp_path / "t")]
+    assert main(words) == OK
+    row = json.loads((tmp_path / "r.jsonl").read_text())
+    (tmp_path / "r.jsonl").write_text(json.dumps(row | {"executor_evidence": "x"}) + "\n")
+    assert main(words) == OK
+    assert "is wrong, and left out: executor_evidence" in capsys.readouterr().err
