@@ -116,23 +116,32 @@ def recolored(image: LoadedImage, reference: LoadedImage, found: Match | None = 
     """
 
     def compute() -> str:
-        here = (
-            found.overlap(image.size, reference.size) if found else (0.0, 0.0, float(image.width), float(image.height))
-        )
-        there = inside(found.in_reference(here), reference.size) if found else None
-        if min(here[2] - here[0], here[3] - here[1]) < 1:
-            return ""
-        told = recoloring(image.pixels, reference.pixels, here, there)
+        told = _recoloring_at(image, reference, found)
         return told or ("brightness is inverted" if found and found.similarity <= -SAME_IN_PLACE else "")
 
     return reference.memo.once(("recolored", image.sha256, image.size), compute)
 
 
+def _recoloring_at(image: LoadedImage, reference: LoadedImage, found: Match | None) -> str:
+    """What ``images.recolored`` tells of both where they overlap, by default in place."""
+    here = found.overlap(image.size, reference.size) if found else (0.0, 0.0, float(image.width), float(image.height))
+    there = inside(found.in_reference(here), reference.size) if found else None
+    if min(here[2] - here[0], here[3] - here[1]) < 1:
+        return ""
+    return recoloring(image.pixels, reference.pixels, here, there)
+
+
 def _recolored_match(image: LoadedImage, reference: LoadedImage) -> Match | None:
-    """Where the image lies in the reference if it is a negative, or one of its channels is as it was."""
+    """Where the image lies in the reference if it is a negative, or one of its channels is as it was.
+
+    The more is tried, the more often chance finds a place: only one counts where the colors themselves are the
+    reference's mixed up.
+    """
     for pixels in (255 - image.pixels, *np.moveaxis(image.pixels, -1, 0)):
         found = find_match(np.ascontiguousarray(pixels), reference.pixels)
-        if found and found.similarity > 0 and is_same(found, image.size, reference.size):
+        if not found or found.similarity <= 0 or not is_same(found, image.size, reference.size):
+            continue
+        if _recoloring_at(image, reference, found):
             return found
     return None
 

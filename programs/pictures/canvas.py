@@ -1,9 +1,13 @@
 """A figure on which text and image panels are placed in inches from the lower left corner."""
 
 import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +34,7 @@ OTHER_FONTS = (
     ),
     *("Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Symbola", "Segoe UI Emoji"),
 )
+BLANK = {"Cc", "Cf", "Zs", "Zl", "Zp"}  # categories of characters without a shape: controls, formats, spaces, ends
 INK, FAINT, EDGE = "#222222", "#666666", "#bbbbbb"
 
 
@@ -89,7 +94,8 @@ class Canvas:
     def save(self, path: Path) -> None:
         """Write the figure as a PNG, complete or not at all. Raises OSError when the file cannot be written."""
         drawn = io.BytesIO()
-        self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY})
+        with _any_weight():
+            self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY})
         write_atomically(path, drawn.getvalue())
 
 
@@ -109,7 +115,7 @@ def drawable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = "".join(each if each.isprintable() or each == "\n" else " " for each in text)
+    text = "".join(" " if category(each) in BLANK and each != "\n" else each for each in text)
     return "".join(each if each.isascii() or _has(each) else "?" for each in text)
 
 
@@ -117,7 +123,23 @@ def drawable(text: str) -> str:
 def _has(character: str) -> bool:
     from matplotlib.font_manager import findfont, get_font
 
-    return any(get_font(findfont(name)).get_char_index(ord(character)) for name in families())
+    with _any_weight():
+        return any(get_font(findfont(name)).get_char_index(ord(character)) for name in families())
+
+
+@contextmanager
+def _any_weight() -> Iterator[None]:
+    """Within it matplotlib does not warn that a font of another script has no bold: it is drawn as it is."""
+    logger = logging.getLogger("matplotlib.font_manager")
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("findfont: Failed to find font weight")
+
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
 
 
 def is_canvas(path: Path) -> bool:

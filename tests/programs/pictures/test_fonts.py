@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from agenticiqa.programs.pictures import canvas
@@ -19,7 +20,21 @@ def test_text_that_no_font_has_is_drawn_without_a_warning(tmp_path: Path) -> Non
         assert np.asarray(image.convert("L")).min() < 100
 
 
+def test_bold_text_beside_a_font_that_has_no_bold_is_drawn_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(canvas, "families", lambda: ["DejaVu Sans", "cmr10"])  # both are matplotlib's own
+    drawn = canvas.Canvas(3, 1, 100)
+    drawn.write(0.1, 0.5, "bold", size=7.3, weight="bold")
+    drawn.save(tmp_path / "text.png")
+    assert caplog.messages == []
+    drawn.write(0.1, 0.2, "bold", size=7.4, weight="bold")
+    drawn.figure.savefig(tmp_path / "text.png")
+    assert "bold for cmr10" in caplog.text, "only what the canvas draws itself is quiet"
+
+
 def test_only_what_no_font_has_becomes_a_question_mark() -> None:
     assert canvas.drawable("caf\u00e9 \u2013 x") == "caf\u00e9 \u2013 x"
     assert canvas.drawable("a\U000f0000b") == "a?b"
+    assert canvas.drawable("a\x1b\x85\u202eb\nc") == "a   b\nc"
     assert canvas.families()[0] == "DejaVu Sans"
