@@ -112,6 +112,11 @@ def about_run(argv: Sequence[str], results: Path) -> dict[str, str]:
     return {"command": shlex.join(["agenticiqa", *words]), "date": day.isoformat()}
 
 
+def prompts_named(config: Config, description: Mapping[str, Any]) -> str | None:
+    """The file or folder of a run's tuned prompts, and the beginning of their digest; ``None`` where none are used."""
+    return f"{shown_path(config.prompts)} ({description['prompts'][:8]})" if config.prompts else None
+
+
 def report_name(folder: Path, limit: int | None) -> str:
     """The name, without its ending, of a report on the first ``limit`` rows (``None``: on all) in a run's folder.
 

@@ -22,7 +22,16 @@ from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.columns import MODEL_ALONE, OURS, WITH_PROFILE, WITHOUT_PROFILE
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
 from agenticiqa.eval.report.splits import Splits, splits_named
-from agenticiqa.eval.runs import about_run, default_folder, made_by, made_with, pin, report_name, shown_path
+from agenticiqa.eval.runs import (
+    about_run,
+    default_folder,
+    made_by,
+    made_with,
+    pin,
+    prompts_named,
+    report_name,
+    shown_path,
+)
 from agenticiqa.eval.scorers.left_out import parts_named
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import NewRows, judge_set
@@ -184,7 +193,7 @@ def _evaluated(
     each_row = _counted(with_baselines(rows, scores), counts)
     measured = summarize(each_row, toolbox(config.calibration), scale=data.scale, splits=splits)
     _mark_tuned(measured, config, labels)
-    measured |= about | {"baselines": [tool.name for tool in beside]}
+    measured |= about | {"baselines": [tool.name for tool in beside], "prompts": prompts_named(config, description)}
     name = report_name(out, measured["limit"])
     report = rating_report(measured)
     report.write(out, name)

@@ -15,7 +15,7 @@ from agenticiqa.eval.questions.judging import judge_all, judge_question
 from agenticiqa.eval.questions.planning import FirstPlan, marked_plan, plan_row
 from agenticiqa.eval.questions.task import AskedItem, QuestionTask, asked_of, items_sha256, read_items
 from agenticiqa.eval.report.questions import choice_figures, explanation_figures, plan_figures, question_report
-from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, report_name
+from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prompts_named, report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.ledger import within
@@ -73,7 +73,8 @@ def run(args: Namespace, task: QuestionTask) -> int:
     options: dict[str, Any] = {"task": task.name, "split": args.split}
     figures: dict[str, Any] = {}
     with ResultsFile(out / "results.jsonl") as results:
-        pin(out, made_with(program, config, items_sha256(found.usable), options))
+        description = made_with(program, config, items_sha256(found.usable), options)
+        pin(out, description)
         with continuing(out), within(limits):
             rows = _asked(task, program, questions, results, workers)
             if task.kind == "explanation":
@@ -85,6 +86,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
         "data": task.name,
         "split": args.split,
         "backend": program.backend,
+        "prompts": prompts_named(config, description),
         "left_out": len(found.left_out),
         **figures,
         "limit": args.limit if len(items) < len(found.usable) else None,

@@ -101,12 +101,14 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     found: RunScores | None = None
     file = folder / RESULTS
     for _, row in checked_rows(file, lambda row: ("name", "content", "mos" if _kind(row) == "rating" else "correct")):
-        found = found or RunScores(name or folder.resolve().name, _kind(row), part=_part(folder))
+        found = found or RunScores(name or folder.resolve().name, _kind(row), part=_reported(folder, "part"))
         if _kind(row) != found.kind:
             raise UserError(f"{file}: cannot be compared: rows of ratings, choices and plans are mixed in it")
         _add(found, row)
     if found is None:
         raise UserError(f"{file}: there are no results in it; let the run finish first")
+    if prompts := _reported(folder, "prompts"):
+        found.judged_by += f", prompts {prompts}"
     count_alike([found])
     return found
 
@@ -115,12 +117,12 @@ def _kind(row: dict[str, Any]) -> str:
     return "choice" if "truth" in row else "plan" if "true_plan" in row else "rating"
 
 
-def _part(folder: Path) -> str | None:
+def _reported(folder: Path, key: str) -> str | None:
     try:
-        part = json_value((folder / "report.json").read_text(encoding="utf-8")).get("part")
+        value = json_value((folder / "report.json").read_text(encoding="utf-8")).get(key)
     except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
         return None
-    return None if part is None else str(part)
+    return None if value is None else str(value)
 
 
 def _add(run: RunScores, row: dict[str, Any]) -> None:

@@ -15,12 +15,15 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.optimize.judging import with_instructions
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.status import UNSCORED
+from agenticiqa.programs.saving import SCORER
 from agenticiqa.programs.tools import training_images
 from support.fake_server import bad_json, bad_key, by_stage, fake_server, server_error
 from support.loopback import Body, Reply
+from support.simulated_tuning import PHRASE, model_at, simulated_models
 from support.training_digests import write_digests
 
 MakeLabels = Callable[..., Path]
@@ -317,3 +320,23 @@ def test_real_labeled_images_are_judged(shared_data: Path, tmp_path: Path) -> No
     assert main([*EVALUATE, str(labels), "--out", str(tmp_path / "run"), "--limit", "5", "--workers", "2"]) == 0
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["scored"] == 5
+
+
+def test_compare_names_the_tuned_prompts_of_a_run(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = make_labels(scenes=3, levels=(0, 2, 4))
+    with simulated_models(labels) as server:
+        config = {"summarizer": {"backend": model_at(server), "api_base": server.url}}
+        (tmp_path / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
+        tuned = with_instructions(AgenticIQA.from_config(config), {SCORER: f"Rate the quality. Always {PHRASE}."})
+        tuned.save(tmp_path / "mine.json")
+        usual = ["evaluate", str(labels), "--config", str(tmp_path / "config.yaml"), "--out"]
+        assert main([*usual, str(tmp_path / "plain")]) == 0
+        assert main([*usual, str(tmp_path / "tuned"), "--prompts", str(tmp_path / "mine.json")]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(tmp_path / "plain"), str(tmp_path / "tuned"), "--csv", "-"]) == 0
+    table = capsys.readouterr().out.split("\n\n")[0]
+    judged = {row["run"]: row["judged by"] for row in csv.DictReader(table.splitlines())}
+    made = json.loads((tmp_path / "tuned" / "run.json").read_text())["prompts"]
+    assert judged["tuned"] == f"{judged['plain']}, prompts {tmp_path.name}/mine.json ({made[:8]})"
