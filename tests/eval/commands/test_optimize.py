@@ -2,24 +2,29 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
+from PIL import Image
 
-from agenticiqa.configs import load_config
+from agenticiqa.configs import Price, load_config
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.tuning import Budget, optimize
 from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.batch.cost import text_tokens
 from agenticiqa.programs.graph import build_graph
 from agenticiqa.programs.saving import SCORER
 from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
@@ -133,6 +138,41 @@ def test_the_price_is_told_nothing_is_sent_and_a_limit_holds_with_a_usable_outco
     without = [part for part in args if part not in ("--reflection-price", "2.5,10")]
     assert main([*without, "--max-usd", "1"]) == 2
     assert "--reflection-price" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stages", [("summarizer",), ("planner", "executor", "summarizer", "replan")])
+def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str], stages: tuple[str, ...]
+) -> None:
+    """The server counts text as the estimate does; how often, and with what, the models are asked is the search's."""
+    labels, written, cost = make_labels(scenes=14), list[str](), list[float]()
+
+    def next_rule(request: Body) -> str:
+        written.append(f"Always {PHRASE}." if len(written) == 3 else f"Rule {len(written)}: first edges, then light.")
+        return json.dumps({"new_instruction": f"{field_of(request, 'current_instruction')}\n{written[-1]}"})
+
+    working = simulation(labels, new_instruction=next_rule)
+
+    def counting(request: Body) -> Reply:
+        text = str(working(request))
+        sizes = [Image.open(BytesIO(data)).size for _, data in images_of(request)]
+        shown = sum(image_tokens(f"vllm.{request['model']}", size) for size in sizes)
+        usage = text_tokens(text_of(request)) + shown, text_tokens(text)
+        of_reflection = request["model"].endswith("reflection")
+        cost.append((Price(input=25, output=100) if of_reflection else Price(input=10, output=40)).usd(*usage))
+        return Reply(text, usage=usage)
+
+    with fake_server(counting) as server:
+        args = command(labels, server, tmp_path, "--reflection-price", "25,100", "--budget", "100")
+        stage = json.loads((tmp_path / "config.yaml").read_text())["summarizer"] | {
+            "price": {"input": 10, "output": 40}
+        }
+        (tmp_path / "config.yaml").write_text(json.dumps(dict.fromkeys(stages, stage)))
+        assert main(args) in (0, 1)
+    (told,) = map(float, re.findall(r"about ([\d.]+) USD", capsys.readouterr().out))
+    spent = header(tmp_path)["search"]["spent"]["usd"]
+    assert spent == pytest.approx(sum(cost), rel=1e-6)
+    assert told == pytest.approx(spent, rel=0.25)
 
 
 def test_an_outage_ends_the_run_and_the_same_command_goes_on(
