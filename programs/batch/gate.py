@@ -19,6 +19,7 @@ from agenticiqa.configs import ConfigError
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images import libtiff
 from agenticiqa.programs.images.decoding import open_bytes, rgb
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.sources import read_source
@@ -171,4 +172,5 @@ def _decoded(policy: GatePolicy, image: Image.Image) -> np.ndarray:
         wanted = ROOM * policy.min_effective_side if policy.min_effective_side else SMALLEST
         share = min(1.0, wanted / max(width, height))
         image.draft("RGB", (round(share * width), round(share * height)))  # of a JPEG; never below this
+    libtiff.load(image)
     return rgb(image)

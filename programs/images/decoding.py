@@ -15,7 +15,7 @@ from PIL import Image, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import heif
+from agenticiqa.programs.images import heif, libtiff
 from agenticiqa.programs.images.color_profile import Conversion, conversion_of
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import palette_of
@@ -235,7 +235,7 @@ def _upright(image: Image.Image, kept: bool, notes: list[str]) -> Image.Image:
     declared = _orientation(image)
     # Pillow inverts a TIFF where white is 0, but not one of 16 bits; should it do so one day, this layout has a name.
     is_inverted = getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == 0 and not AS_STORED.isdisjoint(_raw_modes(image))
-    image.load()
+    notes += [one_line(f"libtiff says: {line}.") for line in libtiff.load(image)]
     left = _orientation(image)  # Pillow turns a TIFF while decoding; a PNG may declare it after its pixels
     if is_inverted:
         image = Image.fromarray(65535 - np.asarray(image).astype(np.uint16))

@@ -12,6 +12,8 @@ import numpy as np
 import scipy  # its parts load when they are first used: only a group of photos needs them
 from PIL import Image
 
+from agenticiqa.programs.images import libtiff
+
 MOST_BITS = 8  # of 64 that differ: so many, the pairs in CLIVE and BIQ2021 show one scene; with 10, not all do
 SIDE, LOW = 32, slice(1, 9)
 BLOCK = 512  # rows of the table of distances at a time
@@ -22,6 +24,7 @@ def phash(path: Path) -> int | None:
     try:
         with Image.open(path) as image:
             image.draft("L", (4 * SIDE, 4 * SIDE))  # a JPEG is decoded at down to an eighth of its size
+            libtiff.load(image)
             gray = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX)
     except (OSError, ValueError, Image.DecompressionBombError):
         return None
