@@ -52,6 +52,7 @@ def strips(
     *,
     margin: int,
     step: int = 1,
+    pixels: int = STRIP_PIXELS,
 ) -> Iterator[Maps]:
     """What ``compare`` returns for two images (H, W, ...), strip by strip from the top, in little memory.
 
@@ -61,7 +62,7 @@ def strips(
     """
     height, width = image.shape[:2]
     units = -(-height // step)
-    count = max(1, min(height * width // STRIP_PIXELS, height // (4 * margin + step)))
+    count = max(1, min(height * width // pixels, height // (4 * margin + step)))
     edges = [step * (units * index // count) for index in range(count)] + [height]
     for top, bottom in pairwise(edges):
         start, stop = max(0, top - margin), min(height, bottom + margin)
@@ -76,12 +77,13 @@ def whole(
     *,
     margin: int,
     step: int = 1,
+    pixels: int = STRIP_PIXELS,
 ) -> Maps:
     """The maps of the whole image, put together from ``strips``, which has the same arguments."""
     rows = -(-image.shape[0] // step)
     maps: Maps = ()
     done = 0
-    for parts in strips(compare, image, reference, margin=margin, step=step):
+    for parts in strips(compare, image, reference, margin=margin, step=step, pixels=pixels):
         maps = maps or tuple(np.empty((rows, *part.shape[1:]), np.float32) for part in parts)
         for target, part in zip(maps, parts, strict=True):
             target[done : done + len(part)] = part

@@ -77,7 +77,7 @@ def gray_levels(rgb: RGB) -> GrayLevels:
     height, width = rgb.shape[:2]
     weights = np.array(LUMA_WEIGHTS)
     levels = np.empty((height, width), np.uint8)
-    rows = max(1, STRIP_PIXELS // width)
+    rows = max(1, STRIP_PIXELS // (3 * width))
     for top in range(0, height, rows):
         strip = rgb[top : top + rows].astype(np.float64) @ weights
         strip += 0.5

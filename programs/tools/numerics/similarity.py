@@ -84,14 +84,20 @@ def gradient_magnitude(plane: Plane32, smoothing: tuple[float, float, float]) ->
 
     ``smoothing`` has three weights, such as PREWITT or SCHARR.
     """
-    padded = np.pad(plane, 1)
-    side, middle, _ = smoothing
+    height, width = plane.shape
+    padded = np.zeros((height + 2, width + 2), plane.dtype)  # np.pad takes as long as a difference
+    padded[1:-1, 1:-1] = plane
     down, across = padded[2:] - padded[:-2], padded[:, 2:] - padded[:, :-2]
-    down = side * (down[:, :-2] + down[:, 2:]) + middle * down[:, 1:-1]
-    across = side * (across[:-2] + across[2:]) + middle * across[1:-1]
-    energy = np.square(down, out=down)
-    energy += np.square(across, out=across)
+    energy = np.square(_smoothed(down[:, :-2], down[:, 1:-1], down[:, 2:], smoothing))
+    energy += np.square(_smoothed(across[:-2], across[1:-1], across[2:], smoothing))
     return np.sqrt(energy, out=energy)
+
+
+def _smoothed(before: Plane32, middle: Plane32, after: Plane32, weights: tuple[float, float, float]) -> Plane32:
+    total = before + after
+    total *= weights[0]
+    total += weights[1] * middle
+    return total
 
 
 def dissimilarity(first: Plane32, second: Plane32, constant: float) -> Plane32:
