@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
     print(f"To be tuned by {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
     told = f"; opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5" if scale else ""
     print(f"Split by content: {len(pool)} to tune on, {len(held_out)} held out{told}")
-    cost = expected(config, stage, pool, held_out, args.budget, args.reflection_backend or "", price)
+    cost = expected(config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.exemplars)
     print(f"Cost: {args.budget} judgments and 2 x {len(held_out)} to compare; {cost.line()}")
     if proposals_of(args.budget) < ENOUGH:
         few, enough = proposals_of(args.budget), budget_for(ENOUGH)

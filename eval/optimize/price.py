@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, Price
+from agenticiqa.eval.optimize.exemplars import JUDGED_ON
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.programs.backends.image_tokens import image_tokens
-from agenticiqa.programs.batch.cost import Estimate, estimate, text_tokens
+from agenticiqa.programs.batch.cost import Estimate, estimate, section_of, text_tokens
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.images import load
 
@@ -21,6 +22,7 @@ ESTIMATED: dict[Stage, str] = {
 JUDGED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
 ENOUGH = 10  # proposals, below which a search seldom finds anything
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
+EXEMPLAR_TEXT = 250  # tokens of a worked example without its images
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,18 @@ def expected(
     judgments: int,
     reflection: str,
     price: Price | None,
+    exemplars: int = 0,
 ) -> Cost:
     """The cost of a search of so many judgments, and of its comparison.
 
     Every question is asked once as a whole; a further judgment of it asks again what stands behind the tuned prompt,
     which is the stage alone, as the other answers are in the cache. Prompts are taken to stay as long as they are.
+    ``exemplars`` are tried, and not kept.
     """
     first = min(len(pool), max(FIRST, judgments // 3))
     once = _estimated(config, [*held_out, *pool[:first]])
-    again = max(judgments - first, 0) + len(held_out)
+    tried = min(JUDGED_ON, max(first - exemplars, 0)) if exemplars and stage == "scoring" else 0
+    again = max(judgments - first, 0) + len(held_out) + tried
     stages = (
         once.stages if stage == "all" or not config.cache else [s for s in once.stages if s.stage == ESTIMATED[stage]]
     )
@@ -84,18 +89,21 @@ def expected(
     pixels = [load(question.image).size for question in pool[:SHOWN]]
     shown = sum(image_tokens(reflection, size) for size in pixels)
     each = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN]) + shown
+    examples = sum(tried * exemplars * (EXEMPLAR_TEXT + s.image_tokens // s.calls) for s in stages if s.calls)
     known = price is not None and all(s.usd is not None for s in whole)
     usd = None
     if price is not None and known:
         usd = sum(s.usd or 0.0 for s in whole) + share * sum(s.usd or 0.0 for s in stages)
         usd += price.usd(count * each, count * REFLECTION_ANSWER)
+        scorer = section_of(config, "scoring").price
+        usd += scorer.usd(examples, 0) if scorer else 0.0
 
     def total(name: str) -> int:
         return round(sum(getattr(s, name) for s in whole) + share * sum(getattr(s, name) for s in stages))
 
     return Cost(
         total("calls"),
-        total("input_tokens"),
+        total("input_tokens") + examples,
         total("output_tokens"),
         count,
         count * each,

@@ -20,13 +20,13 @@ from dspy.teleprompt import Teleprompter
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.optimize.comparison import compare, fitted
 from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
-from agenticiqa.eval.optimize.exemplars import with_exemplars
+from agenticiqa.eval.optimize.exemplars import JUDGED_ON, with_exemplars
 from agenticiqa.eval.optimize.items import PREDICTORS, Judged, Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.judging import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.outcome import Tuned
 from agenticiqa.eval.optimize.reflection import Reflection
-from agenticiqa.eval.optimize.search import SHOWN, Proposal, Search, Step, search_key
+from agenticiqa.eval.optimize.search import KEPT_MONEY, SHOWN, Proposal, Search, Step, search_key
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, current, within
@@ -125,7 +125,12 @@ def optimize(
             seen = [list(range(min(len(pool), 40)))] * 2 if stage in ("scoring", "all") and found.tuned else [[], []]
         note = ""
         if exemplars and stage == "scoring":
-            candidate, note = with_exemplars(candidate, pool, seen[1], exemplars, measured, seed)
+            note = f"not tried: {KEPT_MONEY}"
+            if may_go_on() and price.affords((1 + exemplars) * (JUDGED_ON + len(apart))):
+                try:
+                    candidate, note = with_exemplars(candidate, pool, seen[1], exemplars, measured, seed)
+                except LimitReached as limit:
+                    note = f"not tried to the end: {limit}"
         changed = found.tuned or note.startswith("kept")
         common = sorted(set(seen[0]) & set(seen[1]))
         profiles = [_profile(each, stage, [pool[place] for place in common], measured) for each in (program, candidate)]

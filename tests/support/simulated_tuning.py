@@ -5,11 +5,16 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from PIL import Image
+
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.batch.cost import text_tokens
 from support.fake_server import Answer, Server, by_stage, fake_server, field_of, images_of, text_of
 from support.loopback import Reply
 
@@ -84,6 +89,18 @@ def simulation(
             **answers,
         }
     )
+
+
+def counted(working: Callable[[dict[str, Any]], Reply | str]) -> Callable[[dict[str, Any]], Reply]:
+    """The same answers with the tokens of prompt, images and answer as their usage, counted as an estimate does."""
+
+    def counting(request: dict[str, Any]) -> Reply:
+        answer = str(working(request))
+        sizes = [Image.open(BytesIO(data)).size for _, data in images_of(request)]
+        shown = sum(image_tokens(f"vllm.{request['model']}", size) for size in sizes)
+        return Reply(answer, usage=(text_tokens(text_of(request)) + shown, text_tokens(answer)))
+
+    return counting
 
 
 @contextmanager

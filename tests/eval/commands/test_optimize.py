@@ -8,28 +8,25 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
-from PIL import Image
 
 from agenticiqa.configs import Price, load_config
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.optimize.items import TuningQuestion
+from agenticiqa.eval.optimize.search import KEPT_MONEY
 from agenticiqa.eval.optimize.tuning import Budget, optimize
 from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.image_tokens import image_tokens
-from agenticiqa.programs.batch.cost import text_tokens
 from agenticiqa.programs.graph import build_graph
 from agenticiqa.programs.saving import SCORER
 from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
 from support.loopback import Body, Reply
-from support.simulated_tuning import PHRASE, PLAN, model_at, simulated_models, simulation
+from support.simulated_tuning import PHRASE, PLAN, counted, model_at, simulated_models, simulation
 from support.snippets import snippets
 
 pytestmark = pytest.mark.slow
@@ -120,16 +117,20 @@ def test_the_outcome_is_a_folder_that_every_way_of_judging_uses_with_the_same_di
 def test_the_price_is_told_nothing_is_sent_and_a_limit_holds_with_a_usable_outcome(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with simulated_models(labels) as server:
+    with fake_server(counted(simulation(labels))) as server:
         args = command(labels, server, tmp_path, price=True)
         assert main([*args, "--dry-run"]) == 0
         assert not server.requests
         told = capsys.readouterr().out
         assert "USD" in told
         assert "take --budget" in told
-        limit = 0.2
-        assert main([*args, "--max-usd", str(limit), "--no-cache"]) in (0, 1)
-        spent = header(tmp_path)["search"]["spent"]["usd"]
+        limit = 0.22  # of which a reflection may take 0.18
+        assert main([*args, "--max-usd", str(limit), "--no-cache", "--exemplars", "3"]) in (0, 1)
+        assert "Exemplars not tried" in capsys.readouterr().out
+        search = header(tmp_path)["search"]
+        spent = search["spent"]["usd"]
+        assert search["proposals"]
+        assert "would exceed the limit" in search["ended"] or search["ended"] == KEPT_MONEY
         assert 0 < spent <= limit
         program = AgenticIQA.from_config(
             load_config(tmp_path / "config.yaml").model_copy(update={"prompts": str(tmp_path / "tuned")})
@@ -140,9 +141,20 @@ def test_the_price_is_told_nothing_is_sent_and_a_limit_holds_with_a_usable_outco
     assert "--reflection-price" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("stages", [("summarizer",), ("planner", "executor", "summarizer", "replan")])
+@pytest.mark.parametrize(
+    ("stages", "more"),
+    [
+        (("summarizer",), []),
+        (("summarizer",), ["--exemplars", "4"]),
+        (("planner", "executor", "summarizer", "replan"), []),
+    ],
+)
 def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
-    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str], stages: tuple[str, ...]
+    make_labels: MakeLabels,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    stages: tuple[str, ...],
+    more: list[str],
 ) -> None:
     """The server counts text as the estimate does; how often, and with what, the models are asked is the search's."""
     labels, written, cost = make_labels(scenes=14), list[str](), list[float]()
@@ -151,19 +163,15 @@ def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
         written.append(f"Always {PHRASE}." if len(written) == 3 else f"Rule {len(written)}: first edges, then light.")
         return json.dumps({"new_instruction": f"{field_of(request, 'current_instruction')}\n{written[-1]}"})
 
-    working = simulation(labels, new_instruction=next_rule)
+    working = counted(simulation(labels, new_instruction=next_rule))
 
-    def counting(request: Body) -> Reply:
-        text = str(working(request))
-        sizes = [Image.open(BytesIO(data)).size for _, data in images_of(request)]
-        shown = sum(image_tokens(f"vllm.{request['model']}", size) for size in sizes)
-        usage = text_tokens(text_of(request)) + shown, text_tokens(text)
-        of_reflection = request["model"].endswith("reflection")
-        cost.append((Price(input=25, output=100) if of_reflection else Price(input=10, output=40)).usd(*usage))
-        return Reply(text, usage=usage)
+    def priced(request: Body) -> Reply:
+        reply, of_reflection = working(request), request["model"].endswith("reflection")
+        cost.append((Price(input=25, output=100) if of_reflection else Price(input=10, output=40)).usd(*reply.usage))
+        return reply
 
-    with fake_server(counting) as server:
-        args = command(labels, server, tmp_path, "--reflection-price", "25,100", "--budget", "100")
+    with fake_server(priced) as server:
+        args = command(labels, server, tmp_path, "--reflection-price", "25,100", "--budget", "100", *more)
         stage = json.loads((tmp_path / "config.yaml").read_text())["summarizer"] | {
             "price": {"input": 10, "output": 40}
         }
