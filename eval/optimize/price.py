@@ -22,6 +22,7 @@ ESTIMATED: dict[Stage, str] = {
 JUDGED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
 ENOUGH = 10  # proposals, below which a search seldom finds anything
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
+AFTER = 0.25  # how often a stage after a tuned one is asked again: where answers before it change (simulations: .05)
 EXEMPLAR_TEXT = 250  # tokens of a worked example without its images
 
 
@@ -72,34 +73,32 @@ def expected(
 ) -> Cost:
     """The cost of a search of so many judgments, and of its comparison.
 
-    Every question is asked once as a whole; a further judgment of it asks again what stands behind the tuned prompt,
-    which is the stage alone, as the other answers are in the cache. Prompts are taken to stay as long as they are.
-    ``exemplars`` are tried, and not kept.
+    Every question is asked once as a whole; a further judgment of it asks again what ``_asked_again`` says. Prompts are
+    taken to stay as long as they are. ``exemplars`` are tried, and not kept.
     """
     first = min(len(pool), max(FIRST, judgments // 3))
     once = _estimated(config, [*held_out, *pool[:first]])
     tried = min(JUDGED_ON, max(first - exemplars, 0)) if exemplars and stage == "scoring" else 0
     again = max(judgments - first, 0) + len(held_out) + tried
-    stages = (
-        once.stages if stage == "all" or not config.cache else [s for s in once.stages if s.stage == ESTIMATED[stage]]
-    )
-    whole = [s for s in once.stages if s.stage == "planner"] if stage == "planning" else once.stages
-    share = again / max(once.questions, 1)
+    whole = [s for s in once.stages if s.calls and (stage != "planning" or s.stage == "planner")]
+    parts = _asked_again(config, stage, [s.stage for s in whole])
+    times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
     count = proposals_of(judgments)
     pixels = [load(question.image).size for question in pool[:SHOWN]]
     shown = sum(image_tokens(reflection, size) for size in pixels)
     each = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN]) + shown
-    examples = sum(tried * exemplars * (EXEMPLAR_TEXT + s.image_tokens // s.calls) for s in stages if s.calls)
+    scorers = [s for s in whole if s.stage == "scoring"]
+    examples = sum(tried * exemplars * (EXEMPLAR_TEXT + s.image_tokens // s.calls) for s in scorers)
     known = price is not None and all(s.usd is not None for s in whole)
     usd = None
     if price is not None and known:
-        usd = sum(s.usd or 0.0 for s in whole) + share * sum(s.usd or 0.0 for s in stages)
+        usd = sum(times[s.stage] * (s.usd or 0.0) for s in whole)
         usd += price.usd(count * each, count * REFLECTION_ANSWER)
         scorer = section_of(config, "scoring").price
         usd += scorer.usd(examples, 0) if scorer else 0.0
 
     def total(name: str) -> int:
-        return round(sum(getattr(s, name) for s in whole) + share * sum(getattr(s, name) for s in stages))
+        return round(sum(times[s.stage] * getattr(s, name) for s in whole))
 
     return Cost(
         total("calls"),
@@ -110,6 +109,21 @@ def expected(
         count * REFLECTION_ANSWER,
         usd,
     )
+
+
+def _asked_again(config: Config, stage: Stage, order: Sequence[str]) -> dict[str, float]:
+    """By stage, in the order of a run, the part of further judgments that asks it again: the others are in the cache.
+
+    That is the tuned stage, and a part of the time (``AFTER``) those behind it, whose prompts change where its answer
+    does. With all stages each is tuned equally often.
+    """
+    tuned = [place for place, name in enumerate(order) if stage == "all" or name == ESTIMATED[stage]]
+    if not config.cache or not tuned:
+        return dict.fromkeys(order, 1.0)
+    return {
+        name: sum(1.0 if place == each else AFTER if place > each else 0.0 for each in tuned) / len(tuned)
+        for place, name in enumerate(order)
+    }
 
 
 def _estimated(config: Config, questions: Sequence[TuningQuestion]) -> Estimate:

@@ -1,5 +1,6 @@
 """``agenticiqa optimize``, against a simulated model that judges well only if its prompt says what to look for."""
 
+import hashlib
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from agenticiqa.programs.graph import build_graph
 from agenticiqa.programs.saving import SCORER
 from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
 from support.loopback import Body, Reply
-from support.simulated_tuning import PHRASE, PLAN, counted, model_at, simulated_models, simulation
+from support.simulated_tuning import ANALYSIS, PHRASE, PLAN, counted, model_at, simulated_models, simulation
 from support.snippets import snippets
 
 pytestmark = pytest.mark.slow
@@ -181,6 +182,35 @@ def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
     spent = header(tmp_path)["search"]["spent"]["usd"]
     assert spent == pytest.approx(sum(cost), rel=1e-6)
     assert told == pytest.approx(spent, rel=0.25)
+
+
+def test_all_stages_are_tuned_in_turn_and_those_that_nothing_reached_are_named(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = make_labels(scenes=14)
+
+    def analysis(request: Body) -> dict[str, Any]:
+        """Free text, other under another instruction, so that what stands behind it is asked again."""
+        digest = hashlib.sha256(text_of(request["messages"][0]).encode()).hexdigest()
+        finding = ANALYSIS["distortion_analysis"][0]
+        return {"distortion_analysis": [{**finding, "explanation": f"Blocks show in the sky, at {digest[:8]}."}]}
+
+    with fake_server(counted(simulation(labels, analysis=analysis))) as server:
+        args = command(labels, server, tmp_path, "--stage", "all", "--budget", "110", price=True)
+        stage = json.loads((tmp_path / "config.yaml").read_text())["summarizer"]
+        stages = dict.fromkeys(("planner", "executor", "summarizer", "replan"), stage)
+        (tmp_path / "config.yaml").write_text(json.dumps(stages))
+        assert main(args) == 0
+        printed = capsys.readouterr().out
+        config = load_config(tmp_path / "config.yaml").model_copy(update={"prompts": str(tmp_path / "tuned")})
+        assert AgenticIQA.from_config(config)(labels.parent / "scene0_2.png").quality_score
+    assert PHRASE in instruction(tmp_path)
+    (told,) = map(float, re.findall(r"about ([\d.]+) USD", printed))
+    assert told == pytest.approx(header(tmp_path)["search"]["spent"]["usd"], rel=0.25)
+    assert "Not tuned: replan.judge.predict, which was never asked about the 17 images of the first pass" in printed
+    page = (tmp_path / "tuned" / "report.html").read_text()
+    for name in ("planner.ask.predict", "executor.detect.ask.predict", "executor.analyze.ask.predict", SCORER):
+        assert name in page, "each was tuned in its turn"
 
 
 def test_an_outage_ends_the_run_and_the_same_command_goes_on(
