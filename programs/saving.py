@@ -261,9 +261,10 @@ def _bare(predictor: dspy.Predict) -> dspy.Predict:
 
 
 def _embedded(predictor: dspy.Predict) -> dict[str, Any]:
-    """The state of a predictor, with the images of its examples in it."""
+    """The state of a predictor, with the images of its examples in it; examples without an output are never shown."""
     bare = _bare(predictor)
-    bare.demos = shown_examples(bare)
+    outputs = bare.signature.output_fields
+    bare.demos = [each for each in shown_examples(bare) if any(name in each for name in outputs)]
     state: dict[str, Any] = bare.dump_state()
     return state
 

@@ -287,6 +287,7 @@ def _(cell: Cell) -> Expected:
 
 @row("`lm.history`, `dspy.inspect_history()`", "with `keep_history`; images as hash and size")
 def _(cell: Cell) -> Expected:
+    GLOBAL_HISTORY.clear()  # of what other tests asked
     cell.program.keep_history = True
     with cell.model():
         cell.program(cell.photos[0])
