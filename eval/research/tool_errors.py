@@ -150,7 +150,7 @@ def study(source: str, file: int, files: Mapping[str, list[list[Row]]], tools: M
         known = {name: errors_of(name, kept, tools) for name, kept in others.items()}
         candidates = [tools[name] for name in names]
         own = [tool.name for tool in rating_tools(candidates, has_reference=has_reference, known=known)]
-        for row in np.flatnonzero(fold_of == fold):
+        for row in np.flatnonzero(fold_of == fold).tolist():
             nearest = names[int(np.abs(scores[row] - quality[row]).argmin())]
             ways = {"table": own, "and the best for its kind": [*own, best_of[rows[row][KIND]]]}
             ways |= {f"and one at random {at}": [*own, draw.choice(names)] for at in range(DRAWS)}
