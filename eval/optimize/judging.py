@@ -1,6 +1,5 @@
 """Judge questions with the program as it is being tuned; what was measured is kept on disk and never measured again."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any, cast
 
 import dspy
 
-from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
+from agenticiqa.eval.optimize.kept_rows import keep_row, kept_rows
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.job import Job
@@ -40,13 +39,8 @@ class Measurements:
         self.known: dict[tuple[str, str], Judged] = {}
         self.fresh = 0  # judged in this process
         self.lock = Lock()
-        if path and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    row = json_value(line)
-                except ValueError:  # the last line of a run that was killed
-                    continue
-                self.known[row["prompts"], row["question"]] = Judged.from_json(row["judged"])
+        for row in kept_rows(path):
+            self.known[row["prompts"], row["question"]] = Judged.from_json(row["judged"])
 
     def judge(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Judged]:
         """Every question's result, in their order; one without a usable answer has a ``failure``.
@@ -69,11 +63,7 @@ class Measurements:
         with self.lock:
             self.known[key] = judged
             self.fresh += 1
-            if self.path:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                row = {"prompts": key[0], "question": key[1], "judged": asdict(judged)}
-                with self.path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            keep_row(self.path, {"prompts": key[0], "question": key[1], "judged": asdict(judged)})
 
 
 def judge(

@@ -5,7 +5,6 @@ the form of the answer: that (fields, JSON schema) is sent with every request, w
 that contradicts it, or no longer explains its names, costs answers, and is refused before a judgment is spent on it.
 """
 
-import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from dspy.teleprompt.gepa import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
-from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion
+from agenticiqa.eval.optimize.kept_rows import keep_row, kept_rows
 from agenticiqa.eval.optimize.search import Proposal, Step, Texts
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import digest
@@ -139,13 +138,8 @@ class Reflection:
     def __init__(self, model: dspy.LM, originals: Mapping[str, type[dspy.Signature]], path: Path | None = None) -> None:
         self.model, self.originals, self.path = model, originals, path
         self.known: dict[str, Proposal] = {}
-        if path and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    row = json_value(line)
-                except ValueError:  # the last line of a run that was killed
-                    continue
-                self.known[row["key"]] = Proposal(row["texts"], row["predictor"], tuple(row["refused"]))
+        for row in kept_rows(path):
+            self.known[row["key"]] = Proposal(row["texts"], row["predictor"], tuple(row["refused"]))
 
     def __call__(
         self,
@@ -178,11 +172,7 @@ class Reflection:
             refused.append(fault)
         new = None if proposed is None else {**texts, name: proposed}
         self.known[key] = Proposal(new, name, tuple(refused))
-        if self.path:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                row = {"key": key, "texts": new, "predictor": name, "refused": refused}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        keep_row(self.path, {"key": key, "texts": new, "predictor": name, "refused": refused})
         return self.known[key]
 
     def _ask(

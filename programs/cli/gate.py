@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agenticiqa.configs.policy import load_policy
-from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.backends.cores import available_cores, workers_given
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.gate import GateResult, gate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import json_text, print_error
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
-from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -21,9 +20,7 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 def run(args: Namespace) -> int:
     """Check the photos; the exit status says whether all are accepted."""
     policy = load_policy(args.policy)
-    if args.workers is not None and args.workers < 1:
-        raise UserError(f"--workers must be at least 1, got {args.workers}")
-    workers = args.workers or available_cores()
+    workers = workers_given(args.workers, available_cores())
     found = find_jobs(args.images, DEFAULT_QUERY)
     for problem in found.problems:
         print_error(str(problem))

@@ -9,7 +9,7 @@ from functools import partial
 from glob import glob
 from typing import Any
 
-from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.backends.cores import available_cores, workers_given
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
@@ -35,8 +35,7 @@ def run(args: Namespace) -> int:
     compared = [tool.name for tool in tools if tool.kind == "FR"]
     if compared and not args.reference:
         raise UserError(f"{', '.join(compared)} compare with an original: name it, or a folder, with --reference")
-    if args.workers is not None and args.workers < 1:
-        raise UserError(f"--workers must be at least 1, got {args.workers}")
+    workers = workers_given(args.workers, available_cores())
     found = find_jobs(names, "", args.reference if compared else None)
     if found.skipped:
         print_error(f"skipped {skipped_text(found.skipped)}")
@@ -45,7 +44,7 @@ def run(args: Namespace) -> int:
     alone = len(names) == 1 and not os.path.isdir(names[0])
     rows: list[Measurement] = []
     try:
-        for row in measured(tools, found.jobs, args.workers or available_cores()):
+        for row in measured(tools, found.jobs, workers):
             if "error" in row:
                 print_error(row["error"])
             rows.append(row)

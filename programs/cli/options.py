@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from agenticiqa.configs import SMALLEST_SENT, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT
-from agenticiqa.programs.backends.cores import WORKERS, available_cores
+from agenticiqa.programs.backends.cores import WORKERS, available_cores, workers_given
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
@@ -53,8 +53,4 @@ def limits_from(args: Namespace, config: Config) -> Limits:
 
 def workers_from(args: Namespace, config: Config) -> int:
     """The number of images in parallel, by default as fits the configuration. Raises UserError for less than 1."""
-    if args.workers is None:
-        return available_cores() if config.is_offline else WORKERS
-    if args.workers < 1:
-        raise UserError(f"--workers must be at least 1, got {args.workers}")
-    return int(args.workers)
+    return workers_given(args.workers, available_cores() if config.is_offline else WORKERS)
