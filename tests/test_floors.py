@@ -36,6 +36,7 @@ FLOORS = (
     ("programs.offline",),
     ("programs.assess", "programs.graph", "programs.saving", "programs.result"),
     ("programs.batch", "programs.page", "programs.pictures"),
+    ("programs.scale",),
     ("programs.cli",),
     ("eval",),
     ("programs",),  # programs/__init__.py and the package's own module load what they offer when it is first asked for

@@ -1,6 +1,7 @@
 """One question about one image: what a run is a list of."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agenticiqa.programs.images import ImageSource, name_of, picklable
 from agenticiqa.programs.images.files import one_line
@@ -48,6 +49,12 @@ class Job:
         """The same job, fit to be sent to another process. Raises ImageError for a file object that cannot be read."""
         reference = None if self.reference is None else picklable(self.reference)
         return replace(self, image=picklable(self.image), reference=reference)
+
+
+def failed_row(text: str, image: str | None = None) -> dict[str, Any]:
+    """The row of what could not be judged: its name, by default what the text begins with, and why."""
+    name = one_line(image) if image is not None else text.partition(": ")[0]
+    return {"image": name, "error": text.removeprefix(f"{name}: ")}
 
 
 def failure_text(job: Job, error: BaseException) -> str:

@@ -26,6 +26,7 @@ examples:
   agenticiqa assess exports/ --fail-under 3                    for a script: status 4 if an image is worse
   agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
   agenticiqa assess album/ --config mine.yaml --dry-run        estimate the cost, send nothing
+  agenticiqa assess archive/ --parquet scores/                 a Parquet file for each 256; run it again to go on
   curl -s https://example.org/a.jpg | agenticiqa assess -      an image on stdin
 
 exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
@@ -91,6 +92,7 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the lines",
     )
+    add_shard_arguments(parser, output.add_argument)
     parser.add_argument(
         "--resume",
         action="store_true",
@@ -115,6 +117,21 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
     for argument in (images, reference, jobs, results):
         complete_files(argument)
     complete_folders(maps)
+
+
+def add_shard_arguments(parser: ArgumentParser, add_output: Callable[..., Action]) -> None:
+    """The options of a run over shards."""
+    folder = add_output(
+        "--parquet",
+        metavar="DIR",
+        help="write a Parquet file into DIR, a folder or an address such as s3://..., for each shard of the images; "
+        "images may then also be globs, s3:// and gs:// addresses, .csv or .parquet tables, .tar shards and saved data "
+        "sets. The same command continues what was interrupted",
+    )
+    parser.add_argument(
+        "--shard-images", metavar="N", type=int, default=256, help="with --parquet: images of a shard (default: 256)"
+    )
+    complete_folders(folder)
 
 
 def add_raw_csv(add_argument: Callable[..., Action]) -> None:

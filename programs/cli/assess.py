@@ -56,6 +56,10 @@ from agenticiqa.programs.result import Assessment
 
 def run(args: Namespace) -> int:
     """Judge the images and print or append each result; the exit status says whether all were judged."""
+    if args.parquet:
+        from agenticiqa.programs.cli import sharded  # loads pyarrow and fsspec
+
+        return sharded.run(args)
     file = None if args.jsonl in (None, STDIN) else Path(args.jsonl)
     if args.resume and not file:
         raise UserError("--resume continues a file: name it with --jsonl FILE")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agenticiqa.programs.backends.ledger import LimitReached
-from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.batch.job import Job, failed_row, failure_text
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
@@ -91,12 +91,6 @@ def one_document(jobs: Sequence[Job], problems: Sequence[Exception], single: boo
         if rows:
             in_order = [rows[job] for job in jobs if job in rows] + [failed_row(str(each)) for each in problems]
             print(json_text(in_order[0] if single else in_order, indent=2))
-
-
-def failed_row(text: str, image: str | None = None) -> Row:
-    """The row of what could not be judged: its name, by default what the text begins with, and why."""
-    name = one_line(image) if image is not None else text.partition(": ")[0]
-    return {"image": name, "error": text.removeprefix(f"{name}: ")}
 
 
 def resumed_text(summary: Summary) -> str:

@@ -1,0 +1,65 @@
+"""``agenticiqa assess ... --parquet DIR``: judge in shards, on this machine or on a Ray cluster."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.ledger import within
+from agenticiqa.programs.batch.plan_run import run_settings
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.scale.inputs import Question
+from agenticiqa.programs.scale.judging import ShardOutcome, ShardRun
+from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
+
+# What a run over shards has no use for: it keeps no image and no result in memory.
+NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "group", "xmp", "fail_under", "dry_run")
+
+
+def run(args: Namespace) -> int:
+    """Judge what is named, and write a Parquet file for each shard; the exit status says whether all were judged."""
+    if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
+        raise UserError(f"--{given[0].replace('_', '-')} does not go with --parquet: leave it out, or use --jsonl")
+    if args.fuse == "auto":
+        raise UserError("--fuse auto fits to one file of results: use --jsonl FILE, or fit with calibrate --fusion")
+    config = config_from(args)
+    if args.align:
+        config = config.model_copy(update={"align": True})
+    settings = run_settings(AgenticIQA.from_config(config), config)
+    question = Question(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
+    shard_run = ShardRun(config, settings, question, args.parquet, workers_from(args, config))
+
+    def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:
+        for outcome in render.progress(outcomes, count, "shards"):
+            if outcome.broken:
+                print_error(one_line(outcome.broken))
+            yield outcome
+
+    with within(limits_from(args, config)):
+        ended = run_shards(shard_run, args.images, judge_here, args.shard_images, watch)
+    return _told(ended, args.parquet)
+
+
+def _told(ended: RunOfShards, folder: str) -> int:
+    """Say how the run ended; returns the exit status."""
+    for problem in ended.problems:
+        print_error(one_line(problem))
+    counts, again = ended.figures, f"; the same command continues {folder}"
+    before = f" ({ended.judged_before} shards were finished before)" if ended.judged_before else ""
+    print_note(
+        f"{counts['judged']} judged, {counts['failed']} failed, {counts['shards']} of {len(ended.planned)} shards in "
+        f"{folder}{before}"
+    )
+    if ended.stopped_by:
+        print_error(one_line(ended.stopped_by))
+    for number, why in sorted(ended.set_aside.items()):
+        print_error(one_line(f"shard {number} is set aside: {why}"))
+    if ended.unfinished:
+        print_error(f"{ended.unfinished} shards are not finished{again}")
+    if counts["failed"] or ended.problems or ended.set_aside or ended.unfinished:
+        return SOME_FAILED
+    return UNSCORED if counts["unscored"] else OK

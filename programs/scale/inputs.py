@@ -1,0 +1,296 @@
+"""From what a user names to shards: folders, globs and addresses of images, tables of paths, tar shards, data sets.
+
+================================  ==============================================================  =================
+named                             a shard is                                                      an image is named
+================================  ==============================================================  =================
+image, folder or glob of images   up to 256 of them, or 256 MB                                    by its path
+``.csv``                          up to 256 rows; columns as those of ``--jobs``, ``image`` first  by its path
+``.parquet``                      up to 256 rows of one row group; ``image`` is a path, or bytes   path, or FILE#ROW
+``.tar``, with or without an      one file, as img2dataset and WebDataset write them; an image     FILE/KEY.jpg
+index ``.parquet`` beside it      of the index that is not in it is a failed one
+folder of ``save_to_disk``        up to 256 rows of a split                                       FOLDER#ROW
+folder of ``.tar`` or             as its files
+``.parquet`` files
+================================  ==============================================================  =================
+
+Each may be an address that fsspec knows (``s3://``, ``gs://``, ``file://``), but for http. The plan has one line for a
+shard; what a table or tar holds is read by the worker that judges it.
+"""
+
+import csv
+import glob
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec import AbstractFileSystem
+from fsspec.core import url_to_fs
+
+from agenticiqa.programs.batch.find_jobs import find_jobs
+from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.images.finding import READ
+from agenticiqa.programs.images.sources import name_of, path_of
+
+IMAGES, BYTES = 256, 256 * 2**20  # of a shard, at most
+WEB = re.compile(r"https?://", re.IGNORECASE)
+PATTERN = re.compile(r"[*?\[]")
+IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
+SPLIT, SPLITS = "state.json", "dataset_dict.json"  # of datasets.save_to_disk
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of each image that has no question of its own."""
+
+    query: str
+    options: tuple[str, ...] | None = None
+    reference: str | None = None
+    resize_reference: bool = False
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A part of a run, of one ``kind``: "images", "tar", "rows" (of Parquet) or "split" (of a saved data set).
+
+    ``entries`` are the jobs of "images", each with ``image`` and what it has of its own. The others name a ``file``,
+    the first row and the one after the last (``group`` is a row group of Parquet). ``stamp`` changes with the content.
+    """
+
+    number: int
+    kind: str
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    file: str = ""
+    group: int = 0
+    start: int = 0
+    stop: int = 0
+    stamp: str = ""
+
+    def digest(self, question: Question) -> str:
+        """Of its images and what is asked of them; its number does not count."""
+        return digest([{**asdict(self), "number": 0}, asdict(question)])
+
+
+@dataclass
+class PlannedShards:
+    """The shards, to be read once, and what was wrong with what was named; ``problems`` grow while they are read."""
+
+    shards: Iterator[Shard]
+    problems: list[str] = field(default_factory=list)
+
+
+def plan_shards(names: Iterable[str], question: Question, images: int = IMAGES) -> PlannedShards:
+    """Plan shards of up to so many images each, in the order of the names. Raises UserError for what cannot be read."""
+    planned = PlannedShards(iter(()))
+
+    def numbered() -> Iterator[Shard]:
+        parts = (part for name in names for part in _parts(name, question, images, planned.problems))
+        for number, part in enumerate(parts):
+            yield Shard(number, **part)
+
+    planned.shards = numbered()
+    return planned
+
+
+def open_place(name: str) -> tuple[AbstractFileSystem, str]:
+    """The file system of an address or path, and the path in it. Raises UserError for one that fsspec does not take."""
+    if WEB.match(name):
+        raise UserError(f"{name[:80]}: web addresses are not fetched; download first, for example with img2dataset")
+    try:
+        fs, path = url_to_fs(name)
+    except (ImportError, ValueError) as error:  # which names the package of the protocol
+        raise UserError(f"{name}: {error}") from error
+    return fs, path
+
+
+def _parts(name: str, question: Question, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """What a name leads to, as the fields of shards."""
+    if PATTERN.search(name) and not os.path.exists(name):
+        found = _matching(name)
+        if not found:
+            problems.append(f"{name}: nothing matches this pattern; check it")
+        tables = [each for each in found if each.endswith((".tar", ".parquet", ".csv"))]
+        for each in tables:
+            yield from _file(each, images)
+        yield from _images([each for each in found if each not in {*tables}], question, images, problems)
+        return
+    if name.endswith((".tar", ".parquet", ".csv")):
+        yield from _file(name, images)
+        return
+    fs, path = open_place(name)
+    try:
+        listed = {str(each).rpartition("/")[2] for each in fs.ls(path, detail=False)} if fs.isdir(path) else set()
+    except OSError as error:
+        raise UserError(f"{name}: cannot be listed ({error}); check the address and your rights") from error
+    if listed & {SPLIT, SPLITS}:
+        yield from _splits(name, images)
+        return
+    held = [each for suffix in ("tar", "parquet") for each in _matching(f"{name.rstrip('/')}/**/*.{suffix}")]
+    held = [each for each in held if listed and not _is_index(each, {*held})]
+    if held and any(READ.fullmatch(os.path.splitext(each)[1].lower()) for each in listed):
+        raise UserError(f"{name}: holds images and tables or tar files: name those that are meant, as {name}/*.jpg")
+    for each in held:
+        yield from _file(each, images)
+    if not held:
+        yield from _images([name], question, images, problems)
+
+
+def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
+    fs, path = open_place(name)
+    try:
+        stamp = _stamp(fs.info(path))
+        if name.endswith(".tar"):
+            yield {"kind": "tar", "file": name, "stamp": stamp}
+        elif name.endswith(".csv"):
+            with fs.open(path, "rb") as file:
+                yield from _csv(name, file, images)
+        else:
+            with fs.open(path, "rb") as file:
+                yield from _row_groups(name, pq.ParquetFile(file), stamp, images)
+    except FileNotFoundError as error:
+        raise UserError(f"{name}: there is no such file; check the path") from error
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{name}: cannot be read ({error})") from error
+
+
+def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
+    try:
+        rows = csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline=""))
+        column = image_column(name, rows.fieldnames or ())
+        entries = (entry_of_row(name, row, column) for row in rows)
+        yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
+    except (ImageError, json.JSONDecodeError) as error:
+        raise UserError(f"{name}: line {rows.line_num}: {str(error).removeprefix(f'{name}: ')}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{name}: expected a CSV in UTF-8 ({error})") from error
+
+
+def _row_groups(name: str, table: pq.ParquetFile, stamp: str, images: int) -> Iterator[dict[str, Any]]:
+    image_column(name, table.schema_arrow.names)
+    for group in range(table.num_row_groups):
+        rows = table.metadata.row_group(group).num_rows
+        for start in range(0, rows, images):
+            part = {"group": group, "start": start, "stop": min(start + images, rows)}
+            yield {"kind": "rows", "file": name, **part, "stamp": stamp}
+
+
+def _splits(name: str, images: int) -> Iterator[dict[str, Any]]:
+    fs, path = open_place(name)
+    if fs.exists(f"{path}/{SPLITS}"):
+        splits = json.loads(fs.cat_file(f"{path}/{SPLITS}"))["splits"]
+        for split in splits:
+            yield from _splits(f"{name.rstrip('/')}/{split}", images)
+        return
+    from datasets import load_from_disk
+
+    rows = load_from_disk(name)
+    image_column(name, rows.column_names)
+    for start in range(0, len(rows), images):
+        part = {"start": start, "stop": min(start + images, len(rows))}
+        yield {"kind": "split", "file": name, **part, "stamp": str(rows._fingerprint)}
+
+
+def _images(names: list[str], question: Question, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """Images that are named, or lie below a folder that is."""
+    local = [name for name in names if "://" not in name or name.startswith("file://")]
+    entries: Iterable[dict[str, Any]] = ()
+    if local:
+        found = find_jobs(local, question.query, question.reference, question.resize_reference)
+        problems += map(str, found.problems)
+        problems += [f"skipped {count} {kind}" for kind, count in found.skipped.items()]
+        entries = (_local_entry(path_of(job.image), job.reference) for job in found.jobs)
+        yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
+    for name in (each for each in names if each not in local):
+        if question.reference:
+            raise UserError(f"{name}: --reference is for images of this disk; name it in a column of a table")
+        part = [*_remote_entries(name)]
+        if not part:
+            problems.append(f"{name}: there is no image; check the address")
+        yield from ({"kind": "images", "entries": each} for each in _cut(part, images))
+
+
+def _local_entry(path: Path | None, reference: Any) -> dict[str, Any]:
+    assert path is not None  # find_jobs was given paths
+    entry: dict[str, Any] = {"image": os.fsdecode(path)}
+    if reference is not None:
+        entry["reference"] = name_of(reference)
+    try:
+        found = path.stat()
+    except OSError:  # the image is judged, and fails with the reason
+        return entry
+    return {**entry, "size": found.st_size, "stamp": str(found.st_mtime_ns)}
+
+
+def _remote_entries(name: str) -> Iterator[dict[str, Any]]:
+    fs, path = open_place(name)
+    found = fs.find(path, detail=True)
+    for each, info in sorted(found.items()):
+        if each == path or READ.fullmatch(os.path.splitext(each)[1].lower()):
+            yield {"image": fs.unstrip_protocol(each), "size": info.get("size") or 0, "stamp": _stamp(info)}
+
+
+def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[str, Any]]]:
+    """The entries in parts of so many images or ``BYTES``, whichever are fewer."""
+    part: list[dict[str, Any]] = []
+    size = 0
+    for entry in entries:
+        if part and (len(part) >= images or size + entry.get("size", 0) > BYTES):
+            yield part
+            part, size = [], 0
+        part.append(entry)
+        size += entry.get("size", 0)
+    if part:
+        yield part
+
+
+def _matching(pattern: str) -> list[str]:
+    if "://" not in pattern:
+        return sorted(each for each in glob.glob(pattern, recursive=True) if os.path.isfile(each))
+    fs, path = open_place(pattern)
+    return sorted(fs.unstrip_protocol(each) for each in fs.glob(path))
+
+
+def _is_index(name: str, held: set[str]) -> bool:
+    """Whether it is the table that img2dataset writes beside a tar."""
+    return name.endswith(".parquet") and f"{name.removesuffix('.parquet')}.tar" in held
+
+
+def _stamp(info: Mapping[str, Any]) -> str:
+    """What changes with the content of a file, as far as its file system says."""
+    return ":".join(str(info.get(key)) for key in ("size", "ETag", "etag", "mtime", "LastModified") if key in info)
+
+
+def image_column(name: str, columns: Iterable[str]) -> str:
+    """The column of the images. Raises UserError where there is none."""
+    there = [*columns]
+    for column in IMAGE_COLUMNS:
+        if column in there:
+            return column
+    raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
+
+
+def entry_of_row(table: str, row: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The job of a row of paths, which are relative to the table's folder. Raises ImageError for a row without one."""
+    entry: dict[str, Any] = {"image": _beside(table, row[column])}
+    entry |= {key: row[key] for key in ("query", "options") if row.get(key)}
+    if isinstance(entry.get("options"), str):
+        entry["options"] = json.loads(entry["options"])
+    if row.get("reference"):
+        entry["reference"] = _beside(table, row["reference"])
+    return entry
+
+
+def _beside(table: str, name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ImageError(f"{table}: a row has no path of an image")
+    if "://" in name or os.path.isabs(name):
+        return name
+    folder = table.rpartition("/")[0]
+    return f"{folder}/{name}" if folder else name

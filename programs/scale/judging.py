@@ -1,0 +1,186 @@
+"""Judge shards with one program: the same class here, in threads or processes, and in every worker of a cluster."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import dspy
+import orjson
+
+from agenticiqa.configs import Config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.answer_cache import install
+from agenticiqa.programs.backends.ledger import current
+from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
+from agenticiqa.programs.batch.job import Job, failed_row, failure_text
+from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.batch.plan_run import fingerprint_of
+from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.errors import Unforeseen
+from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.result import is_unscored
+from agenticiqa.programs.scale.inputs import Question, Shard
+from agenticiqa.programs.scale.opening import BrokenShard, OutOfReach, jobs_of
+from agenticiqa.programs.scale.table import PLAN, Row, ShardFolder, ShardStamp, placed_rows
+
+logger = logging.getLogger(__name__)
+
+MAY_PASS = (dspy.LMError, OutOfReach, Unforeseen)  # failures that another run may not have
+
+
+@dataclass(frozen=True)
+class ShardRun:
+    """What every worker of a run is told; it can be sent to another process.
+
+    ``output`` is the folder of the shards, ``workers`` how many images one worker judges at a time. ``make`` makes the
+    program of the configuration.
+    """
+
+    config: Config
+    settings: Mapping[str, Any]
+    question: Question
+    output: str
+    workers: int
+    make: Callable[[Config], AgenticIQA] = AgenticIQA.from_config
+
+
+@dataclass(frozen=True)
+class ShardOutcome:
+    """What became of a shard: ``stamp`` of the file that was written, or why it is ``broken``, in one line.
+
+    ``stopped_by`` is the error after which nothing more should be judged.
+    """
+
+    number: int
+    stamp: ShardStamp | None = None
+    broken: str = ""
+    stopped_by: str = ""
+
+
+@dataclass
+class _Open:
+    """A shard of which rows are still to come; ``jobs`` counts those begun, ``read`` says that there are no more."""
+
+    shard: Shard
+    rows: dict[int, Row] = field(default_factory=dict)
+    jobs: int = 0
+    read: bool = False
+    broken: str = ""
+    passing: bool = False  # whether a row's failure may pass
+
+
+@dataclass(frozen=True)
+class _PlacedJob(Job):
+    """A job that knows its shard and its place in it."""
+
+    shard: int = 0
+    place: int = 0
+
+
+class ShardJudge:
+    """Loads the program once, and writes the file of each shard that it is given. Picklable before its first use."""
+
+    def __init__(self, run: ShardRun) -> None:
+        self.run = run
+        self.folder = ShardFolder(run.output)
+        self._program: AgenticIQA | None = None
+
+    @property
+    def program(self) -> AgenticIQA:
+        """The program, made at its first use."""
+        if self._program is None:
+            install(self.run.config)
+            self._program = self.run.make(self.run.config)
+        return self._program
+
+    def __call__(self, batch: Mapping[str, Iterable[Any]]) -> dict[str, list[str]]:
+        """Judge the shards whose lines in the plan begin at ``start`` and end at ``end``; one JSON text each."""
+        lines = zip(batch["start"], batch["end"], strict=True)
+        shards = (Shard(**orjson.loads(self.folder.read(PLAN, int(start), int(end)))) for start, end in lines)
+        return {"outcome": [orjson.dumps(asdict(each)).decode() for each in self.judge(shards)]}
+
+    def judge(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
+        """Judge shards, several images at a time, whose shards may differ; yields each when its file is written.
+
+        A shard of which rows are missing at the end, at Ctrl-C or a limit, is written with what there is, and is not
+        complete: the next run judges the others. So does one whose file says that it is not complete now.
+        """
+        rule, under_way = StopRule(self.run.workers), dict[int, _Open]()
+        to_row = rows_with_fit_inputs(self.program)
+        jobs = self._jobs(shards, under_way)
+        try:
+            for job, outcome in judge_many(self.program, jobs, self.run.workers, to_row, rule.should_stop):
+                assert isinstance(job, _PlacedJob)
+                self._keep(under_way[job.shard], job, outcome)
+                yield from self._finished(under_way)
+            yield from self._finished(under_way)
+        finally:
+            # Also at Ctrl-C: what is judged is kept. Of a consumer that has gone nobody hears.
+            rest = [self._written(each, complete=False) for each in under_way.values() if each.rows]
+        why = str(rule.ended_by or "")
+        yield from (ShardOutcome(each.number, each.stamp, stopped_by=why) for each in rest)
+        if why and not rest:
+            yield ShardOutcome(-1, stopped_by=why)
+
+    def _jobs(self, shards: Iterable[Shard], under_way: dict[int, _Open]) -> Iterator[_PlacedJob]:
+        for shard in shards:
+            shown = under_way[shard.number] = _Open(shard, self._kept(shard))
+            begun = {*shown.rows}
+            try:
+                for place, job in enumerate(jobs_of(shard, self.run.question)):
+                    if current().halted.is_set():
+                        return
+                    if place not in begun:
+                        shown.jobs += 1
+                        yield _PlacedJob(**vars(job), shard=shard.number, place=place)
+            except BrokenShard as error:
+                shown.broken = str(error)
+            shown.read = True
+
+    def _kept(self, shard: Shard) -> dict[int, Row]:
+        """The rows that an earlier run could judge of a shard that it could not complete."""
+        number = shard.number
+        stamp = self.folder.stamps([number])[number]
+        if stamp is None or stamp.complete or not self._is_of(stamp, shard):
+            return {}
+        return {place: row for place, row in placed_rows(self.folder, number) if "error" not in row}
+
+    def _is_of(self, stamp: ShardStamp, shard: Shard) -> bool:
+        known = (stamp.fingerprint, stamp.digest)
+        return known == (run_fingerprint(self.run.settings), shard.digest(self.run.question))
+
+    def _keep(self, shown: _Open, job: _PlacedJob, outcome: Row | Exception) -> None:
+        shown.jobs -= 1
+        row = outcome if isinstance(outcome, dict) else failed_row(failure_text(job, outcome), job.name)
+        if isinstance(outcome, Exception):
+            shown.passing |= isinstance(outcome, MAY_PASS)
+            row |= {"query": job.asked}
+        shown.rows[job.place] = {**row, "run_fingerprint": fingerprint_of(job, self.run.settings)}
+
+    def _finished(self, under_way: dict[int, _Open]) -> Iterator[ShardOutcome]:
+        for number, shown in [*under_way.items()]:
+            if shown.read and not shown.jobs:
+                del under_way[number]
+                written = self._written(shown, complete=not (shown.passing or shown.broken))
+                yield replace(written, broken=shown.broken)
+
+    def _written(self, shown: _Open, *, complete: bool) -> ShardOutcome:
+        rows, shard = shown.rows.values(), shown.shard
+        failed = sum("error" in row for row in rows)
+        unscored = sum("error" not in row and is_unscored(row) for row in rows)
+        stamp = ShardStamp(
+            run_fingerprint(self.run.settings),
+            shard.digest(self.run.question),
+            len(rows),
+            failed,
+            unscored,
+            complete,
+        )
+        self.folder.write_shard(shard.number, shown.rows, stamp)
+        return ShardOutcome(shard.number, stamp)
+
+
+def run_fingerprint(settings: Mapping[str, Any]) -> str:
+    """The fingerprint of a run, in the footer of each shard."""
+    return digest(settings)

@@ -1,0 +1,204 @@
+"""The jobs of a shard, in order: its paths, or the images that a tar, a table or a data set holds.
+
+An image that is not there is still a job, which fails with the reason, so that each has exactly one row.
+"""
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
+from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
+from agenticiqa.programs.images.finding import READ
+from agenticiqa.programs.images.sources import MAX_FILE_BYTES
+from agenticiqa.programs.questions.options import OptionsArgument
+from agenticiqa.programs.scale.inputs import WEB, Question, Shard, entry_of_row, image_column, open_place
+
+TRIES = 3  # at an image that lies elsewhere
+FOUND = "success"  # the status in an index of img2dataset of an image that is in the tar
+
+
+class OutOfReach(AgenticIQAError):
+    """An image that lies elsewhere could not be read, for a reason that may pass."""
+
+
+class BrokenShard(AgenticIQAError):
+    """A shard whose file cannot be read to its end; one line."""
+
+
+@dataclass
+class FarImage:
+    """An image at an address, read where it is judged; a binary file that cannot seek, for ``images.sources``."""
+
+    name: str
+    _content: io.BytesIO | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """Bytes of the image. Raises ImageError where there is none, and OutOfReach where reading fails otherwise."""
+        if self._content is None:
+            self._content = io.BytesIO(self._fetched())
+        return self._content.read(size)
+
+    def _fetched(self) -> bytes:
+        if WEB.match(self.name):
+            raise ImageError(f"{self.name[:200]}: web addresses are not fetched; download first")
+        fs, path = open_place(self.name)
+        for attempt in range(1, TRIES + 1):
+            try:
+                return bytes(fs.cat_file(path))
+            except FileNotFoundError as error:
+                raise ImageError(f"{self.name}: expected an image, but there is no such file") from error
+            except PermissionError as error:
+                raise ImageError(f"{self.name}: expected an image, but it may not be read") from error
+            except Exception as error:  # each store has its own
+                if attempt == TRIES:
+                    why = f"{type(error).__name__}: {error}"
+                    raise OutOfReach(f"{self.name}: could not be read in {TRIES} tries ({why})") from error
+        raise AssertionError("the last try returns or raises")
+
+
+@dataclass
+class NoImage:
+    """In place of an image that is known not to be there: reading it fails with the reason."""
+
+    name: str
+    why: str
+
+    def read(self, size: int = -1) -> bytes:
+        """Raises ImageError."""
+        raise ImageError(f"{self.name}: {self.why}")
+
+
+def jobs_of(shard: Shard, question: Question) -> Iterator[Job]:
+    """The jobs of a shard. Raises BrokenShard, after those that can be read, where its file is damaged or not there."""
+    kinds: dict[str, Callable[[Shard, Question], Iterator[Job]]] = {
+        "images": _of_images,
+        "tar": _of_tar,
+        "rows": _of_rows,
+        "split": _of_split,
+    }
+    try:
+        yield from kinds[shard.kind](shard, question)
+    except (OSError, EOFError, tarfile.TarError, pa.ArrowException, KeyError, ValueError) as error:
+        text = str(error) or type(error).__name__
+        raise BrokenShard(f"{shard.file}: {text.removeprefix(f'{shard.file}: ')}") from error
+
+
+def _of_images(shard: Shard, question: Question) -> Iterator[Job]:
+    for entry in shard.entries:
+        yield _job(entry, question)
+
+
+def _job(entry: dict[str, Any], question: Question, image: ImageSource | None = None) -> Job:
+    """The job of an entry; as in ``--jobs``, the options that all share do not stand with a question of its own."""
+    query, options = entry.get("query"), entry.get("options")
+    offered: OptionsArgument | None = options or (question.options if query is None else None)
+    reference = entry.get("reference") or question.reference
+    source = source_at(entry["image"]) if image is None else image
+    against = None if reference is None else source_at(reference)
+    try:
+        return Job(source, question.query if query is None else query, against, question.resize_reference, offered)
+    except UserError as error:  # the options of a row
+        return Job(NoImage(name_of(source), str(error)))
+
+
+def source_at(name: str) -> ImageSource:
+    """The image at a path or an address."""
+    return FarImage(name) if "://" in name and not name.startswith("file://") else name
+
+
+def _of_tar(shard: Shard, question: Question) -> Iterator[Job]:
+    fs, path = open_place(shard.file)
+    expected, seen = _index_of(shard.file), set[str]()
+    with fs.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        for member in tar:
+            folder, _, name = member.name.rpartition("/")
+            key, _, suffix = name.partition(".")  # as WebDataset reads names
+            if not member.isfile() or not READ.fullmatch(f".{suffix.lower()}"):
+                continue
+            seen.add(f"{folder}/{key}" if folder else key)
+            shown = f"{shard.file}/{member.name}"
+            if member.size > MAX_FILE_BYTES:
+                yield _job({}, question, NoImage(shown, "it is too large"))
+                continue
+            content = tar.extractfile(member)
+            assert content is not None  # of a file
+            data = content.read()
+            if len(data) != member.size:
+                raise tarfile.ReadError(f"cut short in {member.name}")
+            yield _job({}, question, UndecodedImage(shown, data))
+        # The library takes a damaged header, and the end of a file that was cut between two members, for its end.
+        file.seek(tar.offset)
+        if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+            raise tarfile.ReadError(f"damaged or cut short after {len(seen)} images")
+    for key in expected:
+        if key not in seen:
+            missing = NoImage(f"{shard.file}/{key}", "the index beside the tar has it, the tar has not")
+            yield _job({}, question, missing)
+
+
+def _index_of(tar: str) -> list[str]:
+    """The keys that the index beside a tar says it holds; none without an index."""
+    fs, path = open_place(f"{tar.removesuffix('.tar')}.parquet")
+    if not fs.exists(path):
+        return []
+    with fs.open(path, "rb") as file, pq.ParquetFile(file) as table:
+        if "key" not in (names := table.schema_arrow.names):
+            return []
+        rows = table.read(columns=["key", *(["status"] if "status" in names else [])]).to_pylist()
+    return [row["key"] for row in rows if row.get("status", FOUND) == FOUND]
+
+
+def _of_rows(shard: Shard, question: Question) -> Iterator[Job]:
+    fs, path = open_place(shard.file)
+    with fs.open(path, "rb") as file, pq.ParquetFile(file) as table:
+        names = table.schema_arrow.names
+        column = image_column(shard.file, names)
+        before = sum(table.metadata.row_group(each).num_rows for each in range(shard.group))
+        wanted = [column, *(name for name in ("query", "options", "reference") if name in names)]
+        at = 0
+        for batch in table.iter_batches(64, row_groups=[shard.group], columns=wanted):
+            if at + batch.num_rows > shard.start and at < shard.stop:
+                for place, row in enumerate(batch.to_pylist(), at):
+                    if shard.start <= place < shard.stop:
+                        yield _of_row(shard.file, before + place, row, column, question)
+            at += batch.num_rows
+
+
+def _of_split(shard: Shard, question: Question) -> Iterator[Job]:
+    rows = _split(shard.file)
+    column = image_column(shard.file, rows.column_names)
+    for place in range(shard.start, shard.stop):
+        yield _of_row(shard.file, place, rows[place], column, question)
+
+
+@lru_cache(maxsize=4)
+def _split(folder: str) -> Any:
+    """A split of a saved data set, its images as bytes and paths."""
+    from datasets import Image, load_from_disk
+
+    rows = load_from_disk(folder)
+    for name, feature in rows.features.items():
+        if isinstance(feature, Image):
+            rows = rows.cast_column(name, Image(decode=False))
+    return rows
+
+
+def _of_row(file: str, place: int, row: dict[str, Any], column: str, question: Question) -> Job:
+    """The job of a row, whose image is a path, or bytes, or both, as ``datasets`` keeps them."""
+    name, image = f"{file}#{place}", row[column]
+    if isinstance(image, dict):
+        image = image.get("bytes") or image.get("path")
+    try:
+        entry = entry_of_row(file, {**row, column: name if isinstance(image, bytes) else image}, column)
+        return _job(entry, question, UndecodedImage(name, image) if isinstance(image, bytes) else None)
+    except (UserError, json.JSONDecodeError) as error:
+        return Job(NoImage(name, str(error).removeprefix(f"{file}: ")))

@@ -1,0 +1,197 @@
+"""A run over shards: the plan, what an earlier run finished, two tries at the rest, and the counts."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agenticiqa.programs.batch.results_file import locked_by
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.scale.inputs import Question, Shard, plan_shards
+from agenticiqa.programs.scale.judging import ShardJudge, ShardOutcome, ShardRun, run_fingerprint
+from agenticiqa.programs.scale.table import PLAN, RUN, SUCCESS, ShardFolder, ShardStamp, figures_of
+
+TRIES = 2  # at a shard that breaks, or whose worker dies
+LOCK = "_lock"
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """A line of the plan: the number of a shard, its digest, and the bytes of the line in ``_plan.jsonl``."""
+
+    number: int
+    digest: str
+    start: int
+    end: int
+
+
+Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
+
+
+@dataclass
+class RunOfShards:
+    """How a run ended: the stamp of each shard that has a file, why others are ``set_aside``, what ``stopped`` it."""
+
+    planned: list[PlannedShard]
+    problems: list[str]
+    judged_before: int = 0
+    stamps: dict[int, ShardStamp] = field(default_factory=dict)
+    set_aside: dict[int, str] = field(default_factory=dict)
+    stopped_by: str = ""
+
+    @property
+    def unfinished(self) -> int:
+        """How many shards are not finished, but for those set aside."""
+        finished = {number for number, stamp in self.stamps.items() if stamp.complete}
+        return len({each.number for each in self.planned} - finished - self.set_aside.keys())
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """The counts over the shards that have a file."""
+        return figures_of(self.stamps.values())
+
+
+def run_shards(
+    run: ShardRun,
+    names: Sequence[str],
+    engine: Engine,
+    images: int,
+    watch: Callable[[Iterator[ShardOutcome], int], Iterable[ShardOutcome]] = lambda outcomes, count: outcomes,
+) -> RunOfShards:
+    """Judge what the names lead to into ``run.output``, but for what is finished there, and write ``_SUCCESS``.
+
+    A folder belongs to one command: its names, question and settings. A shard of which images were added, changed or
+    removed since is judged again. ``watch`` is given the outcomes of each try and their number, and passes them on.
+    Raises UserError for a folder of another command, one that another process writes, and names that lead to nothing.
+    """
+    folder = ShardFolder(run.output)
+    with ExitStack() as stack:
+        if folder.is_local:
+            stack.enter_context(_locked(Path(folder.place)))
+        _pin(folder, run, names, images)
+        planned, problems = _write_plan(folder, names, run.question, images)
+        if not planned:
+            raise UserError(problems[0] if problems else "there is nothing to judge; name images")
+        ended = RunOfShards(planned, problems)
+        _find_finished(folder, ended, run_fingerprint(run.settings))
+        ended.judged_before = sum(each.complete for each in ended.stamps.values())
+        for attempt in range(1, TRIES + 1):
+            todo = _todo(ended) if not ended.stopped_by else []
+            if not todo:
+                break
+            folder.remove(SUCCESS)
+            for outcome in watch(engine(run, todo), len(todo)):
+                _note(ended, outcome)
+            # What was written counts, not what was heard: a worker may have died between the two.
+            _find_finished(folder, ended, run_fingerprint(run.settings))
+            if attempt == TRIES and not ended.stopped_by:
+                for each in _broken(folder, ended):
+                    ended.set_aside.setdefault(each, f"the worker that judged it died, {TRIES} times")
+        if not ended.unfinished and not ended.set_aside:
+            _write_success(folder, run, ended)
+        return ended
+
+
+def judge_here(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
+    """The engine of one machine: the threads or processes of ``judge_many``, which go on from one shard to the next."""
+    judge = ShardJudge(run)
+    return judge.judge(Shard(**orjson.loads(judge.folder.read(PLAN, each.start, each.end))) for each in todo)
+
+
+def _todo(ended: RunOfShards) -> list[PlannedShard]:
+    return [each for each in ended.planned if not (each.number in ended.stamps and ended.stamps[each.number].complete)]
+
+
+def _note(ended: RunOfShards, outcome: ShardOutcome) -> None:
+    ended.stopped_by = ended.stopped_by or outcome.stopped_by
+    if outcome.broken:
+        ended.set_aside[outcome.number] = outcome.broken
+    elif outcome.stamp:
+        ended.set_aside.pop(outcome.number, None)
+        ended.stamps[outcome.number] = outcome.stamp
+
+
+def _broken(folder: ShardFolder, ended: RunOfShards) -> list[int]:
+    """The shards that have no file at all after the last try."""
+    return [each.number for each in _todo(ended) if each.number not in ended.stamps]
+
+
+def _find_finished(folder: ShardFolder, ended: RunOfShards, fingerprint: str) -> None:
+    """Read the footers of the files that are there; those of shards that the plan no longer has are removed."""
+    digests = {each.number: each.digest for each in ended.planned}
+    numbers = folder.shards()
+    for number in numbers:
+        if number not in digests:
+            folder.remove_shard(number)
+    found = folder.stamps([number for number in numbers if number in digests])
+    ended.stamps = {
+        number: stamp
+        for number, stamp in found.items()
+        if stamp and (stamp.fingerprint, stamp.digest) == (fingerprint, digests[number])
+    }
+
+
+def _write_plan(
+    folder: ShardFolder, names: Sequence[str], question: Question, images: int
+) -> tuple[list[PlannedShard], list[str]]:
+    """Write the shards, one JSON line each; returns where each line is, and what was wrong with the names."""
+    found = plan_shards(names, question, images)
+    planned, end = list[PlannedShard](), 0
+    with folder.writing(PLAN) as file:
+        for shard in found.shards:
+            line = orjson.dumps(asdict(shard), option=orjson.OPT_APPEND_NEWLINE)
+            planned.append(PlannedShard(shard.number, shard.digest(question), end, end + len(line)))
+            file.write(line)
+            end += len(line)
+    return planned, found.problems
+
+
+def _pin(folder: ShardFolder, run: ShardRun, names: Sequence[str], images: int) -> None:
+    """Write what the folder is of, or compare it with what is written. Raises UserError for a difference."""
+    about: dict[str, Any] = {
+        "names": [*names],
+        "question": asdict(run.question),
+        "shard_images": images,
+        "fingerprint": run_fingerprint(run.settings),
+        "settings": run.settings,
+    }
+    now, earlier = json.loads(json.dumps(about)), folder.described(RUN)
+    if earlier is None:
+        if folder.shards():
+            raise UserError(f"{folder.place}: has shards but no {RUN}, which says what of; name another folder")
+        folder.write(RUN, json.dumps(now, indent=2, ensure_ascii=False).encode() + b"\n")
+    elif different := [key for key in now if key != "settings" and now[key] != earlier.get(key)]:
+        raise UserError(
+            f"{folder.place}: holds results of another command (other {', '.join(different)}); name another folder, or "
+            "repeat that command to continue it"
+        )
+
+
+def _write_success(folder: ShardFolder, run: ShardRun, ended: RunOfShards) -> None:
+    about = {**ended.figures, "fingerprint": run_fingerprint(run.settings)}
+    if folder.described(SUCCESS) != about | {"finished": (folder.described(SUCCESS) or {}).get("finished")}:
+        about["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+        folder.write(SUCCESS, json.dumps(about, indent=2).encode() + b"\n")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes of this machine from writing the folder; leftovers of one that was killed are removed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK).open("ab", buffering=0)
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise UserError(f"{folder}: results cannot be written there ({why}); name another folder") from error
+    with file:
+        if holder := locked_by(file):
+            raise UserError(f"{folder}: {holder} is writing to it; wait for its end, or name another folder")
+        for leftover in folder.glob(".*.part"):
+            leftover.unlink(missing_ok=True)
+        yield

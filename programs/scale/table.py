@@ -1,0 +1,246 @@
+"""Rows of results as Parquet: one file for each shard, whose columns are those of a JSON line, flattened.
+
+``shard-00012.parquet`` has a row for each image of the shard, a failed one with its ``error``. Its footer says what it
+is of (``ShardStamp``). A reader takes the columns that it needs, one file at a time. With these files lie ``_run.json``
+(what the run was made with), ``_plan.jsonl`` (the shards) and, when all is judged, ``_SUCCESS`` (the counts).
+"""
+
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import write_atomically
+
+SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
+STAMP = b"agenticiqa"
+READERS = 16  # footers that are read at a time
+_SHARD = re.compile(r"shard-(\d{5,})\.parquet")
+
+_TEXTS = (
+    *("image", "image_sha256", "reference", "reference_sha256", "query", "query_type", "quality_level"),
+    *("quality_reasoning", "probability_source", "backend", "version", "run_fingerprint", "error"),
+)
+_NUMBERS = ("quality_score", "score_without_model", "probability_mass")
+_ENDS = {  # column: the share of the interval, and which end
+    "score_low_80": ("80", 0),
+    "score_high_80": ("80", 1),
+    "score_low_95": ("95", 0),
+    "score_high_95": ("95", 1),
+}
+_SHARES = {f"probability_{level}": str(level) for level in range(1, 6)}
+_AS_JSON = (  # texts of JSON: what is nested, or of several types
+    *("final_answer", "options", "reference_check", "outside_training", "plan", "executor_evidence"),
+    *("summarizer_result", "replan_history", "rejected_answers", "usage", "usage_by_stage", "answered_by"),
+    *("answer_notes", "capabilities", "timings_ms"),
+)
+_OPTIONAL = ("fusion", "more")  # JSON, too; ``more`` has the keys of a row that are none of these columns
+_FLATTENED = ("score_interval", "quality_probs")
+_KNOWN = {*_TEXTS, *_NUMBERS, *_AS_JSON, *_FLATTENED, "iteration_count", "fusion"}
+
+SCHEMA = pa.schema(
+    [
+        pa.field("place", pa.int32(), nullable=False),  # of the image in its shard, from 0
+        *(pa.field(name, pa.string()) for name in _TEXTS),
+        *(pa.field(name, pa.float64()) for name in (*_NUMBERS, *_ENDS, *_SHARES)),
+        pa.field("iteration_count", pa.int32()),
+        *(pa.field(name, pa.string()) for name in (*_AS_JSON, *_OPTIONAL)),
+    ]
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ShardStamp:
+    """What the footer of a shard's file says.
+
+    ``fingerprint`` is that of the run's settings, ``digest`` that of the shard's images and questions. Of ``images``
+    rows, ``failed`` have an error and ``unscored`` neither a score nor an answer. One that is not ``complete`` lacks
+    rows, or has errors that another try may not have: a limit was reached, or a server was not.
+    """
+
+    fingerprint: str
+    digest: str
+    images: int
+    failed: int
+    unscored: int
+    complete: bool
+
+
+class ShardFolder:
+    """The folder of a run's shards: a path, or an address that fsspec knows (``s3://bucket/scores``)."""
+
+    def __init__(self, place: str | Path) -> None:
+        from fsspec.core import url_to_fs
+
+        self.place = str(place).rstrip("/") or "/"
+        try:
+            self._fs, self._root = url_to_fs(self.place)
+        except (ImportError, ValueError) as error:
+            raise UserError(f"{self.place}: {error}") from error
+        self.is_local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
+
+    def shards(self) -> list[int]:
+        """The numbers of the shards that have a file, in order."""
+        self._fs.invalidate_cache()
+        if not self._fs.isdir(self._root):
+            return []
+        names = (str(path).rstrip("/").rpartition("/")[2] for path in self._fs.ls(self._root, detail=False))
+        return sorted(int(found[1]) for name in names if (found := _SHARD.fullmatch(name)))
+
+    def stamps(self, numbers: Sequence[int]) -> dict[int, ShardStamp | None]:
+        """By number what the footer of each file says; ``None`` for a file that is none of ours, or is damaged."""
+        with ThreadPoolExecutor(READERS) as pool:
+            return dict(zip(numbers, pool.map(self._stamp, numbers), strict=True))
+
+    def rows(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Row]:
+        """The rows of a shard in order: whole, as in JSON lines, or ``columns`` of them as they are in the file.
+
+        Raises UserError for a file that is no shard of results.
+        """
+        try:
+            with self._fs.open(self._path(_name(number)), "rb") as file, pq.ParquetFile(file) as table:
+                for batch in table.iter_batches(256, columns=columns):
+                    rows = batch.to_pylist()
+                    yield from rows if columns else map(row_of, rows)
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            raise UserError(f"{self.place}/{_name(number)}: expected a shard of results ({error})") from error
+
+    def write_shard(self, number: int, rows: Mapping[int, Row], stamp: ShardStamp) -> None:
+        """Write the rows of a shard, by place, as a whole: a reader, or a crash, sees the file entire or not at all."""
+        flat = [{"place": place, **columns_of(rows[place])} for place in sorted(rows)]
+        schema = SCHEMA.with_metadata({STAMP: orjson.dumps(asdict(stamp))})
+        file = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(flat, schema), file, compression="zstd")
+        self.write(_name(number), file.getvalue())
+
+    def remove_shard(self, number: int) -> None:
+        """Remove the file of a shard that is no longer part of the run."""
+        self._fs.rm_file(self._path(_name(number)))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file as a whole. On a disk it is a ``.part`` until it is renamed; object stores do so themselves."""
+        if self.is_local:
+            write_atomically(self._path(name), content)
+        else:
+            self._fs.pipe_file(self._path(name), content)
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """As ``write``, for what is written bit by bit."""
+        path = self._path(name)
+        draft = f"{self._root}/.{name}.part" if self.is_local else path
+        with self._fs.open(draft, "wb") as file:
+            yield file
+        if self.is_local:
+            os.replace(draft, path)
+
+    def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
+        """The bytes of a file, or a part of it. Raises FileNotFoundError."""
+        return bytes(self._fs.cat_file(self._path(name), start=start, end=end))
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it is there."""
+        if self._fs.exists(self._path(name)):
+            self._fs.rm_file(self._path(name))
+
+    def described(self, name: str) -> dict[str, Any] | None:
+        """The JSON object in a file; ``None`` where there is none."""
+        try:
+            found = json.loads(self.read(name))
+        except (FileNotFoundError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _stamp(self, number: int) -> ShardStamp | None:
+        try:
+            with self._fs.open(self._path(_name(number)), "rb") as file:
+                found = pq.read_metadata(file).metadata or {}
+            return ShardStamp(**orjson.loads(found[STAMP]))
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
+            return None
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+
+def is_shard_folder(place: str | Path) -> bool:
+    """Whether this is a folder of shards: by its ``_run.json``."""
+    path = Path(place)
+    return (path / RUN).is_file() if "://" not in str(place) else ShardFolder(place).described(RUN) is not None
+
+
+def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    """The rows of all shards in a folder, in order, one file after the other.
+
+    ``columns`` are read alone, as the files have them; without, rows are as in JSON lines. Raises UserError for a
+    folder without shards.
+    """
+    folder = ShardFolder(place)
+    numbers = folder.shards()
+    if not numbers:
+        raise UserError(f"{folder.place}: there are no shards in it; agenticiqa assess ... --parquet writes them")
+    for number in numbers:
+        yield from folder.rows(number, columns)
+
+
+def columns_of(row: Mapping[str, Any]) -> Row:
+    """A row of results as its columns. Raises ValueError for NaN or infinity, which JSON lines cannot hold either."""
+    flat: Row = {name: row.get(name) for name in (*_TEXTS, *_NUMBERS, "iteration_count")}
+    ends, shares = row.get("score_interval") or {}, row.get("quality_probs") or {}
+    flat |= {column: ends[share][end] if ends else None for column, (share, end) in _ENDS.items()}
+    flat |= {column: shares.get(level) for column, level in _SHARES.items()}
+    for name in (*_AS_JSON, "fusion"):
+        flat[name] = None if row.get(name) is None else _text(row[name])
+    more = {name: value for name, value in row.items() if name not in _KNOWN}
+    flat["more"] = _text(more) if more else None
+    return flat
+
+
+def row_of(columns: Mapping[str, Any]) -> Row:
+    """The row that ``columns_of`` flattened, without its keys that were ``None`` where the image failed."""
+    row: Row = {name: columns[name] for name in (*_TEXTS, *_NUMBERS, "iteration_count")}
+    row |= {name: None if columns[name] is None else orjson.loads(columns[name]) for name in (*_AS_JSON, "fusion")}
+    ends = [columns[column] for column in _ENDS]
+    row["score_interval"] = None if ends[0] is None else {"80": ends[:2], "95": ends[2:]}
+    shares = {level: columns[column] for column, level in _SHARES.items() if columns[column] is not None}
+    row["quality_probs"] = shares or None
+    if columns["error"] is not None:
+        row = {name: value for name, value in row.items() if value is not None}
+    else:
+        row = {name: value for name, value in row.items() if value is not None or name not in ("error", "fusion")}
+    return row | (orjson.loads(columns["more"]) if columns["more"] else {})
+
+
+def placed_rows(folder: ShardFolder, number: int) -> Iterator[tuple[int, Row]]:
+    """The rows of a shard with the place of each in it."""
+    for columns in folder.rows(number, SCHEMA.names):
+        yield columns["place"], row_of(columns)
+
+
+def figures_of(stamps: Iterable[ShardStamp]) -> dict[str, int]:
+    """The counts over shards, as ``_SUCCESS`` has them."""
+    shards = [*stamps]
+    images, failed = sum(each.images for each in shards), sum(each.failed for each in shards)
+    counts = {"images": images, "judged": images - failed, "failed": failed}
+    return {**counts, "unscored": sum(each.unscored for each in shards), "shards": len(shards)}
+
+
+def _name(number: int) -> str:
+    return f"shard-{number:05d}.parquet"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,306 @@
+"""Judging in shards: what goes in, one row out for each image, and what a second run does."""
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.scale.inputs import Question, plan_shards
+from agenticiqa.programs.scale.judging import ShardJudge, ShardRun
+from agenticiqa.programs.scale.opening import jobs_of
+from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
+from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
+from support.instant import InstantIQA, instant
+
+QUESTION = Question("Rate the perceptual quality of this image.")
+
+
+def png(gray: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), (gray, gray, gray)).save(file, "PNG")
+    return file.getvalue()
+
+
+def write_tar(path: Path, images: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w") as tar:
+        for name, content in images.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+@pytest.fixture
+def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "album"
+    folder.mkdir()
+    for number in range(10):
+        (folder / f"{number}.png").write_bytes(png(20 * number))
+    return folder
+
+
+def run_of(names: Sequence[str], output: str = "scores", images: int = 4, **changes: Any) -> RunOfShards:
+    fields = {"question": QUESTION, "settings": {"version": "1"}, "make": instant, **changes}
+    run = ShardRun(config=Config(), output=output, workers=2, **fields)
+    return run_shards(run, names, judge_here, images)
+
+
+def scores(output: str = "scores") -> dict[str, float | None]:
+    rows = [*shard_rows(output)]
+    assert len({row["image"] for row in rows}) == len(rows)
+    return {row["image"]: row.get("quality_score") for row in rows}
+
+
+def expected(names: Sequence[str]) -> dict[str, float]:
+    return {name: 1 + 4 * 20 * number / 255 for number, name in enumerate(names)}
+
+
+def test_each_image_has_one_row_in_the_order_of_the_plan(album: Path) -> None:
+    ended = run_of(["album"])
+    assert [*scores()] == [f"album/{number}.png" for number in range(10)]
+    assert scores() == pytest.approx(expected([f"album/{number}.png" for number in range(10)]))
+    assert ended.figures == {"images": 10, "judged": 10, "failed": 0, "unscored": 0, "shards": 3}
+    assert json.loads(Path("scores/_SUCCESS").read_text())["images"] == 10
+
+
+def test_a_row_is_the_same_as_in_json_lines(album: Path) -> None:
+    [(_, row)] = judge_many(AgenticIQA.offline(), [Job(album / "3.png")], 1, lambda result: result.to_dict())
+    kept = {**row, "run_fingerprint": "0", "fusion": {"model": "x"}, "something_new": [1, 2]}
+    table = pa.Table.from_pylist([{"place": 0, **columns_of(kept)}], SCHEMA)
+    assert row_of(table.to_pylist()[0]) == kept
+    failed = {"image": "a.png", "error": "no image", "query": "Good?"}
+    assert row_of(pa.Table.from_pylist([{"place": 0, **columns_of(failed)}], SCHEMA).to_pylist()[0]) == failed
+
+
+def tar_shards(folder: Path) -> list[str]:
+    write_tar(folder / "a.tar", {f"{number}.png": png(20 * number) for number in range(2)} | {"0.json": b"{}"})
+    return [f"album/a.tar/{number}.png" for number in range(2)]
+
+
+def table_of_paths(folder: Path) -> list[str]:
+    pq.write_table(pa.table({"path": [f"{number}.png" for number in range(5)]}), folder / "paths.parquet")
+    return [f"album/{number}.png" for number in range(5)]
+
+
+def table_of_images(folder: Path) -> list[str]:
+    images = [{"bytes": png(20 * number), "path": None} for number in range(5)]
+    pq.write_table(pa.table({"label": [0] * 5, "image": images}), folder / "images.parquet", row_group_size=3)
+    return [f"album/images.parquet#{number}" for number in range(5)]
+
+
+def csv_of_paths(folder: Path) -> list[str]:
+    (folder / "paths.csv").write_text("image,query\n" + "".join(f"{n}.png,\n" for n in range(5)))
+    return [f"album/{number}.png" for number in range(5)]
+
+
+def saved_data_set(folder: Path) -> list[str]:
+    datasets = pytest.importorskip("datasets")
+    images = [{"bytes": png(20 * number), "path": None} for number in range(5)]
+    features = datasets.Features({"image": datasets.Image()})
+    datasets.Dataset.from_dict({"image": images}, features=features).save_to_disk(folder / "saved")
+    return [f"album/saved#{number}" for number in range(5)]
+
+
+def in_memory(folder: Path) -> list[str]:
+    fs = fsspec.filesystem("memory")
+    fs.rm("/bucket", recursive=True) if fs.exists("/bucket") else None
+    for number in range(5):
+        fs.pipe_file(f"/bucket/{number}.png", png(20 * number))
+    return [f"memory:///bucket/{number}.png" for number in range(5)]
+
+
+KINDS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
+    "tar": ("album/a.tar", tar_shards),
+    "glob of tar": ("album/*.tar", tar_shards),
+    "paths": ("album/paths.parquet", table_of_paths),
+    "bytes": ("album/images.parquet", table_of_images),
+    "csv": ("album/paths.csv", csv_of_paths),
+    "data set": ("album/saved", saved_data_set),
+    "address": ("memory://bucket", in_memory),
+    "glob of addresses": ("memory://bucket/*.png", in_memory),
+    "glob": ("album/?.png", lambda folder: [f"album/{number}.png" for number in range(10)]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_input_gives_each_image_its_row(kind: str, album: Path) -> None:
+    name, make = KINDS[kind]
+    names = make(album)
+    ended = run_of([name], images=2)
+    assert not ended.problems
+    assert [*scores()] == names
+    assert scores() == pytest.approx(expected(names))
+
+
+def test_what_cannot_be_judged_is_a_row_with_its_error(album: Path) -> None:
+    (album / "broken.png").write_bytes(b"none")
+    Path("rows.csv").write_text("image,query\nalbum/1.png,\ngone.png,\nhttps://example.org/a.png,\n")
+    ended = run_of(["album/broken.png", "rows.csv"])
+    rows = {row["image"]: row for row in shard_rows("scores")}
+    assert "found text that begins with 'none'" in rows["album/broken.png"]["error"]
+    assert "no such file" in rows["gone.png"]["error"]
+    assert "web addresses are not fetched" in rows["https://example.org/a.png"]["error"]
+    assert (ended.figures["judged"], ended.figures["failed"]) == (1, 3)
+
+
+def test_an_image_that_the_index_has_and_the_tar_has_not_is_a_row(album: Path) -> None:
+    write_tar(album / "00000.tar", {"000.png": png(0), "002.png": png(40)})
+    index = {"key": ["000", "001", "002", "003"], "status": ["success", "success", "success", "failed_to_download"]}
+    pq.write_table(pa.table(index), album / "00000.parquet")
+    run_of(["album/00000.tar"])
+    rows = [*shard_rows("scores")]
+    assert [row["image"] for row in rows] == [
+        "album/00000.tar/000.png",
+        "album/00000.tar/002.png",
+        "album/00000.tar/001",
+    ]
+    assert "the tar has not" in rows[-1]["error"]
+
+
+@pytest.mark.parametrize("cut", [700, 1024, 1536])
+def test_a_tar_that_was_cut_short_is_set_aside_and_named(cut: int, album: Path) -> None:
+    write_tar(album / "a.tar", {f"{number}.png": png(number) for number in range(3)})
+    whole = (album / "a.tar").read_bytes()
+    (album / "a.tar").write_bytes(whole[:cut])
+    write_tar(album / "b.tar", {"0.png": png(0)})
+    ended = run_of(["album/a.tar", "album/b.tar"])
+    assert list(ended.set_aside) == [0]
+    assert "album/a.tar" in ended.set_aside[0]
+    assert scores()["album/b.tar/0.png"] == 1
+    assert not Path("scores/_SUCCESS").exists()
+    (album / "a.tar").write_bytes(whole)
+    assert run_of(["album/a.tar", "album/b.tar"]).figures["judged"] == 4
+
+
+def test_what_is_finished_is_not_judged_again(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_of(["album"])
+    before = {path: path.read_bytes() for path in Path("scores").iterdir()}
+    monkeypatch.setattr(InstantIQA, "forward", None)  # nothing can be judged
+    ended = run_of(["album"])
+    assert ended.judged_before == 3
+    assert {path: path.read_bytes() for path in Path("scores").iterdir()} == before
+
+
+def test_a_shard_whose_images_changed_is_judged_again(album: Path) -> None:
+    run_of(["album"])
+    (album / "5.png").write_bytes(png(255))
+    os.utime(album / "5.png", (1, 1))
+    (album / "9.png").unlink()
+    assert run_of(["album"]).judged_before == 1
+    assert scores()["album/5.png"] == 5
+    assert len(scores()) == 9
+    for number in range(8, 3, -1):
+        (album / f"{number}.png").unlink()
+    assert run_of(["album"]).figures["shards"] == 1
+    assert len(scores()) == 4
+
+
+def test_a_folder_is_of_one_command(album: Path) -> None:
+    run_of(["album"])
+    for changes in ({"question": Question("Is it noisy?")}, {"settings": {"version": "2"}}):
+        with pytest.raises(UserError, match="results of another command"):
+            run_of(["album"], **changes)
+    with pytest.raises(UserError, match="other names"):
+        run_of(["album/1.png"])
+
+
+def test_an_interrupted_run_keeps_what_was_judged(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+    forward = InstantIQA.forward
+
+    def interrupted(self: InstantIQA, image: Any, **given: Any) -> Any:
+        if len(judged) == 6:
+            raise KeyboardInterrupt
+        judged.append(str(image))
+        return forward(self, image, **given)
+
+    monkeypatch.setattr(InstantIQA, "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_of(["album"])
+    kept = scores()
+    assert 4 <= len(kept) <= 6
+    again: list[str] = []
+    monkeypatch.setattr(
+        InstantIQA, "forward", lambda self, image, **given: again.append(image) or forward(self, image, **given)
+    )
+    run_of(["album"])
+    assert len(scores()) == 10
+    assert not {str(image) for image in again} & kept.keys()
+
+
+def test_two_runs_do_not_write_one_folder(album: Path) -> None:
+    run = ShardRun(Config(), {}, QUESTION, "scores", 1, instant)
+
+    def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
+        with pytest.raises(UserError, match="is writing to it"):
+            run_shards(run, ["album"], judge_here, 4)
+        return judge_here(run, todo)
+
+    assert run_shards(run, ["album"], engine, 4).figures["judged"] == 10
+
+
+def test_a_worker_that_dies_twice_is_named(album: Path) -> None:
+    """As on a cluster: nothing is heard of the shard, and there is no file."""
+
+    def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
+        return judge_here(run, [each for each in todo if each.number != 1])
+
+    run = ShardRun(Config(), {}, QUESTION, "scores", 1, instant)
+    ended = run_shards(run, ["album"], engine, 4)
+    assert ended.set_aside == {1: "the worker that judged it died, 2 times"}
+    assert len(scores()) == 6
+
+
+def test_a_worker_of_a_cluster_judges_the_lines_of_the_plan_that_it_is_given(album: Path) -> None:
+    def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
+        outcomes = ShardJudge(run)({"start": [each.start for each in todo], "end": [each.end for each in todo]})
+        assert [json.loads(text)["number"] for text in outcomes["outcome"]] == [0, 1, 2]
+        return iter(())  # what was heard does not count
+
+    run = ShardRun(Config(), {}, QUESTION, "scores", 1, instant)
+    assert run_shards(run, ["album"], engine, 4).figures["judged"] == 10
+    assert [*scores().values()] == pytest.approx([*expected([*scores()]).values()])
+
+
+def test_shards_are_written_to_an_address(album: Path) -> None:
+    fsspec.filesystem("memory").store.clear()
+    assert run_of(["album"], "memory://results/scores").figures["judged"] == 10
+    assert ShardFolder("memory://results/scores").shards() == [0, 1, 2]
+    assert run_of(["album"], "memory://results/scores").judged_before == 3
+
+
+def test_shards_are_cut_by_images_and_by_bytes(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agenticiqa.programs.scale.inputs.BYTES", 3 * (album / "1.png").stat().st_size)
+    sizes = [len([*jobs_of(shard, QUESTION)]) for shard in plan_shards(["album"], QUESTION).shards]
+    assert max(sizes) <= 3
+    assert sum(sizes) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("https://example.org/a.tar", "web addresses are not fetched"),
+        ("nowhere.tar", "no such file"),
+        ("album/*.gif", "nothing matches"),
+        ("nope://bucket/a.tar", "Protocol not known"),
+        ("words.csv", "expected a column image or path, found word"),
+    ],
+)
+def test_a_wrong_name_is_told_in_one_line(name: str, message: str, album: Path) -> None:
+    Path("words.csv").write_text("word\na\n")
+    with pytest.raises(UserError, match=message):
+        run_of([name])
