@@ -12,7 +12,7 @@ from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
-from agenticiqa.programs.scale.inputs import Question
+from agenticiqa.programs.scale.inputs import SharedQuestion
 from agenticiqa.programs.scale.judging import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
 
@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
     if args.align:
         config = config.model_copy(update={"align": True})
     settings = run_settings(AgenticIQA.from_config(config), config)
-    question = Question(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
+    question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
     shard_run = ShardRun(config, settings, question, args.parquet, workers_from(args, config))
 
     def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:

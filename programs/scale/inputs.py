@@ -47,7 +47,7 @@ SPLIT, SPLITS = "state.json", "dataset_dict.json"  # of datasets.save_to_disk
 
 
 @dataclass(frozen=True)
-class Question:
+class SharedQuestion:
     """What is asked of each image that has no question of its own."""
 
     query: str
@@ -73,7 +73,7 @@ class Shard:
     stop: int = 0
     stamp: str = ""
 
-    def digest(self, question: Question) -> str:
+    def digest(self, question: SharedQuestion) -> str:
         """Of its images and what is asked of them; its number does not count."""
         return digest([{**asdict(self), "number": 0}, asdict(question)])
 
@@ -86,7 +86,7 @@ class PlannedShards:
     problems: list[str] = field(default_factory=list)
 
 
-def plan_shards(names: Iterable[str], question: Question, images: int = IMAGES) -> PlannedShards:
+def plan_shards(names: Iterable[str], question: SharedQuestion, images: int = IMAGES) -> PlannedShards:
     """Plan shards of up to so many images each, in the order of the names. Raises UserError for what cannot be read."""
     planned = PlannedShards(iter(()))
 
@@ -110,7 +110,7 @@ def open_place(name: str) -> tuple[AbstractFileSystem, str]:
     return fs, path
 
 
-def _parts(name: str, question: Question, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
+def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
     """What a name leads to, as the fields of shards."""
     if PATTERN.search(name) and not os.path.exists(name):
         found = _matching(name)
@@ -197,7 +197,7 @@ def _splits(name: str, images: int) -> Iterator[dict[str, Any]]:
         yield {"kind": "split", "file": name, **part, "stamp": str(rows._fingerprint)}
 
 
-def _images(names: list[str], question: Question, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
+def _images(names: list[str], question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
     """Images that are named, or lie below a folder that is."""
     local = [name for name in names if "://" not in name or name.startswith("file://")]
     entries: Iterable[dict[str, Any]] = ()

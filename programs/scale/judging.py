@@ -20,7 +20,7 @@ from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.scale.inputs import Question, Shard
+from agenticiqa.programs.scale.inputs import Shard, SharedQuestion
 from agenticiqa.programs.scale.opening import BrokenShard, OutOfReach, jobs_of
 from agenticiqa.programs.scale.table import PLAN, Row, ShardFolder, ShardStamp, placed_rows
 
@@ -39,7 +39,7 @@ class ShardRun:
 
     config: Config
     settings: Mapping[str, Any]
-    question: Question
+    question: SharedQuestion
     output: str
     workers: int
     make: Callable[[Config], AgenticIQA] = AgenticIQA.from_config

@@ -20,7 +20,7 @@ from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
 from agenticiqa.programs.images.finding import READ
 from agenticiqa.programs.images.sources import MAX_FILE_BYTES
 from agenticiqa.programs.questions.options import OptionsArgument
-from agenticiqa.programs.scale.inputs import WEB, Question, Shard, entry_of_row, image_column, open_place
+from agenticiqa.programs.scale.inputs import WEB, Shard, SharedQuestion, entry_of_row, image_column, open_place
 
 TRIES = 3  # at an image that lies elsewhere
 FOUND = "success"  # the status in an index of img2dataset of an image that is in the tar
@@ -77,9 +77,9 @@ class NoImage:
         raise ImageError(f"{self.name}: {self.why}")
 
 
-def jobs_of(shard: Shard, question: Question) -> Iterator[Job]:
+def jobs_of(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     """The jobs of a shard. Raises BrokenShard, after those that can be read, where its file is damaged or not there."""
-    kinds: dict[str, Callable[[Shard, Question], Iterator[Job]]] = {
+    kinds: dict[str, Callable[[Shard, SharedQuestion], Iterator[Job]]] = {
         "images": _of_images,
         "tar": _of_tar,
         "rows": _of_rows,
@@ -92,12 +92,12 @@ def jobs_of(shard: Shard, question: Question) -> Iterator[Job]:
         raise BrokenShard(f"{shard.file}: {text.removeprefix(f'{shard.file}: ')}") from error
 
 
-def _of_images(shard: Shard, question: Question) -> Iterator[Job]:
+def _of_images(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     for entry in shard.entries:
         yield _job(entry, question)
 
 
-def _job(entry: dict[str, Any], question: Question, image: ImageSource | None = None) -> Job:
+def _job(entry: dict[str, Any], question: SharedQuestion, image: ImageSource | None = None) -> Job:
     """The job of an entry; as in ``--jobs``, the options that all share do not stand with a question of its own."""
     query, options = entry.get("query"), entry.get("options")
     offered: OptionsArgument | None = options or (question.options if query is None else None)
@@ -115,7 +115,7 @@ def source_at(name: str) -> ImageSource:
     return FarImage(name) if "://" in name and not name.startswith("file://") else name
 
 
-def _of_tar(shard: Shard, question: Question) -> Iterator[Job]:
+def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     fs, path = open_place(shard.file)
     expected, seen = _index_of(shard.file), set[str]()
     with fs.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
@@ -157,7 +157,7 @@ def _index_of(tar: str) -> list[str]:
     return [row["key"] for row in rows if row.get("status", FOUND) == FOUND]
 
 
-def _of_rows(shard: Shard, question: Question) -> Iterator[Job]:
+def _of_rows(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     fs, path = open_place(shard.file)
     with fs.open(path, "rb") as file, pq.ParquetFile(file) as table:
         names = table.schema_arrow.names
@@ -173,7 +173,7 @@ def _of_rows(shard: Shard, question: Question) -> Iterator[Job]:
             at += batch.num_rows
 
 
-def _of_split(shard: Shard, question: Question) -> Iterator[Job]:
+def _of_split(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     rows = _split(shard.file)
     column = image_column(shard.file, rows.column_names)
     for place in range(shard.start, shard.stop):
@@ -192,7 +192,7 @@ def _split(folder: str) -> Any:
     return rows
 
 
-def _of_row(file: str, place: int, row: dict[str, Any], column: str, question: Question) -> Job:
+def _of_row(file: str, place: int, row: dict[str, Any], column: str, question: SharedQuestion) -> Job:
     """The job of a row, whose image is a path, or bytes, or both, as ``datasets`` keeps them."""
     name, image = f"{file}#{place}", row[column]
     if isinstance(image, dict):

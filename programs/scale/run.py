@@ -13,7 +13,7 @@ import orjson
 
 from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.inputs import Question, Shard, plan_shards
+from agenticiqa.programs.scale.inputs import Shard, SharedQuestion, plan_shards
 from agenticiqa.programs.scale.judging import ShardJudge, ShardOutcome, ShardRun, run_fingerprint
 from agenticiqa.programs.scale.table import PLAN, RUN, SUCCESS, ShardFolder, ShardStamp, figures_of
 
@@ -138,7 +138,7 @@ def _find_finished(folder: ShardFolder, ended: RunOfShards, fingerprint: str) ->
 
 
 def _write_plan(
-    folder: ShardFolder, names: Sequence[str], question: Question, images: int
+    folder: ShardFolder, names: Sequence[str], question: SharedQuestion, images: int
 ) -> tuple[list[PlannedShard], list[str]]:
     """Write the shards, one JSON line each; returns where each line is, and what was wrong with the names."""
     found = plan_shards(names, question, images)

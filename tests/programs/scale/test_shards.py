@@ -19,14 +19,14 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.inputs import Question, plan_shards
+from agenticiqa.programs.scale.inputs import SharedQuestion, plan_shards
 from agenticiqa.programs.scale.judging import ShardJudge, ShardRun
 from agenticiqa.programs.scale.opening import jobs_of
 from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
 from support.instant import InstantIQA, instant
 
-QUESTION = Question("Rate the perceptual quality of this image.")
+QUESTION = SharedQuestion("Rate the perceptual quality of this image.")
 
 
 def png(gray: int) -> bytes:
@@ -211,7 +211,7 @@ def test_a_shard_whose_images_changed_is_judged_again(album: Path) -> None:
 
 def test_a_folder_is_of_one_command(album: Path) -> None:
     run_of(["album"])
-    for changes in ({"question": Question("Is it noisy?")}, {"settings": {"version": "2"}}):
+    for changes in ({"question": SharedQuestion("Is it noisy?")}, {"settings": {"version": "2"}}):
         with pytest.raises(UserError, match="results of another command"):
             run_of(["album"], **changes)
     with pytest.raises(UserError, match="other names"):
