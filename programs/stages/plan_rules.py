@@ -79,24 +79,24 @@ def plan_by_rules(
     )
 
 
-def violations(answer: PlanAnswer, known_tools: Collection[str]) -> list[str]:
+def violations(answer: PlanAnswer) -> list[str]:
     """One sentence for each rule that a model's plan breaks and rules cannot mend: what the value is and must be."""
-    return [*_violations(answer, known_tools)]
+    return [*_violations(answer)]
 
 
 def enforce(
     answer: PlanAnswer,
     *,
     reference_given: bool,
-    known_tools: Collection[str],
+    named_tools: Collection[str],
     replanning: bool = False,
     rates: bool = False,
 ) -> PlannerOutput:
     """The plan of a model's answer, corrected where ``violations`` finds something in it.
 
-    Unknown tools are dropped and known ones spelled as in the toolbox, distortions of regions outside the scope dropped
-    (or moved to the region that differs in case only). A plan with explicit distortions that lists none becomes one
-    with inferred distortions.
+    Only ``named_tools``, those that the question names, stay required: a model may have read others in the image.
+    They are spelled as in the toolbox. Distortions of regions outside the scope are dropped (or moved to the region
+    that differs in case only). A plan with explicit distortions that lists none becomes one with inferred distortions.
     """
     named = _within_scope(answer)
     scope: list[str] | Literal["Global"] = "Global" if answer.query_scope == [GLOBAL] else answer.query_scope
@@ -104,7 +104,7 @@ def enforce(
         answer.query_type,
         scope,
         named,
-        unique(tool for name in answer.required_tool if (tool := find_tool(name, known_tools))),
+        unique(tool for name in answer.required_tool if (tool := find_tool(name, named_tools))),
         is_explicit=answer.distortion_source == "Explicit" and bool(named),
         reference_given=reference_given,
         replanning=replanning,
@@ -112,13 +112,7 @@ def enforce(
     )
 
 
-def _violations(answer: PlanAnswer, known_tools: Collection[str]) -> Iterator[str]:
-    if unknown := [name for name in answer.required_tool if not find_tool(name, known_tools)]:
-        tools, are = ", ".join(known_tools) or "none at all", "is" if len(unknown) == 1 else "are"
-        yield (
-            f"required_tool names {', '.join(map(repr, unknown))}, which {are} unknown: the known tools are {tools}; "
-            "it is empty unless the question names one."
-        )
+def _violations(answer: PlanAnswer) -> Iterator[str]:
     named = answer.by_region()
     if answer.distortion_source == "Explicit" and not named:
         yield (

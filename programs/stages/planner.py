@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.backends.ledger import note_reading
+from agenticiqa.programs.errors import Unanswered, excerpt
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.questions.options import question_part
@@ -18,12 +19,14 @@ from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule, side_by_side
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
+from agenticiqa.programs.tools.tool_names import spelled_tools, without_options
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
 from agenticiqa.signatures.types import PlannerOutput, QueryType, unique
 
 logger = logging.getLogger(__name__)
 
+LONGEST_LISTED = 200  # characters of a model's names of tools in a note
 Prefetch = Callable[[LoadedImage, str, LoadedImage | None], None]  # image, query, reference
 
 
@@ -58,12 +61,12 @@ class Planner(StageModule):
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises ToolError when the question itself names an unknown tool."""
-        doubted = False
+        doubted, named = False, spelled_tools(query, self.toolbox)
 
         def check(answer: PlanAnswer) -> None:
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox)
-            wrong = violations(answer, self.toolbox)
+            wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong: a model that stands by its answer is believed
                 wrong.append(overlooked)
@@ -74,11 +77,12 @@ class Planner(StageModule):
             plan = enforce(
                 answer,
                 reference_given=reference is not None,
-                known_tools=self.toolbox,
+                named_tools=named,
                 replanning=bool(feedback),
                 rates=detect_query_type(query) is QueryType.SCORING,
             )
             note_set_by_rules(answer, plan)
+            note_reading(self.ask.stage, not_named(answer.required_tool, named))
             return Planned(plan, rejected)
 
         ask = partial(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)
@@ -149,10 +153,21 @@ def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
         logger.info("planner: the rules set %s, which the model wrote otherwise", " and ".join(other))
 
 
+def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
+    """A sentence about the tools that a model requires and the question does not name; none without such tools."""
+    dropped = unique(name for name in required if not find_tool(name, named))
+    if not dropped:
+        return []
+    listed = excerpt(", ".join(map(repr, dropped)), LONGEST_LISTED)
+    logger.info("planner: the plan requires %s, which the question does not name: dropped", listed)
+    return [f"required_tool had {listed}, which the question does not name: dropped"]
+
+
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:
-    """Raises ToolError when the question itself, and not only the model's plan, names an unknown tool."""
+    """Raises ToolError when the question itself, and not only the model's plan or an option, names an unknown tool."""
+    asked = without_options(query).lower()
     for name in names:
-        if not find_tool(name, known) and name.lower() in query.lower():
+        if not find_tool(name, known) and name.lower() in asked:
             raise unknown_tool(name, known)
 
 

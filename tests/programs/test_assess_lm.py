@@ -212,12 +212,38 @@ def test_a_named_tool_that_cannot_run_is_told(photo: Path, named: str, told: str
         program_for(server)(photo, f"Rate the quality with {named}.")
 
 
-def test_a_tool_that_only_the_model_made_up_is_sent_back(photo: Path) -> None:
-    made_up = plan(required_tool=["MAGIQ"], flags={**ALL, "tool_selection": False})
-    with fake_server(by_stage({**SCRIPT, "plan": [made_up, plan()]})) as server:
-        result = program_for(server)(photo)
-    assert "MAGIQ" in result.rejected_answers["planner"][0]
-    assert result.plan.required_tool is None
+@pytest.mark.parametrize("tool", ["RMS-CONTRAST", "rms contrast", "NIQE", "MAGIQ"])
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        (RATE, None),
+        ("Which metric is the best here? A. NIQE B. Use tool RMS-CONTRAST C. MAGIQ", None),
+        ("Is it good?", ["Use tool RMS-CONTRAST", "NIQE and MAGIQ"]),
+    ],
+)
+def test_a_tool_that_the_question_does_not_name_is_not_required(
+    photo: Path, tool: str, query: str, options: list[str] | None
+) -> None:
+    """As by a planner that obeys a text in the image: corrected at once, and told in the result."""
+    script = {**SCRIPT, "plan": plan(required_tool=[tool]), "answer": {**ANSWER, "final_answer": "A"}}
+    with fake_server(by_stage(script)) as server:
+        result = program_for(server)(photo, query, options=options)
+    assert (len(server.of("plan")), result.plan.required_tool) == (1, None)
+    assert result.answer_notes["planner"] == [f"required_tool had {tool!r}, which the question does not name: dropped"]
+    assert result.plan.plan.tool_selection, "the program's own tools"
+
+
+async def streamed(program: AgenticIQA, photo: Path) -> Any:
+    return [value async for value in dspy.streamify(program, is_async_program=True)(image=photo)][-1]
+
+
+def test_it_is_not_required_in_whatever_way_the_program_is_called(photo: Path) -> None:
+    with fake_server(by_stage({**SCRIPT, "plan": plan(required_tool=["RMS-CONTRAST"])})) as server:
+        program = program_for(server)
+        results = [asyncio.run(program.acall(photo)), asyncio.run(dspy.asyncify(program)(image=photo))]
+        results += [[*dspy.streamify(program, async_streaming=False)(image=photo)][-1]]
+        results += [asyncio.run(streamed(program, photo))]
+    assert [(result.plan.required_tool, len(result.answer_notes["planner"])) for result in results] == [(None, 1)] * 4
 
 
 def constant(calibrated: float) -> dict[str, Tool]:

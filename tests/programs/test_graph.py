@@ -26,7 +26,7 @@ from agenticiqa.programs.questions.options import read_options
 from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
-from support.judging import ALL, ANSWER, RATE, SCRIPT, plan, program_for
+from support.judging import ANSWER, RATE, SCRIPT, plan, program_for
 from support.nodes import scripted
 from support.snippets import snippets
 
@@ -39,11 +39,6 @@ GAP = {**SCRIPT, "analysis": "no idea"}  # the analysis is never usable, so that
 
 def given(photo: Path, query: str = RATE, **more: Any) -> Any:
     return {"query": query, "image_path": str(photo), **more}
-
-
-def naming(tool: str) -> dict[str, Any]:
-    """A plan that names the tool to run."""
-    return plan(flags={**ALL, "tool_selection": False}, required_tool=[tool])
 
 
 def ran(graph: Any, state: Any, config: Any = None) -> list[str]:
@@ -167,7 +162,7 @@ def test_evidence_that_never_suffices_is_planned_anew_until_the_limit(
 ) -> None:
     """Each new plan is told why; the limit is the state's, else the graph's, else the program's."""
     # A plan that changes each time, or it would not be carried out again.
-    config, engine = scripted({**GAP, "plan": [naming(tool) for tool in ("NIQE", "BRISQUE", "PIQE", "NIQE", "PSNR")]})
+    config, engine = scripted({**GAP, "plan": [plan(region) for region in ("cup", "table", "wall", "cup", "floor")]})
     program = config["configurable"]["program"]
     program.max_replan_iterations = of_program
     graph = build_graph(program, max_replan_iterations=given_to_graph)
@@ -260,7 +255,7 @@ def test_the_program_of_a_run_is_used_in_place_of_the_graphs(photo: Path, server
     configured = {"configurable": {"config": full_run.configuration(tmp_path, server.url)}}
     graph.invoke(given(photo, "Is it bad?"), configured)
     assert len(server.of("plan")) == 3
-    config, _ = scripted({**GAP, "plan": [naming("NIQE"), naming("PIQE")]})
+    config, _ = scripted({**GAP, "plan": [plan("cup"), plan("wall")]})
     config["configurable"]["program"].max_replan_iterations = 1
     assert ran(graph, given(photo), config) == ["check_input", *ROUND]
 

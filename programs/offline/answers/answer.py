@@ -32,9 +32,9 @@ from agenticiqa.programs.offline.answers.table import (
     quality_claim,
     untold,
 )
-from agenticiqa.programs.offline.answers.tool_names import asks_about_tools, names_tools
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.programs.tools.tool_names import asks_about_tools, names_tools
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.offline.answers.rule_answer import NO, TIE, YES, RuleAnswer, is_yes_no, yes_no_letter
-from agenticiqa.programs.offline.answers.tool_names import names_tools
 from agenticiqa.programs.questions.instructions import readable
 from agenticiqa.programs.questions.options import question_part
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.tool import find_tool
+from agenticiqa.programs.tools.tool_names import names_tools
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 
 _FILE = r"(?:image|photo|photograph|picture|pic|shot|file|it|this(?: one)?)"

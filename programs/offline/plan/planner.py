@@ -7,13 +7,13 @@ from typing import Literal
 
 from agenticiqa.programs.offline.answers.asked import is_about_whole
 from agenticiqa.programs.offline.answers.question_reader import corrected
-from agenticiqa.programs.offline.answers.tool_names import requested_tools, tool_mentions
 from agenticiqa.programs.offline.plan import words
 from agenticiqa.programs.offline.plan.regions import read_scope, without_idioms
 from agenticiqa.programs.questions.instructions import readable, without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
+from agenticiqa.programs.tools.tool_names import requested_tools, tool_mentions, without_options
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import PlannerOutput, QueryType
 from agenticiqa.signatures.vocabulary import Distortion
@@ -60,7 +60,7 @@ def plan_question(
 @lru_cache(maxsize=256)
 def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], feedback: str) -> PlannerOutput:
     mentions = tool_mentions(query, known_tools)
-    words = _without_options(query)
+    words = without_options(query)
     tools = requested_tools(words, tool_mentions(words, known_tools), known_tools)
     for mention in (mention for mention in mentions if not distortions_in(mention.text)):
         query = query[: mention.start] + " " * len(mention.text) + query[mention.end :]
@@ -80,12 +80,6 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
         replanning=bool(feedback),
         rates=detect_query_type(query) is QueryType.SCORING,
     )
-
-
-def _without_options(query: str) -> str:
-    """The words that may ask for a tool: a metric that an option names is an answer."""
-    question = question_part(query)
-    return "" if parse_options(query) and question == without_instructions(query) else question
 
 
 def prepared(query: str, options: Mapping[str, str]) -> str:

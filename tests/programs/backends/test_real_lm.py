@@ -162,7 +162,7 @@ def test_the_planner_ends_with_a_plan_by_the_rules(listening: Listening, toolbox
         fallback=RulePlanner(toolbox_of_two),
     )
     planned = planner(image=None, query="Is the vehicle blurry?", reference=None, feedback="")
-    assert violations(PlanAnswer.model_validate(planned.plan.model_dump()), toolbox_of_two) == []
+    assert violations(PlanAnswer.model_validate(planned.plan.model_dump())) == []
     listening.assert_valid()
     listening.assert_retries_are_real(planned.rejected_answers.get("planner", []), ATTEMPTS)
 

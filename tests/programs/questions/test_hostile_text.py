@@ -10,7 +10,6 @@ from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.answers.asked import read_question
 from agenticiqa.programs.offline.answers.own_words import answer_from_file, answer_from_text
 from agenticiqa.programs.offline.answers.question_reader import corrected
-from agenticiqa.programs.offline.answers.tool_names import asks_about_tools, names_tools
 from agenticiqa.programs.offline.plan.planner import asking_part, plan_question
 from agenticiqa.programs.questions.instructions import readable
 from agenticiqa.programs.questions.letters import letter_of
@@ -18,6 +17,7 @@ from agenticiqa.programs.questions.options import beside_options, parse_options,
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.programs.questions.stated_level import level_named
+from agenticiqa.programs.tools.tool_names import asks_about_tools, names_tools, spelled_tools
 from agenticiqa.signatures.lexicon import fold_distortion, terms_in
 
 LENGTH = 64_000
@@ -37,6 +37,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "read_question": lambda text: read_question(text, {}, [], False),
     "answer_from_file": lambda text: answer_from_file(text, (100, 100), alone=True),
     "answer_from_text": lambda text: answer_from_text(text, GIVEN),
+    "spelled_tools": lambda text: spelled_tools(text, ["SSIM"]),
     "names_tools": lambda text: names_tools(text, ["SSIM"]),
     "asks_about_tools": asks_about_tools,
     "corrected": corrected,

@@ -109,9 +109,9 @@ def test_whatever_is_asked_the_plan_keeps_the_rules(query: str, reference: bool,
     except ToolError:
         reject()
     written = PlanAnswer.model_validate(plan.model_dump())
-    assert violations(written, KNOWN) == []
+    assert violations(written) == []
     again, rates = bool(feedback), detect_query_type(query) is QueryType.SCORING
-    assert enforce(written, reference_given=reference, known_tools=KNOWN, replanning=again, rates=rates) == plan
+    assert enforce(written, reference_given=reference, named_tools=KNOWN, replanning=again, rates=rates) == plan
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 
-from agenticiqa.programs.questions.instructions import LONGEST_READ
+from agenticiqa.programs.questions.instructions import LONGEST_READ, readable, without_instructions
+from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.tools.tool import find_tool, unknown_tool
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.types import unique
@@ -77,13 +78,32 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
 @lru_cache(maxsize=16)
 def _spelled(known: frozenset[str]) -> re.Pattern[str]:
     names = sorted({*known, *WELL_KNOWN}, key=lambda name: (-len(name), name))
-    spelled = "|".join(r"[\s_-]*".join(map(re.escape, re.split(r"[\s_-]+", name))) for name in names)
+    parts = (re.split(r"[\s_-]+|(?<=[A-Za-z])(?=\d)", name) for name in names)
+    spelled = "|".join(r"[\s_-]*".join(map(re.escape, part)) for part in parts)
     return re.compile(rf"(?<![\w-])(?:{spelled})(?![\w+])", re.I)
 
 
 def names_tools(query: str, tools: Collection[str]) -> list[str]:
     """The tools of those given that a query names."""
     return unique(mention.tool for mention in tool_mentions(query, tools) if mention.tool)
+
+
+def spelled_tools(query: str, tools: Collection[str]) -> list[str]:
+    """The tools of those given whose names stand in a question, in any spelling, also where they may be plain words.
+
+    What the options name is no part of the question.
+
+    >>> spelled_tools("Is it noisy by ssimulacra 2? A. As NIQE says B. No", ["NIQE", "SSIMULACRA2"])
+    ['SSIMULACRA2']
+    """
+    found = _spelled(frozenset(tools)).finditer(readable(without_options(query)))
+    return unique(tool for match in found if (tool := find_tool(match[0], tools)))
+
+
+def without_options(query: str) -> str:
+    """The words that may ask for a tool: a metric that an option names is an answer."""
+    question = question_part(query)
+    return "" if parse_options(query) and question == without_instructions(query) else question
 
 
 def requested_tools(query: str, mentions: Collection[Mention], known: Collection[str]) -> list[str]:
