@@ -24,10 +24,12 @@ from agenticiqa.eval.metrics import checked, why_undefined
 Numbers = NDArray[np.float64]
 Basis = Callable[[Numbers, float, float], Numbers]
 
-CENTERS = (-100.0, 100.0)  # standard deviations of the predictions around their mean
+# Standard deviations of the predictions around their mean. A center further out gives nearly the same exponential for any
+# center, in a valley so flat that the last bits of the predictions decided where the search ended.
+CENTERS = (-15.0, 15.0)
 WIDTHS = (1e-3, 25.0)  # the same; a wider curve is a line
 GRID = [(center, width) for center in (-3.0, -1.0, 0.0, 1.0, 3.0) for width in (0.05, 0.25, 1.0, 5.0)]
-GRID += [(-30.0, 8.0), (-10.0, 3.0), (10.0, 3.0), (30.0, 8.0)]  # nearly exponential
+GRID += [(-10.0, 3.0), (10.0, 3.0)]  # nearly exponential
 STARTS = 2  # of these, from which the search begins: the best ones
 MOST_STEPS = 100
 

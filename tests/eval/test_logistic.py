@@ -88,3 +88,14 @@ def test_a_line_with_any_noise_is_fitted_by_a_monotone_curve(seed: int) -> None:
     fitted = curve(x, mos)(x)
     assert (np.diff(fitted[np.argsort(x)]) >= -1e-9).all()
     assert np.mean((fitted - mos) ** 2) <= np.var(mos) * (1 + 1e-6)
+
+
+def test_the_last_bits_of_scores_do_not_move_an_exponential_fit() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 72)
+    mos = 5 - np.exp(-x / 0.75) / 4 + rng.normal(0, 0.2, 72)  # the logistic's limit: its center is far away
+    whole, part = curve(x, mos), slice(18, None)
+    fits = [
+        fit_logistic(near[part], mos[part], whole)(x) for near in (x * (1 + rng.normal(0, 1e-13, 72)) for _ in range(4))
+    ]  # type: ignore[misc]
+    assert np.ptp(fits, axis=0).max() < 1e-4
