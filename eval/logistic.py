@@ -24,8 +24,8 @@ from agenticiqa.eval.metrics import checked, why_undefined
 Numbers = NDArray[np.float64]
 Basis = Callable[[Numbers, float, float], Numbers]
 
-# Standard deviations of the predictions around their mean. A center further out gives nearly the same exponential for any
-# center, in a valley so flat that the last bits of the predictions decided where the search ended.
+# Standard deviations of the predictions around their mean. Further out every center gives nearly the same exponential,
+# and the last bits of the predictions decided where a search ended.
 CENTERS = (-15.0, 15.0)
 WIDTHS = (1e-3, 25.0)  # the same; a wider curve is a line
 GRID = [(center, width) for center in (-3.0, -1.0, 0.0, 1.0, 3.0) for width in (0.05, 0.25, 1.0, 5.0)]
