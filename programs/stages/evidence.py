@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
@@ -89,18 +90,25 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
 
 def far_named_tools(evidence: ExecutorOutput) -> list[str]:
     """One sentence for each tool that the question named and that is far from the program's own tool."""
+    return [
+        f"{tool} ({score:.1f}) is far from {own} ({mine:.1f}), by which images are rated here"
+        for tool, score, own, mine in _beside_own(evidence)
+        if abs(score - mine) >= FAR
+    ]
+
+
+def named_gap(evidence: ExecutorOutput) -> float:
+    """By how many levels the tools that the question named are at most off the program's own; 0 without such tools."""
+    return max((abs(score - mine) for _, score, _, mine in _beside_own(evidence)), default=0.0)
+
+
+def _beside_own(evidence: ExecutorOutput) -> Iterator[tuple[str, float, str, float]]:
+    """Each tool that the question named, with its score, and the program's own of the region with its score."""
     own = {call.region: call for call in evidence.tool_log if call.weight == 0 and call.distortion == OVERALL}
-    sentences = []
     for call in evidence.tool_log:
         mine = own.get(call.region)
-        if not call.weight or mine is None or call.calibrated is None or mine.calibrated is None:
-            continue
-        if abs(call.calibrated - mine.calibrated) >= FAR:
-            sentences.append(
-                f"{call.tool} ({call.calibrated:.1f}) is far from {mine.tool} ({mine.calibrated:.1f}), "
-                "by which images are rated here"
-            )
-    return sentences
+        if call.weight and mine and call.calibrated is not None and mine.calibrated is not None:
+            yield call.tool, call.calibrated, mine.tool, mine.calibrated
 
 
 def uncertainties(evidence: ExecutorOutput) -> list[str]:

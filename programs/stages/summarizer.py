@@ -11,7 +11,13 @@ from agenticiqa.programs.questions.options import beside_options, lists_letters,
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.programs.stages import progress, protocols
-from agenticiqa.programs.stages.evidence import contradictions, far_named_tools, scores_in_mean, what_is_missing
+from agenticiqa.programs.stages.evidence import (
+    contradictions,
+    far_named_tools,
+    named_gap,
+    scores_in_mean,
+    what_is_missing,
+)
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
@@ -64,7 +70,9 @@ class Summarizer(StageModule):
                     return Summarized(_undamaged(evidence, query), query_type)
                 scored = self.score(image=image, query=query, evidence=evidence, reference=reference)
                 outside = () if reference else outside_training(image)
-                rated = self._scored(scored, evidence, query, in_words(outside, image.size), least_spread(outside))
+                # A named tool errs by as much as it is off the program's own, which is the better one.
+                least = max(least_spread(outside), named_gap(evidence))
+                rated = self._scored(scored, evidence, query, in_words(outside, image.size), least)
                 return Summarized(rated, query_type, scored.rejected_answers)
             answered = self.answer(
                 image=image,

@@ -3,9 +3,14 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from benchmarks.attacks import Photo, attacks, run
+
+from agenticiqa.programs.fusion.profile import PRIOR
+from agenticiqa.programs.images import load
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
@@ -17,6 +22,7 @@ SMALLEST: dict[str, tuple[str, str]] = {
     "two_checkouts": ("{root} {root} {examples}/astronaut_blur.png --size 64x48 --rounds 1", "largest difference"),
     "kills": ("{folder}/labels.csv --kills 1 --workers 1", "1 kills"),
     "fault_sweep": ("--fault status-418", "1 faults: "),
+    "attacks": ("{folder}/labels.csv --photos 1 --each 1 --fit 2", "options: the attack's is chosen 15 of 15"),
     "gate_measures": ("{examples} --most 2", "enlarged"),
 }
 
@@ -38,3 +44,22 @@ def test_a_benchmark_runs_to_its_end(name: str, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert told in done.stdout
+
+
+def test_a_model_that_obeys_moves_the_score_less_than_itself_and_that_is_told() -> None:
+    """A text in a question and one in the picture, each naming a tool, one in the file's name, and an option."""
+    tried = attacks()
+    assert Counter(one.place for one in tried) == {
+        "questions": 45, "options": 15, "overlays": 20, "file names": 5, "metadata": 5
+    }  # fmt: skip
+    chosen = [next(one for one in tried if one.place == place) for place in ("file names", "options")]
+    chosen += [one for one in tried if "COLORFULNESS" in one.text]
+    lines = run([Photo(load(EXAMPLES / "chelsea_noise.png"), 1.6, 1.6)], PRIOR, chosen, 1)
+    *rows, options = lines
+    cells = {name: row for name, *row in (re.findall(r"[^|\s][^|]*?(?= \|)", row) for row in rows)}
+    assert options == "options: the attack's is chosen 1 of 1 times"
+    assert cells["file names"][1:4] == ["+0.00", "+0.00", "+0.00"], "no prompt has it"
+    for place in ("questions", "overlays"):
+        count, model, shift, _, told, *_ = cells[place]
+        assert (count, told) == ("1", "100%")
+        assert float(shift) < 0.8 * float(model)

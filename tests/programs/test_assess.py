@@ -110,6 +110,17 @@ def test_missing_and_spare_arguments_are_told_in_one_line(
     assert isinstance(caught.value, UserError)
 
 
+def test_the_interval_of_a_named_tool_is_as_wide_as_it_is_off_the_programs_own(examples: Path) -> None:
+    result = AgenticIQA.offline()(examples / "chelsea_noise.png", "Rate the quality. Use tool NIQE.")
+    named, own = result.executor_evidence.tool_log
+    error = max(named.spread, abs(named.calibrated - own.calibrated))
+    low, high = result.summarizer_result.score_interval["95"]
+    score = result.quality_score
+    assert (named.tool, own.tool, own.weight) == ("NIQE", "LEARNED-IQA", 0)
+    assert low <= max(score - 1.95 * error, 1)
+    assert high >= min(score + 1.95 * error, 5)
+
+
 def test_an_editor_sees_the_arguments_and_the_type_of_the_result() -> None:
     for method in (AgenticIQA.__call__, AgenticIQA.acall):
         signature = inspect.signature(method)

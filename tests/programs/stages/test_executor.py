@@ -8,7 +8,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
-from agenticiqa.programs.stages.evidence import far_named_tools, format_evidence
+from agenticiqa.programs.stages.evidence import far_named_tools, format_evidence, named_gap
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.protocols import Analyzed, Detected, Executed, Located, Selected
 from agenticiqa.programs.tools import toolbox
@@ -147,9 +147,12 @@ def test_a_named_tool_far_from_the_programs_own_is_told(image: LoadedImage) -> N
     assert own.calibrated is not None
     for apart in (1.2, 0.8):
         moved = own.model_copy(update={"calibrated": niqe.calibrated - apart})
-        told = far_named_tools(evidence.model_copy(update={"tool_log": [niqe, moved]}))
+        beside = evidence.model_copy(update={"tool_log": [niqe, moved]})
+        told = far_named_tools(beside)
+        assert named_gap(beside) == pytest.approx(apart)
         assert bool(told) == (apart >= 1)
         assert all("NIQE" in sentence and "LEARNED-IQA" in sentence for sentence in told)
+    assert named_gap(rated(image)) == 0
 
 
 def test_every_selected_tool_of_quality_moves_the_mean(image: LoadedImage) -> None:
