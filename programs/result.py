@@ -147,6 +147,7 @@ class Assessment(dspy.Prediction):
             "quality_level": level_name(summary.quality_score) if summary.quality_score is not None else None,
             "score_interval": _plain(summary.score_interval),
             "score_without_model": summary.score_without_model,
+            "disagreement": summary.disagreement,
             "quality_reasoning": summary.quality_reasoning,
             "quality_probs": summary.quality_probs,
             "probability_source": summary.probability_source,

@@ -329,7 +329,8 @@ class SummarizerOutput(Strict):
     ``probability_mass`` how much of the level token's probability fell on levels, where tokens were read at all; under
     one half they are not used. ``score_interval`` has the ends between which people's mean opinion lies for 80 and 95
     of 100 images, ``score_without_model`` the score that the tools alone give, ``None`` where no model or no tool took
-    part. ``error`` says what was wrong with the answers of a model that gave no usable one.
+    part. ``disagreement`` is how many levels model and tools are apart, where that is so far that one of them must be
+    wrong about the image, else ``None``. ``error`` says what was wrong with the answers of a model that gave no usable one.
     """
 
     model_config = ConfigDict(
@@ -362,6 +363,7 @@ class SummarizerOutput(Strict):
     probability_mass: float | None = Field(default=None, ge=0, le=1)
     score_interval: dict[Literal["80", "95"], tuple[float, float]] | None = None
     score_without_model: float | None = Field(default=None, ge=1, le=5)
+    disagreement: float | None = Field(default=None, ge=0, le=4)
     error: str | None = None
 
     @field_validator("final_answer")

@@ -249,4 +249,5 @@ def _scores(fused: FusedScore) -> Row:
         "quality_score": fused.score,
         "score_interval": {share: [*ends] for share, ends in fused.interval.items()},
         "score_without_model": fused.without_model,
+        "disagreement": fused.disagreement,
     }

@@ -83,6 +83,7 @@ class ResultRow(BaseModel):
     quality_score: Number | None = None
     quality_level: StrictStr | None = None
     score_interval: dict[str, Interval] | None = None
+    disagreement: Number | None = None
     quality_probs: dict[LevelKey, Share] | None = None
     probability_source: StrictStr | None = None
     outside_training: list[StrictStr] | None = None

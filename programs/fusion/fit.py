@@ -33,6 +33,8 @@ AT_CHANCE, CHANCE_STD = 0.2, 0.1  # share of models at chance before anything is
 # tools and model, and the deviation of that correlation between models.
 SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
 LARGEST_SHARED_ERROR = 0.5
+# Honest images do not tell how often a model will obey a text, and where it did so in the fit, its reliability is lower.
+NOT_JUDGING = 0.05
 ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # of the score's error and the opinions' variance: estimates err themselves
 
 
@@ -216,6 +218,7 @@ def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[s
         else tool_error * math.sqrt(ratio / model_weight),
         "score_error": ERROR_MARGIN * quality_std * math.sqrt(1 - min(max(explained, tool**2), MOST_EXPLAINED)),
         "tool_spread": math.sqrt(fmean(s * s for s in spreads)) if len(spreads) == len(rows) else None,
+        "not_judging": NOT_JUDGING,
         "model_axis": "logit",
         "model_location": fmean(places),
         "model_center": quality_mean,

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from agenticiqa.configs import FusionConfig
-from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
+from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, NormalAnswer
 from agenticiqa.programs.questions.stated_level import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
@@ -40,6 +40,7 @@ class ScoreFusion:
     probabilities say nothing and stay equal. 0 is the paper's formula.
 
     A ``profile`` gives both errors, in place of ``eta`` and ``model_error``, and maps the expected level to the scale.
+    With a share of answers that are no judgement of their picture, ``p_c`` is a mixture of two Gaussians.
     Without any tool score the profile's mean opinion and its deviation stand in for the tools.
 
     Raises ValueError for an ``eta`` or ``model_error`` that is negative or not finite.
@@ -100,7 +101,10 @@ class ScoreFusion:
     def fuse_scores(
         self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float], *, tool_error: float | None = None
     ) -> float:
-        """The fused score in [1, 5]; it rises with every tool score and with the model's expectation.
+        """The fused score in [1, 5].
+
+        It rises with every tool score and with the model's expectation. Only a fitted profile gives a model up that is
+        so far from the tools that its answer is hardly a judgement: the score goes back to the tools then.
 
         ``tool_error`` is the standard deviation, in levels, that the tools state for this image; scaled as the profile
         says, it takes the place of ``eta``. Without any tool score and profile it is the expectation under
@@ -115,9 +119,7 @@ class ScoreFusion:
         # With a profile both are Gaussian, and the sum over five levels would snap to them where the errors are small.
         levels = FINE_LEVELS if self.profile else self.quality_levels
         closeness = self._closeness(tool_scores, levels, tool_error)
-        model_log_likelihood = self.log_likelihood(
-            vlm_probabilities, levels, alone=not tool_scores and self.profile is None
-        )
+        model_log_likelihood = self.log_likelihood(vlm_probabilities, levels, alone=not tool_scores)
         # In logarithms, so that a large eta does not take every level to zero.
         joint = softmax({c: closeness[c] + log for c, log in model_log_likelihood.items()})
         score = math.fsum(share * c for c, share in joint.items())
@@ -130,16 +132,19 @@ class ScoreFusion:
     ) -> dict[float, float]:
         """The logarithm of the likelihood of the model's probabilities for an image of each level, up to a constant.
 
-        A level that is impossible is left out. ``alone`` takes the probabilities as they are.
+        A level that is impossible is left out. ``alone``, without any tool score, every answer is a judgement, and
+        without a profile the probabilities are taken as they are.
         """
         if max(vlm_probabilities.values()) - min(vlm_probabilities.values()) < UNDECIDED:
             return dict.fromkeys(levels, 0.0)
-        if alone or self.model_error == 0:
+        if self.model_error == 0 or (alone and self.profile is None):
             return {level: math.log(share) for level, share in vlm_probabilities.items() if share > 0}
         expectation = math.fsum(level * share for level, share in vlm_probabilities.items())
         place = self.place(expectation)
-        error = max(self.model_error, SMALLEST_ERROR)
-        return {level: -0.5 * ((place - level) / error) ** 2 for level in levels}
+        answers = [NormalAnswer(1.0, place, self.model_error)]
+        if self.profile and not alone:
+            answers = self.profile.answers(place)
+        return {level: _log_sum([_log_density(level, answer) for answer in answers]) for level in levels}
 
     def place(self, expectation: float) -> float:
         """Where the model's expected level, in [1, 5], lies on the scale, as the profile maps it."""
@@ -182,6 +187,17 @@ def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
     if section is None or (section.eta is None and section.model_error is None):
         return ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
     return default_fusion(section)
+
+
+def _log_density(level: float, answer: NormalAnswer) -> float:
+    """The logarithm of an answer's share times its density at a level, up to a constant."""
+    error = max(answer.error, SMALLEST_ERROR)
+    return math.log(answer.share / error) - 0.5 * ((answer.place - level) / error) ** 2
+
+
+def _log_sum(logs: Sequence[float]) -> float:
+    peak = max(logs)
+    return peak + math.log(math.fsum(math.exp(log - peak) for log in logs))
 
 
 def eta_of(error: float) -> float:

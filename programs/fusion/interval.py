@@ -1,5 +1,6 @@
 """The fused score of one image with its interval, and the sentences that say what it was made of."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -14,6 +15,7 @@ Interval = dict[Literal["80", "95"], tuple[float, float]]
 NORMAL_QUANTILES: dict[Literal["80", "95"], float] = {"80": 1.2816, "95": 1.9600}  # two-sided
 OFFLINE = ("learned", "measurements")  # sources of probabilities that are no model's
 FAR = 1.0  # levels between tools and model from which on the reader is told
+FAR_FOR_FITTED = 1.25  # times the usual distance, of a model whose error was fitted
 LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured which counts as error
 UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
 SOURCES = {  # each probability_source whose name is unclear in a sentence
@@ -30,7 +32,8 @@ class FusedScore:
     """A score in [1, 5], the expected level of the model that is part of it, and how it was made, in sentences.
 
     ``interval`` has the ends between which people's mean opinion lies for 80 and 95 of 100 images, ``without_model``
-    the score that the tools alone give, ``None`` where no model or no tool took part.
+    the score that the tools alone give, ``None`` where no model or no tool took part. ``disagreement`` is how many levels
+    the model and the tools are apart, where that is so far that one of them is wrong, else ``None``.
     """
 
     score: float
@@ -38,6 +41,7 @@ class FusedScore:
     how: str
     interval: Interval
     without_model: float | None
+    disagreement: float | None = None
 
 
 def fused_score(
@@ -84,16 +88,27 @@ def fused_score(
     else:
         how += ", the level expectation alone, as no tool score came"
     how += f" (levels from {SOURCES.get(source, source)}){note}."
-    without = None
+    without = apart = place = None
     if mean is not None and source not in OFFLINE:
         equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))
         without = fusion.fuse_scores(fused, equal, tool_error=stated if fusion.profile else None)
-        place = min(max(fusion.place(expectation), 1.0), 5.0)
-        if source != "uniform" and abs(place - mean) >= FAR:
-            apart = f"The model ({place:.1f}) is far from the tools ({mean:.1f})"
-            how += f" {apart}: without the model {without:.1f}."
-    error = score_error(fusion, stated, score, without, spread)
-    return FusedScore(score, expectation, how, score_interval(score, error), without)
+        if source != "uniform":
+            place = fusion.place(expectation)
+            shown = min(max(place, 1.0), 5.0)
+            apart = abs(shown - mean) if abs(shown - mean) >= far(fusion, stated) else None
+        if apart is not None:
+            told = f"The model ({shown:.1f}) is far from the tools ({mean:.1f})"
+            how += f" {told}: without the model {without:.1f}."
+    error = score_error(fusion, stated, score, without, spread, mean, place)
+    return FusedScore(score, expectation, how, score_interval(score, error), without, apart)
+
+
+def far(fusion: ScoreFusion, stated: float | None) -> float:
+    """From how many levels on between tools and model the reader is told: of a fitted model more than is usual."""
+    profile = fusion.profile
+    if profile is None or not profile.images:
+        return FAR
+    return max(FAR, FAR_FOR_FITTED * math.hypot(profile.tool_error_of(stated), profile.model_error))
 
 
 def backend_shown(model: str) -> str:
@@ -106,19 +121,25 @@ def backend_shown(model: str) -> str:
 
 
 def score_error(
-    fusion: ScoreFusion, stated: float | None, score: float, without_model: float | None, spread: float | None
+    fusion: ScoreFusion,
+    stated: float | None,
+    score: float,
+    without_model: float | None,
+    spread: float | None,
+    tools: float | None = None,
+    place: float | None = None,
 ) -> float:
     """The standard deviation, in levels, of people's mean opinion around the score.
 
-    With a fitted profile it is the profile's, wider for an image of which the tools state more. With the prior, of a
-    model that nobody measured, the change by the model counts as an error that may have been made. Without a profile it
-    is what the tools state, else ``spread``.
+    With a fitted profile it is the profile's, wider for an image of which the tools state more, and where ``tools`` and
+    the model's ``place`` are far apart. With the prior, of a model that nobody measured, the change by the model counts
+    as an error that may have been made. Without a profile it is what the tools state, else ``spread``.
     """
     profile = fusion.profile
     if profile is None or without_model is None:
         own = stated or spread or UNKNOWN_ERROR
         return own if profile is None else combined_error(profile.quality_std, profile.model_error)
-    error = profile.score_error_of(stated)
+    error = profile.score_error_of(stated, tools=tools, place=place)
     return error if profile.images else (error**2 + (LEVERAGE_ERROR * (score - without_model)) ** 2) ** 0.5
 
 

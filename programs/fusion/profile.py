@@ -4,7 +4,8 @@ import math
 import os
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from statistics import NormalDist
+from typing import Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,6 +21,16 @@ HEADER = """\
 LARGEST_ERROR = 100.0  # levels; whoever errs by so much has no influence
 NEAREST_END = 0.005  # share of the scale; nearer to its ends an expectation is taken to be this near
 LARGEST_POSITION = 6.0  # a little more than position(5)
+# Levels. This and the share in ``fit`` were chosen on simulated models that obey, beside CLIVE's photos.
+NOT_JUDGING_ERROR = 2.0
+
+
+class NormalAnswer(NamedTuple):
+    """One of several normal distributions that something may be of, with its share: mean and deviation in levels."""
+
+    share: float
+    place: float
+    error: float
 
 
 class FusionProfile(BaseModel):
@@ -28,9 +39,11 @@ class FusionProfile(BaseModel):
     ``tool_error``, ``model_error`` and ``score_error`` are standard deviations in levels: of the true opinion around
     the tool mean, of the model's mapped expectation around the true opinion, and of the true opinion around the fused
     score. ``tool_spread`` is the root mean square of the deviations that the tools stated for the images, ``None``
-    where they state none. The expectation ``e`` of the model's level probabilities means ``model_center + model_slope *
-    (position(e) - model_location)`` on the scale, which may lie outside 1..5; with the ``model_axis`` "level" ``e``
-    itself stands in place of its logit, ``position(e)``.
+    where they state none. ``not_judging`` is the share of the model's answers that are none about their picture (it obeyed
+    a text, say), which err by ``NOT_JUDGING_ERROR`` more; 0 in the prior, and in profiles of earlier versions. The
+    expectation ``e`` of the model's level probabilities means ``model_center + model_slope * (position(e) -
+    model_location)`` on the scale, which may lie outside 1..5; with the ``model_axis`` "level" ``e`` itself stands in
+    place of its logit, ``position(e)``.
     ``quality_mean`` and ``quality_std`` describe the opinions of the images; they stand in for the tools where none
     gave a score. ``reliability`` has the correlations with the true opinion, of ``tool`` and ``model``, and each
     estimate of the model's. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion scores were
@@ -55,6 +68,7 @@ class FusionProfile(BaseModel):
     model_error: float = Field(gt=0, le=LARGEST_ERROR)
     score_error: float = Field(default=1.0, gt=0, le=LARGEST_ERROR)
     tool_spread: float | None = Field(default=None, gt=0)
+    not_judging: float = Field(default=0.0, ge=0, lt=1)
     model_axis: Literal["logit", "level"] = "logit"
     model_location: float = Field(default=0.0, ge=-LARGEST_POSITION, le=LARGEST_POSITION)
     model_center: float = Field(default=3.0, ge=1, le=5)
@@ -78,10 +92,47 @@ class FusionProfile(BaseModel):
             return self.tool_error
         return stated * self.tool_error / self.tool_spread if self.tool_spread else stated
 
-    def score_error_of(self, stated: float | None = None) -> float:
-        """The deviation of the true opinion around the fused score, in levels; larger where the tools state more."""
+    def answers(self, place: float) -> list[NormalAnswer]:
+        """What an answer that lies at ``place`` on the scale may be: a judgement of the picture, and none.
+
+        A place far outside of the scale is taken to be one ``model_error`` outside, as no picture is better than 5.
+        """
+        if not self.not_judging:
+            return [NormalAnswer(1.0, place, self.model_error)]
+        near = min(max(place, 1 - self.model_error), 5 + self.model_error)
+        far_off = math.hypot(self.model_error, NOT_JUDGING_ERROR)
+        return [
+            NormalAnswer(1 - self.not_judging, near, self.model_error),
+            NormalAnswer(self.not_judging, near, far_off),
+        ]
+
+    def opinions(self, tools: float, place: float, stated: float | None = None) -> list[NormalAnswer]:
+        """What the true opinion may be, given the tools' mean and the model's place: one for each of ``answers``."""
+        error, answers = self.tool_error_of(stated), self.answers(place)
+        found = []
+        for share, near, model_error in answers:
+            weight = share * NormalDist(tools, math.hypot(error, model_error)).pdf(near) if len(answers) > 1 else 1.0
+            both = combined_error(error, model_error)
+            mean = (tools / error**2 + near / model_error**2) * both**2
+            found.append(NormalAnswer(weight, min(max(mean, 1.0), 5.0), both))
+        total = math.fsum(each.share for each in found)
+        return [each._replace(share=each.share / total) for each in found]
+
+    def score_error_of(
+        self, stated: float | None = None, *, tools: float | None = None, place: float | None = None
+    ) -> float:
+        """The deviation of the true opinion around the fused score, in levels.
+
+        It is larger where the tools state more, and where the model's ``place`` is so far from the ``tools`` that one
+        of them must be wrong.
+        """
         typical = combined_error(self.tool_error, self.model_error)
-        return self.score_error * combined_error(self.tool_error_of(stated), self.model_error) / typical
+        if tools is None or place is None or not self.not_judging:
+            return self.score_error * combined_error(self.tool_error_of(stated), self.model_error) / typical
+        parts = self.opinions(tools, place, stated)
+        mean = math.fsum(part.share * part.place for part in parts)
+        variance = math.fsum(part.share * (part.error**2 + (part.place - mean) ** 2) for part in parts)
+        return self.score_error * math.sqrt(variance) / typical
 
 
 def position(expectation: float) -> float:

@@ -83,8 +83,12 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
 
 
 def _caveat(row: Mapping[str, Any]) -> str:
-    """What the result says of its certainty, in short: what the image is instead of a photo, and its reference."""
+    """What the result says of its certainty, in short: what the image is instead of a photo, whether model and tools
+    agree, and its reference.
+    """
     looks = [SHORT.get(reason, reason) for reason in row.get("outside_training") or ()]
+    if apart := row.get("disagreement"):
+        looks.append(f"model and tools are {apart:.1f} levels apart")
     return "; ".join([*looks, *filter(None, [(row.get("reference_check") or {}).get("sentence")])])
 
 

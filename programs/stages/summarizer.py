@@ -108,6 +108,7 @@ class Summarizer(StageModule):
             probability_mass=scored.mass,
             score_interval=fused.interval,
             score_without_model=fused.without_model,
+            disagreement=fused.disagreement,
         )
 
     def _answered(

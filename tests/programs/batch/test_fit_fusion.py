@@ -40,6 +40,7 @@ def row(number: int, quality: float, model: float, **fusion: Any) -> Row:
         "quality_score": made.score,
         "score_interval": {share: [*ends] for share, ends in made.interval.items()},
         "score_without_model": made.without_model,
+        "disagreement": made.disagreement,
         "quality_reasoning": said,
     }
     return {

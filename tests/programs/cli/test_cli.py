@@ -29,6 +29,7 @@ KEYS = [
     "quality_level",
     "score_interval",
     "score_without_model",
+    "disagreement",
     "quality_reasoning",
     "quality_probs",
     "probability_source",

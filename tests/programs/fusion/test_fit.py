@@ -155,6 +155,29 @@ def test_a_profile_moves_the_score_to_the_better_of_both() -> None:
     assert scores[-1] == pytest.approx(3, abs=0.01)
 
 
+def test_a_model_that_the_tools_flatly_contradict_is_given_up() -> None:
+    """The nearer to the tools, the more is believed of it; far from them the score goes back to what they say."""
+    profile = fit_profile(simulated(0.9), PRIOR, tool_reliability=0.8)
+    fusion, gaussian = ScoreFusion(profile=profile), ScoreFusion(profile=profile.model_copy(update={"not_judging": 0}))
+    said = level_probabilities(4.95)
+    moved = {tools: fusion.fuse_scores([tools], said) - tools for tools in (2.0, 2.5, 3.0, 3.5, 4.0)}
+    before = {tools: gaussian.fuse_scores([tools], said) - tools for tools in moved}
+    assert before[2.0] > 2 and moved[2.0] < 0.5
+    assert moved[2.5] < before[2.5] / 2
+    assert moved[4.0] > before[4.0] / 2
+    assert moved[4.0] > moved[2.0]
+    assert fusion.fuse_scores([], said) == gaussian.fuse_scores([], said)
+
+
+def test_a_profile_of_an_earlier_version_is_read_and_believes_the_model_as_before(tmp_path: Path) -> None:
+    file = tmp_path / "old.yaml"
+    write_fusion_profile(file, fit_profile(simulated(0.9), PRIOR))
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if "not_judging" not in line))
+    old = read_fusion_profile(file)
+    assert (old.not_judging, fit_profile(simulated(0.9), PRIOR).not_judging) == (0, 0.05)
+    assert ScoreFusion(profile=old).fuse_scores([2.0], level_probabilities(4.95)) > 4
+
+
 def test_without_tool_scores_the_profiles_opinions_stand_in() -> None:
     profile = FusionProfile(tool_error=0.6, model_error=1.0, quality_mean=2.5, quality_std=1.0)
     assert 2.5 < ScoreFusion(profile=profile).fuse_scores([], level_probabilities(4.5)) < 4

@@ -44,6 +44,7 @@ def test_a_model_far_from_the_tools_is_told_with_its_leverage() -> None:
     fused = fused_score(default_fusion(), evidence(), BAD, "logprobs")
     assert fused.without_model == pytest.approx(4.2, abs=0.15)
     assert fused.score < fused.without_model - 0.5
+    assert fused.disagreement == pytest.approx(3.1)
     assert f"The model (1.1) is far from the tools (4.2): without the model {fused.without_model:.1f}." in fused.how
 
 
@@ -53,6 +54,7 @@ def test_a_model_near_the_tools_or_without_an_opinion_is_not_told(
 ) -> None:
     fused = fused_score(default_fusion(), evidence(), p, source)
     assert "far from" not in fused.how
+    assert fused.disagreement is None
     assert fused.without_model is not None
 
 
@@ -84,6 +86,26 @@ def test_offline_the_interval_follows_the_estimates_own_deviation() -> None:
 def test_a_model_that_nobody_measured_widens_the_interval_by_what_it_changes() -> None:
     near, far = (fused_score(default_fusion(), evidence(3.0), p, "logprobs") for p in (GOOD, BAD))
     assert width(far) > width(near)
+
+
+def test_where_model_and_tools_contradict_each_other_the_interval_of_a_fitted_profile_opens_and_tells() -> None:
+    profile = FITTED.profile
+    assert profile is not None
+    fusion = ScoreFusion(profile=profile.model_copy(update={"model_error": 0.4, "not_judging": 0.05}))
+    near, apart, far = (fused_score(fusion, evidence(score), GOOD, "logprobs") for score in (4.0, 2.7, 2.0))
+    assert near.disagreement is None
+    assert apart.disagreement == pytest.approx(4.28 - 2.7) and far.disagreement == pytest.approx(4.28 - 2.0)
+    assert width(apart) > 1.3 * width(near)
+    assert far.without_model is not None and far.score - far.without_model < 0.6
+    assert "far from the tools" in far.how and "far from" not in near.how
+
+
+def test_a_fitted_model_that_errs_much_is_told_only_where_it_is_farther_off_than_usual() -> None:
+    profile = FITTED.profile
+    assert profile is not None
+    unsure = ScoreFusion(profile=profile.model_copy(update={"model_error": 2.0}))
+    for fusion, told in ((FITTED, True), (unsure, False)):
+        assert (fused_score(fusion, evidence(3.0), GOOD, "logprobs").disagreement is not None) == told
 
 
 def test_of_several_tools_the_deviation_is_their_root_mean_square_and_one_without_takes_it_away() -> None:

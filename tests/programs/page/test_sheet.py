@@ -43,6 +43,11 @@ def test_a_reference_that_does_not_fit_is_a_caveat_of_the_entry() -> None:
     assert entry_of({"image": "a.png", "reference_check": {"sentence": ""}}).caveat == ""
 
 
+def test_a_model_that_is_far_from_the_tools_is_a_caveat_of_the_entry() -> None:
+    assert entry_of({"image": "a.png", "disagreement": 2.34}).caveat == "model and tools are 2.3 levels apart"
+    assert entry_of({"image": "a.png", "disagreement": None}).caveat == ""
+
+
 def test_hostile_names_and_texts_stay_text(tmp_path: Path) -> None:
     text = sheet(tmp_path, entry(HOSTILE, 2.0, "Noise", explanation=HOSTILE), entry("x", None, answer=HOSTILE))
     page = read(text)
