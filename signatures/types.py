@@ -330,7 +330,8 @@ class SummarizerOutput(Strict):
     one half they are not used. ``score_interval`` has the ends between which people's mean opinion lies for 80 and 95
     of 100 images, ``score_without_model`` the score that the tools alone give, ``None`` where no model or no tool took
     part. ``disagreement`` is how many levels model and tools are apart, where that is so far that one of them must be
-    wrong about the image, else ``None``. ``error`` says what was wrong with the answers of a model that gave no usable one.
+    wrong about the image, else ``None``. ``error`` says what was wrong with the answers of a model that gave no usable
+    one.
     """
 
     model_config = ConfigDict(

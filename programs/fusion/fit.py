@@ -33,7 +33,7 @@ AT_CHANCE, CHANCE_STD = 0.2, 0.1  # share of models at chance before anything is
 # tools and model, and the deviation of that correlation between models.
 SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
 LARGEST_SHARED_ERROR = 0.5
-# Honest images do not tell how often a model will obey a text, and where it did so in the fit, its reliability is lower.
+# Honest images do not tell how often a model will obey a text; where it did in the fit, its reliability is lower.
 NOT_JUDGING = 0.05
 ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # of the score's error and the opinions' variance: estimates err themselves
 

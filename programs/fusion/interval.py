@@ -32,8 +32,8 @@ class FusedScore:
     """A score in [1, 5], the expected level of the model that is part of it, and how it was made, in sentences.
 
     ``interval`` has the ends between which people's mean opinion lies for 80 and 95 of 100 images, ``without_model``
-    the score that the tools alone give, ``None`` where no model or no tool took part. ``disagreement`` is how many levels
-    the model and the tools are apart, where that is so far that one of them is wrong, else ``None``.
+    the score that the tools alone give, ``None`` where no model or no tool took part. ``disagreement`` is how many
+    levels the model and the tools are apart, where that is so far that one of them is wrong, else ``None``.
     """
 
     score: float

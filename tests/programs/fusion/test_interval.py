@@ -94,10 +94,13 @@ def test_where_model_and_tools_contradict_each_other_the_interval_of_a_fitted_pr
     fusion = ScoreFusion(profile=profile.model_copy(update={"model_error": 0.4, "not_judging": 0.05}))
     near, apart, far = (fused_score(fusion, evidence(score), GOOD, "logprobs") for score in (4.0, 2.7, 2.0))
     assert near.disagreement is None
-    assert apart.disagreement == pytest.approx(4.28 - 2.7) and far.disagreement == pytest.approx(4.28 - 2.0)
+    assert apart.disagreement == pytest.approx(4.28 - 2.7)
+    assert far.disagreement == pytest.approx(4.28 - 2.0)
     assert width(apart) > 1.3 * width(near)
-    assert far.without_model is not None and far.score - far.without_model < 0.6
-    assert "far from the tools" in far.how and "far from" not in near.how
+    assert far.without_model is not None
+    assert far.score - far.without_model < 0.6
+    assert "far from the tools" in far.how
+    assert "far from" not in near.how
 
 
 def test_a_fitted_model_that_errs_much_is_told_only_where_it_is_farther_off_than_usual() -> None:
