@@ -40,8 +40,8 @@ class FusionProfile(BaseModel):
     the tool mean, of the model's mapped expectation around the true opinion, and of the true opinion around the fused
     score. ``tool_spread`` is the root mean square of the deviations that the tools stated for the images, ``None``
     where they state none. ``not_judging`` is the share of the model's answers that are none about their picture (it
-    obeyed a text, say), which err by ``NOT_JUDGING_ERROR`` more; 0 in the prior, and in profiles of earlier versions. The
-    expectation ``e`` of the model's level probabilities means ``model_center + model_slope * (position(e) -
+    obeyed a text, say), which err by ``NOT_JUDGING_ERROR`` more; 0 in the prior, and in profiles of earlier versions.
+    The expectation ``e`` of the model's level probabilities means ``model_center + model_slope * (position(e) -
     model_location)`` on the scale, which may lie outside 1..5; with the ``model_axis`` "level" ``e`` itself stands in
     place of its logit, ``position(e)``.
     ``quality_mean`` and ``quality_std`` describe the opinions of the images; they stand in for the tools where none
