@@ -32,10 +32,11 @@ class Section(BaseModel):
 
 
 class Price(Section):
-    """What a provider asks for, in USD for a million tokens."""
+    """What a provider asks for, in USD for a million tokens; ``batch`` is the share of it that batches cost."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
+    batch: float = Field(default=0.5, ge=0, le=1)
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
         """The price of so many tokens."""

@@ -88,6 +88,12 @@ def attempting(stage: str, attempt: int, attempts: int) -> Iterator[Turn]:
         _turn.reset(token)
 
 
+def asked_at() -> tuple[str, int]:
+    """The stage whose question is asked, and the number of the attempt; empty and 0 outside of one."""
+    turn = _turn.get()
+    return (turn.stage, turn.attempt) if turn else ("", 0)
+
+
 def logging_settings(engine: object | None) -> dict[str, Any]:
     """DSPy's settings for a question: the caller's callbacks and ours; ``engine`` is one of ours."""
     return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog(engine)]}

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dspy
 
@@ -19,6 +19,9 @@ from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.providers import IN_PROCESS, PROVIDERS, Provider
 from agenticiqa.programs.backends.refusals import ModelFeatures
 from agenticiqa.programs.errors import BackendError, did_you_mean
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.backends.wire import Server
 
 GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000, and a photo up to as many again
 OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "projector", "price")
@@ -78,6 +81,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
         "features": features_of(stage),
         "formats": provider.formats,
         "price": stage.price,
+        "stage": stage,
     }
     if known is None:
         from agenticiqa.programs.backends.gguf import GgufEngine
@@ -87,17 +91,14 @@ def _lm(stage: StageConfig) -> dspy.LM:
         name = f"gguf@{_version(file, projector)}//{file.name}"
         engine = Model(name=name, wire_model=file.name, wire=wire, max_retries=0, **common)
     else:
-        from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
-
-        key = key_from(key_variable(stage), stage.backend)
-        address = stage.api_base and checked_address(stage.api_base)
+        reached = server_of(stage)
         engine = Model(
             name=name_of(stage),
             wire_model=model,
-            wire=server(provider, model, address, key, stage.timeout, stage.max_tokens),
+            wire=reached,
             max_retries=stage.max_retries,
             in_flight=in_flight_at(_server(stage)),
-            secrets=(*(() if key == NO_KEY else (key,)), *secrets_in(stage.api_base)),
+            secrets=(*(() if reached.key == NO_KEY else (reached.key,)), *secrets_in(stage.api_base)),
             **common,
         )
     options = {"top_p": stage.top_p if provider.takes_top_p else None, "seed": stage.seed if provider.seed else None}
@@ -112,6 +113,16 @@ def _lm(stage: StageConfig) -> dspy.LM:
         )
     except dspy.LMError as error:
         raise BackendError(f"backend {engine.name!r} does not take this configuration: {error}") from error
+
+
+def server_of(stage: StageConfig) -> "Server":
+    """The server of a stage's own backend, which is no model file. Raises BackendError as ``connect`` does."""
+    from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
+
+    provider, model = provider_of(stage) or IN_PROCESS, stage.backend.partition(".")[2]
+    key = key_from(key_variable(stage), stage.backend)
+    address = stage.api_base and checked_address(stage.api_base)
+    return server(provider, model, address, key, stage.timeout, stage.max_tokens)
 
 
 def features_of(stage: StageConfig) -> ModelFeatures:

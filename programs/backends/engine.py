@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import tenacity
 from dspy import lm15
 
-from agenticiqa.configs import Price
+from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import note_response
+from agenticiqa.programs.backends.deferred import Deferring, answered_from, deferring
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
@@ -43,7 +44,7 @@ class Model:
     ``name`` is for people and logs, ``wire_model`` the server's name for the model. ``features`` says how questions ask
     for JSON and log-probabilities. ``formats`` are the media types that the model decodes, ``image_tokens`` the tokens
     of an image of a size (width, height). ``timeout`` is in seconds. ``secrets`` are removed from errors. ``in_flight``
-    is shared by the models of one server.
+    is shared by the models of one server. ``stage`` is the section of the configuration that it was made from.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Model:
     price: Price | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     in_flight: InFlight = field(default_factory=InFlight, repr=False)
+    stage: StageConfig | None = None
     most_input: int = 0  # tokens of the largest request so far
 
     def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:
@@ -74,14 +76,29 @@ class Model:
         """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted.
 
         Before the error of a refused request is raised, it is found out which feature was refused (``refusals``).
+        In a run by batches the answer is taken from there, or Pending is raised; what is refused is found out at once.
         """
+        run = deferring()
         try:
-            response = self._sent(request)
+            response = self._sent(request) if run is None else self._by_batch(run, request)
         except lm15.LM15Error as error:
-            self.features.settle(request, error, self._sent)
+            if run is None or run.asks_at_once(self):
+                self.features.settle(request, error, self._sent)
             raise
         self.features.took(request)
         return response
+
+    def _by_batch(self, run: Deferring, request: lm15.Request) -> lm15.Response:
+        ready = self.wire.prepared(replace(request, model=self.wire_model))
+        share, highest = self.price.batch if self.price else 1.0, self._highest_usd(ready)
+        lookup = run.lookup(self, highest := None if highest is None else share * highest)
+        with self._accounted(Limits(), 1, highest) as spent, answered_from(lookup):
+            try:
+                return self._recorded(spent, self.wire.complete(ready), share)
+            finally:
+                lookup.settle(spent.usd)
+                if lookup.repeated:  # the image had this answer before: it counts as cached
+                    vars(spent).update(vars(Spent(cut_off=spent.cut_off)))
 
     def _sent(self, request: lm15.Request) -> lm15.Response:
         ready, limits = self.wire.prepared(replace(request, model=self.wire_model)), current()
@@ -124,14 +141,14 @@ class Model:
             limits.settle(highest, spent.usd)
             spend(spent)
 
-    def _recorded(self, spent: Spent, response: lm15.Response) -> lm15.Response:
+    def _recorded(self, spent: Spent, response: lm15.Response, share: float = 1.0) -> lm15.Response:
         response = self._masked(response)
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
         self.most_input = max(self.most_input, spent.input_tokens)
         spent.cut_off = response.finish_reason == "length"
         if self.price is not None and spent.input_tokens and spent.output_tokens:
-            spent.usd = self.price.usd(spent.input_tokens, spent.output_tokens)
+            spent.usd = share * self.price.usd(spent.input_tokens, spent.output_tokens)
         note_response(response)
         refused = [part.text for part in response.message.parts if isinstance(part, lm15.RefusalPart)]
         if refused or response.finish_reason == "content_filter":

@@ -229,26 +229,42 @@ class Limits:
     def admit(self, highest_usd: float | None) -> None:
         """Wait for room for one request of at most this price. Raises LimitReached or Halted when there is none."""
         with self._changed:
-            while True:
-                if self.halted.is_set():
-                    raise Halted("interrupted")
-                if self.max_calls is not None and self.calls >= self.max_calls:
-                    raise LimitReached(f"the limit of {self.max_calls} calls is reached{self._spent()}")
-                if self.max_usd is None:
-                    break
-                if highest_usd is None:
-                    raise LimitReached("a limit in USD needs a price in the configuration: set price for every stage")
-                if self.usd + self._reserved + highest_usd <= self.max_usd:
-                    break
+            while not self.admit_now(highest_usd):
                 if not self._under_way:
                     raise LimitReached(
                         f"the next call may take {highest_usd:.4f} USD and would exceed the limit of "
                         f"{self.max_usd:g} USD{self._spent()}"
                     )
                 self._changed.wait(1.0)
+
+    def admit_now(self, highest_usd: float | None) -> bool:
+        """Whether there is room, now, for one request of at most this price, which then counts.
+
+        Raises LimitReached or Halted when there is none for any.
+        """
+        with self._changed:
+            if self.halted.is_set():
+                raise Halted("interrupted")
+            if self.max_calls is not None and self.calls >= self.max_calls:
+                raise LimitReached(f"the limit of {self.max_calls} calls is reached{self._spent()}")
+            if self.max_usd is not None:
+                if highest_usd is None:
+                    raise LimitReached("a limit in USD needs a price in the configuration: set price for every stage")
+                if self.usd + self._reserved + highest_usd > self.max_usd:
+                    return False
             self.calls += 1
             self._under_way += 1
             self._reserved += highest_usd or 0.0
+            return True
+
+    def go_on(self, calls: int, usd: float, under_way: Iterable[float | None]) -> None:
+        """Count what an earlier process sent and spent, and the highest prices of what is still under way."""
+        with self._changed:
+            self.calls += calls
+            self.usd += usd
+            for highest in under_way:
+                self._under_way += 1
+                self._reserved += highest or 0.0
 
     def settle(self, highest_usd: float | None, usd: float | None) -> None:
         """Record that an admitted request has ended, with its real price."""

@@ -1,7 +1,7 @@
 """Requests over HTTP: to OpenAI-compatible servers by the ``openai`` package, to Anthropic and Google by lm15."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +11,7 @@ import httpx
 from dspy import lm15
 
 from agenticiqa.programs.backends.addresses import basic_login, without_login
+from agenticiqa.programs.backends.deferred import exchange
 from agenticiqa.programs.backends.failures import retry_after
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.providers import Provider
@@ -79,27 +80,23 @@ class ChatServer(Server):
 
     @cached_property
     def _client(self) -> Any:
-        import openai  # takes half a second
+        transport = Transport(self.timeout, largest_answer(self.max_tokens), SENT)
+        return openai_client(self, httpx.Client(transport=transport), {"Content-Type": "application/json"})
 
-        basic = basic_login(self.address)
-        return openai.OpenAI(
-            api_key=self.key,
-            base_url=without_login(self.address) if self.address else OPENAI,
-            max_retries=0,
-            default_headers={"Content-Type": "application/json"} | ({"Authorization": basic} if basic else {}),
-            http_client=httpx.Client(transport=Transport(self.timeout, largest_answer(self.max_tokens), SENT)),
-        )
-
-    def _answer(self, request: lm15.Request) -> lm15.Response:
+    def _post(self, body: bytes) -> httpx.Response:
         import openai
 
-        body = self._dialect.build_request(request, stream=False).body
         try:
             reply: httpx.Response = self._client.post("/chat/completions", cast_to=httpx.Response, content=body)
         except openai.APIStatusError as error:
             reply = error.response
         except openai.APIConnectionError as error:
             raise error.__cause__ or error  # noqa: B904 - as the transport raised it, with its own cause
+        return reply
+
+    def _answer(self, request: lm15.Request) -> lm15.Response:
+        body = self._dialect.build_request(request, stream=False).body
+        reply = (exchange() or self._post)(body)
         if reply.status_code < 400:
             return lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
         refused = self._dialect.normalize_error(reply.status_code, reply.text)
@@ -136,7 +133,7 @@ class NativeServer(Server):
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         if basic := basic_login(self.address):
             sent.headers["Authorization"] = basic
-        reply = self._transport.handle_request(sent)
+        reply = kept(request.body) if (kept := exchange()) else self._transport.handle_request(sent)
         if reply.status_code < 300:
             vetted(reply, VETTED[self.provider.route])
         yield HttpResponse(reply.status_code, reply.reason_phrase, reply.headers.multi_items(), reply.content)
@@ -155,6 +152,20 @@ class HttpResponse:
     def read(self) -> bytes:
         """The body."""
         return self.body
+
+
+def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[str, str] | None = None) -> Any:
+    """The client of the package ``openai`` for a server, which sends through ``http_client`` and repeats nothing."""
+    import openai  # takes half a second
+
+    basic = basic_login(server.address)
+    return openai.OpenAI(
+        api_key=server.key,
+        base_url=without_login(server.address) if server.address else OPENAI,
+        max_retries=0,
+        default_headers={**(headers or {}), **({"Authorization": basic} if basic else {})},
+        http_client=http_client,
+    )
 
 
 def server(provider: Provider, model: str, address: str | None, key: str, timeout: float, max_tokens: int) -> Server:

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import dspy
@@ -61,6 +62,7 @@ SIGNATURES: Mapping[str, Any] = {  # but for the planner's, which depends on its
     "scoring": ScoreQuality,
     "answering": AnswerQuestion,
 }
+BYTES_PER_TOKEN = 4
 FRAME = (1024, 768)  # pixels, in which it does not matter where a named region lies
 
 # Up to seven letters of a word, up to three digits, a run of punctuation, or one letter of another script. Counted this
@@ -75,8 +77,8 @@ class StageEstimate:
     """The expected cost of one stage, which asks ``model``.
 
     ``calls``, tokens and ``usd`` are those of one pass over all images without rejected answers; ``image_tokens`` are
-    part of ``input_tokens``. ``least_*`` leave out stages that depend on what is found, or on a model's plan. ``usd``
-    is ``None`` where the configuration has no price for the stage.
+    part of ``input_tokens``; ``bytes`` is the size of the requests, images as base64. ``least_*`` leave out stages that
+    depend on what is found, or on a model's plan. ``usd`` is ``None`` where the configuration has no price.
     """
 
     stage: str
@@ -91,10 +93,12 @@ class StageEstimate:
     least_input_tokens: int = 0
     least_output_tokens: int = 0
     least_usd: float | None = None
+    bytes: int = 0
 
-    def add(self, cost: "StageCost", images: int) -> None:
-        """Add one question, whose images have so many tokens."""
+    def add(self, cost: "StageCost", images: int, sizes: int) -> None:
+        """Add one question, whose images have so many tokens and, in their files, bytes."""
         self.calls_at_most += cost.at_most
+        self.bytes += cost.calls * (sizes * 4 // 3 + BYTES_PER_TOKEN * cost.text)
         self.image_tokens += images
         of_a_call = {"calls": cost.calls, "input_tokens": cost.text + images, "output_tokens": cost.answer}
         for name, count in of_a_call.items():
@@ -174,7 +178,9 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
         found.questions += 1
         images.add(path_of(job.image) or id(job.image))
         for stage, cost in costs.items():
-            sums[stage].add(cost, sum(tokens_of(sums[stage].model, sizes[name]) for name in cost.images))
+            given = [job.image if name == "image" else job.reference or job.image for name in cost.images]
+            images_of = sum(tokens_of(sums[stage].model, sizes[name]) for name in cost.images)
+            sums[stage].add(cost, images_of, sum(map(_file_size, given)))
     found.images = len(images)
     found.stages = [row for row in sums.values() if row.calls_at_most]
     for row in found.stages:
@@ -330,3 +336,12 @@ def _size(source: ImageSource) -> Size:
             return image.size
     except Exception:  # a HEIC photo, or none that can be read: loading says what is wrong, as it will in the run
         return load(source).size
+
+
+def _file_size(source: ImageSource) -> int:
+    """The bytes of an image's file, which most images are sent as; 0 for one in memory."""
+    path = path_of(source)
+    try:
+        return 0 if path is None else Path(path).stat().st_size
+    except OSError:
+        return 0

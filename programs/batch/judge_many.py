@@ -24,6 +24,7 @@ import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
+from agenticiqa.programs.backends.deferred import deferring
 from agenticiqa.programs.backends.ledger import Halted, LimitReached, current, set_current
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
@@ -94,6 +95,13 @@ def judge_many(
     computes = _only_computes(program)
     if workers is None:
         workers = available_cores() if computes else WORKERS
+    if (run := deferring()) is not None and not computes:
+        from agenticiqa.programs.batch.rounds import BatchRun, judge_in_rounds
+
+        assert isinstance(run, BatchRun)
+        several = partial(_in_threads, workers)
+        yield from judge_in_rounds(run, judge, map(as_job, jobs), several, stop_when)
+        return
     yield from run_many(judge, jobs, workers, stop_when, computes=computes, told=WAITING_FOR_MODEL)
 
 
@@ -111,7 +119,7 @@ def run_many(
     One that ``computes``, and asks nobody, runs in processes where that pays and where it is picklable. At Ctrl-C one
     that does not is waited for, and ``told`` is logged.
     """
-    upcoming: Iterator[Job] = (job if isinstance(job, Job) else Job(job) for job in jobs)
+    upcoming: Iterator[Job] = map(as_job, jobs)
     if not computes:
         yield from _side_by_side(judge, upcoming, workers, stop_when, told)
         return
@@ -132,6 +140,17 @@ def run_many(
             yield from _side_by_side(judge_elsewhere, upcoming, processes, stop_when, WAITING)
     else:
         yield from _side_by_side(judge, upcoming, workers, stop_when, WAITING)
+
+
+def as_job(given: Job | ImageSource) -> Job:
+    """The job, or the one that rates an image."""
+    return given if isinstance(given, Job) else Job(given)
+
+
+def _in_threads(
+    workers: int, judge: Callable[[Job], Any], jobs: Iterable[Job], stop_when: Callable[[Any], bool]
+) -> Iterator[tuple[Job, Any]]:
+    return run_many(judge, jobs, workers, stop_when, computes=False, told=WAITING_FOR_MODEL)
 
 
 def _worthwhile(workers: int, images: int, spent: float) -> int:

@@ -43,6 +43,14 @@ exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing 
 3 none failed, but some have no score
 """
 
+BATCHES_EXAMPLES = """\
+examples:
+  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl            send; Ctrl-C leaves it under way
+  agenticiqa batches scores.jsonl                                                     what is under way
+  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl --resume   collect, and go on
+  agenticiqa batches scores.jsonl --cancel                                            end it early
+"""
+
 
 def add_assess_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa assess``."""
@@ -114,6 +122,7 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
     add_overview_arguments(parser)
     add_workers_argument(parser)
     add_dry_run_argument(parser)
+    add_batch_argument(parser)
     for argument in (images, reference, jobs, results):
         complete_files(argument)
     complete_folders(maps)
@@ -215,6 +224,28 @@ def add_backends_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
+def add_batches_arguments(parser: ArgumentParser) -> None:
+    """The options of ``agenticiqa batches``."""
+    parser.epilog, parser.formatter_class = BATCHES_EXAMPLES, RawDescriptionHelpFormatter
+    complete_files(
+        parser.add_argument("run", metavar="RUN", help="the file or folder of results of a run with --batch")
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--collect", action="store_true", help="keep the answers of batches that have ended")
+    what.add_argument(
+        "--cancel",
+        metavar="N",
+        type=int,
+        nargs="*",
+        help="cancel these batches, or all; what is answered already is kept, and paid",
+    )
+    what.add_argument(
+        "--adopt", metavar=("N", "HANDLE"), nargs=2, help="batch N was sent: it is the provider's batch HANDLE"
+    )
+    what.add_argument("--send-again", metavar="N", type=int, help="batch N was not sent: --resume sends it")
+    parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
+
+
 def add_tools_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa tools``."""
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
@@ -273,6 +304,16 @@ def add_dry_run_argument(parser: ArgumentParser) -> None:
         "--dry-run",
         action="store_true",
         help="estimate calls, tokens and (with price in --config) USD, and send nothing",
+    )
+
+
+def add_batch_argument(parser: ArgumentParser) -> None:
+    """The option that sends requests as batches."""
+    parser.add_argument(
+        "--batch",
+        action="store_true",
+        help="send requests as batches, at half the price, answered within 24 hours (openai, anthropic, google; vllm: "
+        "as files for vllm run-batch); Ctrl-C or a crash loses nothing, --resume goes on; see agenticiqa batches",
     )
 
 

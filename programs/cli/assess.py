@@ -14,6 +14,7 @@ from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import tables
+from agenticiqa.programs.cli.batching import batches_beside, check_batches, in_batches, print_batches
 from agenticiqa.programs.cli.fusing import show_default, show_fitted
 from agenticiqa.programs.cli.options import (
     config_from,
@@ -68,6 +69,8 @@ def run(args: Namespace) -> int:
             raise UserError("--fuse auto changes scores after the last image: name a file for them with --jsonl FILE")
         if args.save_maps:
             raise UserError("--fuse auto changes scores after they are drawn: leave out --save-maps, or --fuse auto")
+    if args.batch and not file:
+        raise UserError("--batch goes on for hours, in several runs: name a file for results with --jsonl FILE")
     check_overview(args)
     config = config_from(args)
     if args.align:
@@ -81,8 +84,13 @@ def run(args: Namespace) -> int:
         print_error(f"skipped {skipped_text(found.skipped)}")
     if not found.jobs:
         return USAGE
+    if args.batch:
+        config = check_batches(config, limits, found.jobs)
     if args.dry_run:
-        tables.print_estimate(estimate(config, found.jobs), as_json=args.json)
+        expected = estimate(config, found.jobs)
+        tables.print_estimate(expected, as_json=args.json)
+        if args.batch and not args.json:
+            print_batches(expected)
         return SOME_FAILED if found.problems else OK
     images = [job.image for job in found.jobs]
     postprocess = draw.drawing_into(args.save_maps, images) if args.save_maps else Assessment.to_dict
@@ -93,6 +101,8 @@ def run(args: Namespace) -> int:
     with ExitStack() as stack:
         stack.enter_context(within(limits))
         results = stack.enter_context(open_results(file, args.resume)) if file else None
+        if args.batch and results:
+            stack.enter_context(in_batches(batches_beside(results.path), limits))
         plan = plan_run(config, found.jobs, results)
         summary.judged_before = len(found.jobs) - len(plan.todo)
         summary.judged_again, summary.settings = dict(plan.again), plan.settings

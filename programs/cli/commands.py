@@ -9,6 +9,7 @@ from typing import cast
 from agenticiqa.programs.cli.arguments import (
     add_assess_arguments,
     add_backends_arguments,
+    add_batches_arguments,
     add_compare_arguments,
     add_tools_arguments,
 )
@@ -54,6 +55,11 @@ COMMANDS: dict[str, Command] = {
         "list the models that are asked, and what each supports",
         add_backends_arguments,
         "agenticiqa.programs.cli.backends",
+    ),
+    "batches": Command(
+        "list, collect or cancel the batches of a run with --batch",
+        add_batches_arguments,
+        "agenticiqa.programs.cli.batches",
     ),
     "tools": Command(
         "list the metrics: kind, direction, range, what each is best at",

@@ -34,7 +34,8 @@ def config_from(args: Namespace) -> Config:
         read_fusion_profile(config.fusion.profile)  # which raises before anything is estimated or sent
     if args.max_side is not None and args.max_side < SMALLEST_SENT:
         raise UserError(f"--max-side must be at least {SMALLEST_SENT}, got {args.max_side}")
-    given = {"profile": args.profile, "max_side": args.max_side, "cache": False if args.no_cache else None}
+    uncached = args.no_cache or vars(args).get("batch")  # batches keep their answers in their own place
+    given = {"profile": args.profile, "max_side": args.max_side, "cache": False if uncached else None}
     return config.model_copy(update={name: value for name, value in given.items() if value is not None})
 
 

@@ -28,6 +28,7 @@ from agenticiqa.programs.backends.call_log import (
     logging_settings,
 )
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
+from agenticiqa.programs.backends.deferred import Pending
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import holding
 from agenticiqa.programs.backends.ledger import (
@@ -247,7 +248,7 @@ class CheckedPredict(StageModule, Generic[A]):
         for lm in firsts:
             try:
                 return self._ask(request, lm), lm
-            except (LimitReached, Halted):
+            except (LimitReached, Halted, Pending):
                 raise
             except dspy.LMError as error:
                 if not dspy.is_retryable_lm_error(error):
@@ -258,6 +259,8 @@ class CheckedPredict(StageModule, Generic[A]):
                 self.backend.out_of_reach(lm)
         try:
             return self._ask(request, last), last
+        except Pending:
+            raise
         except dspy.LMError as error:
             fields = event("unreachable", stage=self.stage, reason=str(error))
             # Whoever catches the error reports it to the user.

@@ -4,13 +4,18 @@
 ``from agenticiqa.programs.tools import ssim``.
 """
 
+import hashlib
 import logging
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from agenticiqa.programs.errors import ToolError, did_you_mean
 
@@ -207,8 +212,53 @@ def run_tool(
     call's ``error`` and logged; nothing is raised.
     """
     key = ("tool", tool.name, tool.measure, tool.calibration, reference.sha256 if reference else None)
-    call = image.memo.once(key, lambda: _measured(tool, image, reference, region, distortion))
+    call = image.memo.once(key, lambda: _kept_or_measured(tool, image, reference, region, distortion))
     return call.model_copy(update={"region": region, "distortion": distortion})
+
+
+class KeptCalls(Protocol):
+    """Where calls are kept beyond the life of a loaded image, by a text that names tool and pixels."""
+
+    def get(self, key: str) -> str | None:
+        """A call as JSON; ``None`` when there is none."""
+
+    def keep(self, key: str, value: str) -> None:
+        """Keep one."""
+
+
+_kept_calls: ContextVar[KeptCalls | None] = ContextVar("agenticiqa_kept_calls", default=None)
+
+
+@contextmanager
+def kept_calls(store: KeptCalls) -> Iterator[None]:
+    """Inside, what was measured of the same pixels, in this process or an earlier one, is taken from the store."""
+    token = _kept_calls.set(store)
+    try:
+        yield
+    finally:
+        _kept_calls.reset(token)
+
+
+def _kept_or_measured(
+    tool: Tool, image: "LoadedImage", reference: "LoadedImage | None", region: str, distortion: str
+) -> "ToolCall":
+    from agenticiqa.signatures.types import ToolCall
+
+    if (store := _kept_calls.get()) is None:
+        return _measured(tool, image, reference, region, distortion)
+    compared = (each for each in (image, reference) if each is not None)
+    pixels = [each.memo.once("digest of pixels", partial(_digest, each)) for each in compared]
+    key = repr((version("agenticiqa"), tool.name, tool.calibration, pixels))
+    if (found := store.get(key)) is not None:
+        return ToolCall.model_validate_json(found)
+    call = _measured(tool, image, reference, region, distortion)
+    if call.error is None:
+        store.keep(key, call.model_dump_json())
+    return call
+
+
+def _digest(image: "LoadedImage") -> str:
+    return f"{image.size} {hashlib.sha256(image.pixels.tobytes()).hexdigest()}"
 
 
 def _measured(

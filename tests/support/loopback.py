@@ -1,4 +1,4 @@
-"""The one HTTP server of the tests: it answers POST requests on 127.0.0.1 by a function, and misbehaves on demand."""
+"""The one HTTP server of the tests: it answers requests on 127.0.0.1 by a function, and misbehaves on demand."""
 
 import contextlib
 import json
@@ -39,6 +39,7 @@ class Arrived:
     path: str
     headers: Mapping[str, str]
     raw: bytes
+    method: str = "POST"
 
 
 @contextmanager
@@ -56,10 +57,10 @@ def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLCon
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            raw = self._body()
             headers = {name.lower(): value for name, value in self.headers.items()}
             try:
-                reply = respond(Arrived(self.path, headers, raw))
+                reply = respond(Arrived(self.path, headers, raw, self.command))
             except Exception as error:  # a faulty script shows up in the test, not as a hanging connection
                 reply = error_reply(400, {"error": {"message": repr(error)}})
             stopping.wait(reply.delay)
@@ -74,6 +75,18 @@ def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLCon
                 self.wfile.write(data[: len(data) // 2] if reply.cut else data)
             except OSError:
                 self.close_connection = True  # the client gave up waiting
+
+        def _body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding") != "chunked":
+                return self.rfile.read(int(self.headers["Content-Length"] or 0))
+            pieces = []
+            while size := int(self.rfile.readline(), 16):
+                pieces.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(pieces)
+
+        do_GET = do_DELETE = do_POST
 
         def log_message(self, format: str, *args: Any) -> None:
             """Keep the test's output clean."""

@@ -80,7 +80,7 @@ def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | N
             server.seen.append(seen)
         said = script(seen.as_chat()) if callable(script) else script
         reply = Reply(said) if isinstance(said, str) else said
-        return reply if reply.raw_body is not None else _written(dialect, seen, reply)
+        return reply if reply.raw_body is not None else written(dialect, seen, reply)
 
     with loopback(respond) as address:
         server = ProviderServer(f"{address}{dialect.base}", dialect)
@@ -115,7 +115,7 @@ def has_fault(dialect: Dialect, kind: Kind) -> bool:
     return True
 
 
-def _written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:
+def written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:
     """The reply in the provider's form, with log-probabilities if they were asked for and the provider has them."""
     entries = None
     if dialect.logprobs and (seen.sampling.get("logprobs") or seen.sampling.get("responseLogprobs")):

@@ -1,0 +1,452 @@
+"""The driver of a run by batches: collect requests, send them, look after them, and give answers back.
+
+A request is looked up while its image is judged: its answer is there, or it waits and the image ends as Pending.
+Nothing else of an image is kept: it is judged again, from its file, when its answers are there. So neither memory nor
+threads grow with the images, and a process that is killed leaves nothing behind that the manifest does not know.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from threading import RLock
+from typing import IO, TYPE_CHECKING
+
+import httpx
+
+from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends.addresses import secrets_in, without_login
+from agenticiqa.programs.backends.batches.manifest import Batch, Manifest, Request
+from agenticiqa.programs.backends.batches.services import MAY_PASS, BatchAnswer, Service, ServiceError, Unclear, service
+from agenticiqa.programs.backends.call_log import asked_at
+from agenticiqa.programs.backends.connect import server_of
+from agenticiqa.programs.backends.deferred import Pending
+from agenticiqa.programs.backends.failures import masked
+from agenticiqa.programs.backends.held_images import with_held_images
+from agenticiqa.programs.backends.ledger import LimitReached, Limits
+from agenticiqa.programs.errors import BackendError, ImageError, UserError
+from agenticiqa.programs.images.files import printable_path
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.backends.engine import Model
+    from agenticiqa.programs.backends.wire import Server
+
+logger = logging.getLogger(__name__)
+
+FIRST_LOOK, LONGEST_LOOK = 1.0, 60.0  # seconds between two looks at what is under way
+FAILURES_IN_A_ROW = 20  # of a provider, at as many looks, after which the run ends
+MOST_TRIES = 4  # how often a request is sent that is not answered, or with a fault that may pass
+DOWNLOADS = 2  # of results in which a line cannot be read
+AT_A_TIME = 500  # answers that are kept in one step
+UNANSWERED = json.dumps({"error": {"message": f"{MOST_TRIES} batches gave no answer to it"}}).encode()
+
+
+@dataclass
+class ImageRequests:
+    """What one image asked for: requests that wait, the answers it was given, by stage, and whether one had no room."""
+
+    pending: set[str] = field(default_factory=set)
+    given: dict[str, list[str]] = field(default_factory=dict)
+    lacks_room: bool = False
+
+
+_asked: ContextVar[ImageRequests | None] = ContextVar("agenticiqa_asked", default=None)
+
+
+@contextmanager
+def one_image() -> Iterator[ImageRequests]:
+    """What is asked inside is asked for one image."""
+    token = _asked.set(asked := ImageRequests())
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
+
+
+@dataclass
+class Spool:
+    """A file of requests that is being written; ``requests`` has their tries and highest prices."""
+
+    model: "Model"
+    service: Service
+    path: Path
+    file: IO[bytes]
+    requests: dict[str, tuple[int, float | None]] = field(default_factory=dict)
+    size: int = 0
+
+
+@dataclass
+class KeptLookup:
+    """See ``deferred.Lookup``."""
+
+    run: "BatchRun"
+    model: "Model"
+    highest: float | None
+    kept: Request | None = None
+    repeated: bool = False
+
+    def __call__(self, body: bytes) -> httpx.Response:
+        """See ``deferred.Lookup``."""
+        self.kept, self.repeated = self.run.answer(self.model, self.highest, body)
+        return httpx.Response(self.kept.status or 0, content=self.kept.content)
+
+    def settle(self, usd: float | None) -> None:
+        """See ``deferred.Lookup``."""
+        if self.kept is not None:
+            self.run.settle(self.kept, 0.0 if (self.kept.status or 0) >= 400 else usd)
+
+
+class BatchRun:
+    """A run whose requests go as batches; ``services`` has what a provider does, ``manifest`` what is kept.
+
+    ``limits`` counts all requests of the manifest, those under way with the most that they may cost. ``tell`` is given
+    a line about each thing that happens. Raises UserError while another process has the folder.
+    """
+
+    def __init__(self, folder: Path, limits: Limits, tell: Callable[[str], None]) -> None:
+        self.folder, self.limits, self.tell = folder, limits, tell
+        self.manifest = Manifest(folder)
+        self._lock, self._sending = RLock(), RLock()
+        self._spools: dict[str, Spool] = {}
+        self._services: dict[tuple[str, str | None], Service] = {}
+        self._failures, self._look = 0, FIRST_LOOK
+        self._broken: Counter[int] = Counter()  # downloads with a line that cannot be read, by batch
+        self.manifest.forget_errors()
+        self._sweep()
+        calls, usd, self._unsettled = self.manifest.spent()
+        limits.go_on(calls, usd, self._unsettled.values())
+        self.under_way = set(self.manifest.waiting())
+
+    def close(self) -> None:
+        """Leave what is under way to a later run, and say so."""
+        with self._lock:
+            for spool in self._spools.values():
+                spool.file.close()
+                spool.path.unlink(missing_ok=True)
+            if left := len(self.manifest.batches()):
+                self.tell(f"{counted(left, 'batch', 'batches')} under way: the same command with --resume collects")
+            self.manifest.close()
+
+    # While an image is judged, in any thread.
+
+    def lookup(self, model: "Model", highest_usd: float | None) -> KeptLookup:
+        """See ``deferred.Deferring``."""
+        return KeptLookup(self, model, highest_usd)
+
+    def asks_at_once(self, model: "Model") -> bool:
+        """See ``deferred.Deferring``."""
+        return self._service_of(model).at_once
+
+    def answer(self, model: "Model", highest_usd: float | None, body: bytes) -> tuple[Request, bool]:
+        """The answer to a body, and whether the image had it before. Raises Pending while there is none."""
+        stage, attempt = asked_at()
+        id = f"{stage}-{attempt}-{hashlib.sha256(model.name.encode() + b' ' + body).hexdigest()[:32]}"
+        asked, full = _asked.get() or ImageRequests(), None
+        with self._lock:
+            kept = self.manifest.request(id)
+            if kept is not None and kept.status is not None:
+                given = asked.given.setdefault(stage, [])
+                repeated = id in given
+                given.append(id)
+                return kept, repeated
+            if id not in self.under_way:
+                if not self._has_room(highest_usd):
+                    asked.lacks_room = True
+                    raise Pending
+                full = self._collect(model, id, (kept.tries if kept else 0) + 1, highest_usd, body)
+            asked.pending.add(id)
+        if full is not None:
+            self._send_or_tell(full)
+        raise Pending(frozenset({id}))
+
+    def settle(self, kept: Request, usd: float | None) -> None:
+        """Note what an answer cost, once."""
+        with self._lock:
+            if kept.id in self._unsettled:
+                self.limits.settle(self._unsettled.pop(kept.id), usd)
+                self.manifest.settle(kept.id, usd)
+
+    def _has_room(self, highest: float | None) -> bool:
+        try:
+            return self.limits.admit_now(highest)
+        except LimitReached:  # told when nothing is under way any more
+            return False
+
+    def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
+        """Add a request to the file of its model; the number of the batch of the last file, if that was full."""
+        offered = self._service_of(model)
+        before, after = offered.frame(id)
+        pieces = [before, *with_held_images(body), after]
+        size = sum(map(len, pieces)) + len(offered.between)
+        around = len(offered.head) + len(offered.tail)
+        if size + around > offered.most_bytes:
+            self.limits.settle(highest, 0.0)
+            raise ImageError(
+                f"the request has {size / 1e6:.1f} MB, and a batch at most {offered.most_bytes / 1e6:.0f}: --max-side "
+                "sends a smaller copy of the image"
+            )
+        spool, full = self._spools.get(model.name), None
+        if spool and (len(spool.requests) >= offered.most_requests or spool.size + size + around > offered.most_bytes):
+            full, spool = self._seal(model.name), None
+        if spool is None:
+            path = self.folder / f"{secrets.token_hex(8)}.part"
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            spool = self._spools[model.name] = Spool(model, offered, path, os.fdopen(file, "wb"))
+        for piece in [offered.between if spool.requests else offered.head, *pieces]:
+            spool.file.write(piece)
+        spool.requests[id] = tries, highest
+        spool.size += size
+        self.under_way.add(id)
+        self._unsettled[id] = highest
+        return full
+
+    def _seal(self, name: str) -> int:
+        """Finish the file of a model, and note the intent to send it; the number of the batch."""
+        spool = self._spools.pop(name)
+        stage = spool.model.stage
+        assert stage is not None
+        with spool.file as file:
+            file.write(spool.service.tail)
+            file.flush()
+            os.fsync(file.fileno())
+        spool.path.rename(spool.path.with_suffix(".jsonl"))
+        batch = {
+            "name": spool.path.stem,
+            "backend": stage.backend,
+            "api_base": stage.api_base and without_login(stage.api_base),
+            "key_env": stage.api_key_env,
+            "state": "intended",
+            "requests": len(spool.requests),
+            "bytes": spool.size,
+        }
+        return self.manifest.intend(batch, spool.requests)
+
+    # Between the images, in one thread.
+
+    def flush(self) -> None:
+        """Send what is collected."""
+        with self._lock:
+            sealed = [self._seal(name) for name in list(self._spools)]
+        for n in sealed:
+            self._send_or_tell(n)
+
+    def wait(self) -> None:
+        """Wait until something is collected. Raises BackendError when that will never be, Unclear as ``services``."""
+        while not self.look():
+            self.limits.wait(self._look)
+            self._look = min(2 * self._look, LONGEST_LOOK)
+        self._look = FIRST_LOOK
+
+    def look(self) -> bool:
+        """Look after every batch once; whether something was collected."""
+        collected = [self._look_at(batch) for batch in self.manifest.batches()]
+        return any(collected)
+
+    def cancel(self, numbers: Collection[int]) -> None:
+        """Cancel batches, all without numbers; those that were not sent yet are given up."""
+        for batch in self.manifest.batches():
+            if not numbers or batch.n in numbers:
+                if batch.handle is None:
+                    self._give_up(batch, "cancelled before it was sent", counted=False)
+                else:
+                    try:
+                        self._service_at(batch).cancel(batch.handle)
+                    except ServiceError as error:  # such as one that has ended
+                        self.tell(f"batch {batch.n}: {error}")
+
+    def adopt(self, n: int, handle: str) -> None:
+        """The batch of this number is the provider's of this handle."""
+        self.manifest.update(self._unsent(n).n, state="sent", handle=handle)
+
+    def send_again(self, n: int) -> None:
+        """The batch of this number was not sent, whatever the provider has."""
+        self.manifest.update(n, newest=self._service_at(self._unsent(n)).newest())
+
+    def _unsent(self, n: int) -> Batch:
+        batch = next((each for each in self.manifest.batches(("intended", "uploaded")) if each.n == n), None)
+        if batch is None:
+            raise UserError(f"batch {n} is none that may have been sent or not")
+        return batch
+
+    def _look_at(self, batch: Batch) -> bool:
+        try:
+            if batch.state in ("intended", "uploaded"):
+                self._send(batch.n)
+            elif batch.state == "sent":
+                batch = self._state_of(batch)
+            if batch.state == "ended":
+                self._take_in(batch)
+            self._failures = 0
+            return self._batch(batch.n).state == "collected"
+        except Unclear as error:
+            raise BackendError(
+                f"batch {batch.n} may have been sent before the process ended: {error}. If it was, agenticiqa batches "
+                f"{printable_path(self.folder)} --adopt {batch.n} HANDLE; if not, --send-again {batch.n}; then --resume"
+            ) from error
+        except ServiceError as error:
+            self._failed(batch.n, error)
+            return False
+
+    def _state_of(self, batch: Batch) -> Batch:
+        """The batch as its provider says."""
+        assert batch.handle is not None
+        try:
+            progress = self._service_at(batch).progress(batch.handle, batch.requests)
+        except ServiceError as error:
+            if error.status != 404:
+                raise
+            self._give_up(batch, "its provider knows it no more", counted=True)
+            return self._batch(batch.n)
+        if progress.full and progress.refused:
+            self.manifest.update(batch.n, state="uploaded", handle=None, name=secrets.token_hex(8))
+            raise ServiceError(f"not taken yet, too much is under way ({progress.told})", 429)
+        if progress.refused:
+            self._give_up(batch, progress.told, counted=False)
+            raise BackendError(f"batch {batch.n} was refused: {progress.told}")
+        if progress.is_over:
+            self.manifest.update(batch.n, state="ended", told=progress.told)
+        return self._batch(batch.n)
+
+    def _take_in(self, batch: Batch) -> None:
+        """Keep what came; what did not come is sent again with the next batch."""
+        assert batch.handle is not None
+        offered, waiting = self._service_at(batch), self.manifest.waiting(batch.n)
+        hidden = (self._server_of(batch).key, *secrets_in(batch.api_base))
+        broken, strange, faults = 0, 0, dict[str, BatchAnswer]()
+
+        def usable() -> Iterator[tuple[str, int, bytes]]:
+            nonlocal broken, strange
+            for answer in offered.results(batch.handle or ""):
+                if not answer.id:
+                    broken += 1
+                elif answer.id not in waiting:
+                    strange += 1
+                elif not answer.status or answer.status in MAY_PASS or answer.status >= 500:
+                    faults.setdefault(answer.id, answer)
+                else:
+                    yield answer.id, answer.status, masked(answer.body.decode("utf-8", "replace"), hidden).encode()
+
+        answers = usable()
+        while some := list(islice(answers, AT_A_TIME)):
+            self.manifest.keep(batch.n, some)
+        if broken and self._broken[batch.n] + 1 < DOWNLOADS:
+            self._broken[batch.n] += 1
+            raise ServiceError(f"{counted(broken, 'line')} of its results cannot be read")
+        left = self.manifest.waiting(batch.n)
+        last = {id: faults.get(id, BatchAnswer(id)) for id, tries in left.items() if tries >= MOST_TRIES}
+        self.manifest.keep(
+            batch.n,
+            ((id, each.status or 503, each.body if each.status else UNANSWERED) for id, each in last.items()),
+        )
+        self._close(batch, batch.told, counted=True)
+        told = [f"{batch.requests - len(left)} of {batch.requests} answered"]
+        told += [f"{len(left) - len(last)} go again ({batch.told})"] if len(left) > len(last) else []
+        told += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
+        told += [f"{strange} answers to other requests or twice"] if strange else []
+        self.tell(f"batch {batch.n}: {', '.join(told)}")
+        if batch.file:
+            with suppress(ServiceError):
+                offered.discard(batch.file)
+
+    def _give_up(self, batch: Batch, why: str, *, counted: bool) -> None:
+        """Send what waits for this batch with the next one."""
+        self._close(batch, why, counted=counted)
+        self.tell(f"batch {batch.n}: {why}; its requests go again")
+
+    def _close(self, batch: Batch, told: str, *, counted: bool) -> None:
+        self.manifest.update(batch.n, told=told)
+        with self._lock:
+            ids = set(self.manifest.waiting(batch.n))
+            self.manifest.release(batch.n, counted=counted)
+            for id in ids:
+                self.limits.settle(self._unsettled.pop(id, None), 0.0)
+            self.under_way = set(self.manifest.waiting()).union(*(spool.requests for spool in self._spools.values()))
+        self.manifest.update(batch.n, state="collected")
+
+    def _send_or_tell(self, n: int) -> None:
+        try:
+            self._send(n)
+        except ServiceError as error:
+            self._failed(n, error)
+
+    def _send(self, n: int) -> None:
+        """Send a batch that is intended; one that may have been sent before is looked for first."""
+        with self._sending:
+            batch, handle = self._batch(n), None
+            if batch.state not in ("intended", "uploaded"):
+                return
+            offered, path = self._service_at(batch), self.folder / f"{batch.name}.jsonl"
+            if batch.state == "intended":
+                if not path.exists():
+                    self._give_up(batch, "its file was deleted", counted=False)
+                    return
+                newest, file = offered.newest(), offered.upload(path, batch.name)
+                self.manifest.update(n, state="uploaded", file=file, newest=newest)
+                batch = self._batch(n)
+            else:
+                known = frozenset(each.handle for each in self.manifest.batches(ALL) if each.handle)
+                handle = offered.find(batch.name, frozenset(self.manifest.waiting(n)), batch.newest, known)
+            if handle is None:
+                handle = offered.create(path, batch.file, batch.name)
+            self.manifest.update(n, state="sent", handle=handle)
+            path.unlink(missing_ok=True)
+        size = f"{counted(batch.requests, 'request')}, {batch.bytes / 1e6:.1f} MB"
+        self.tell(f"batch {n}: {size}, sent to {batch.backend} ({handle})")
+
+    def _failed(self, n: int, error: ServiceError) -> None:
+        if not error.may_pass:
+            raise BackendError(f"batch {n}: {error}") from error
+        self._failures += 1
+        if self._failures >= FAILURES_IN_A_ROW:
+            raise BackendError(f"batch {n}: {error}; the same command with --resume goes on") from error
+        logger.warning("batch %d: %s; tried again", n, error)
+
+    def _batch(self, n: int) -> Batch:
+        return next(batch for batch in self.manifest.batches(ALL) if batch.n == n)
+
+    def _service_of(self, model: "Model") -> Service:
+        stage = model.stage
+        assert stage is not None, "a run by batches asks models of a configuration"
+        key = stage.backend, stage.api_base and without_login(stage.api_base)
+        with self._lock:
+            if key not in self._services:
+                self._services[key] = service(stage.backend, server_of(stage), self.folder)
+            return self._services[key]
+
+    def _server_of(self, batch: Batch) -> "Server":
+        return server_of(StageConfig(backend=batch.backend, api_base=batch.api_base, api_key_env=batch.key_env))
+
+    def _service_at(self, batch: Batch) -> Service:
+        key = batch.backend, batch.api_base
+        with self._lock:
+            if key not in self._services:
+                self._services[key] = service(batch.backend, self._server_of(batch), self.folder)
+            return self._services[key]
+
+    def _sweep(self) -> None:
+        """Delete files of requests that no batch of the manifest is to be made of."""
+        wanted = {f"{batch.name}.jsonl" for batch in self.manifest.batches(("intended", "uploaded"))}
+        for path in (*self.folder.glob("*.part"), *self.folder.glob("*[0-9a-f].jsonl")):
+            if path.name not in wanted:
+                path.unlink(missing_ok=True)
+
+
+ALL = ("intended", "uploaded", "sent", "ended", "collected")
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """A number and what it counts."""
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def stages_given(asked: ImageRequests, stages: Collection[str]) -> list[str]:
+    """The ids of the answers that an image was given in these stages; of all where none is named."""
+    return [id for stage, ids in asked.given.items() if not stages or stage in stages for id in ids]

@@ -1,0 +1,77 @@
+"""``agenticiqa batches``: what a run with ``--batch`` has under way; collect it, cancel it, settle what is unclear."""
+
+import json
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+
+from agenticiqa.programs.backends.batches.manifest import Batch, Manifest
+from agenticiqa.programs.backends.batches.run import ALL, BatchRun
+from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.cli.batching import batches_beside
+from agenticiqa.programs.cli.printable import print_note
+from agenticiqa.programs.cli.render import print_lines
+from agenticiqa.programs.cli.status import OK
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path
+
+
+def run(args: Namespace) -> int:
+    """Do what is asked for, and list the batches."""
+    folder = folder_of(Path(args.run))
+    if args.collect or args.cancel is not None or args.adopt or args.send_again is not None:
+        batches = BatchRun(folder, Limits(), print_note)
+        try:
+            if args.adopt:
+                batches.adopt(number(args.adopt[0]), args.adopt[1])
+            elif args.send_again is not None:
+                batches.send_again(args.send_again)
+            else:
+                if args.cancel is not None:
+                    batches.cancel(args.cancel)
+                batches.look()
+        finally:
+            batches.close()
+    manifest = Manifest(folder, shared=True)
+    try:
+        show(manifest.batches(ALL), manifest.answered(), as_json=args.json)
+    finally:
+        manifest.close()
+    return OK
+
+
+def folder_of(given: Path) -> Path:
+    """The folder of the batches of a run. Raises UserError where there is none."""
+    tried = (given, batches_beside(given), batches_beside(given / "results.jsonl"))
+    found = next((folder for folder in tried if (folder / "manifest.sqlite").is_file()), None)
+    if found is None:
+        raise UserError(f"{printable_path(given)}: no run with --batch has its results here")
+    return found
+
+
+def number(given: str) -> int:
+    """The number of a batch. Raises UserError."""
+    if not given.isdecimal():
+        raise UserError(f"{given!r} is not the number of a batch, as agenticiqa batches lists it")
+    return int(given)
+
+
+def show(batches: list[Batch], answered: dict[int, int], as_json: bool) -> None:
+    """Print the batches."""
+    if as_json:
+        print(json.dumps([{**asdict(each), "answered": answered.get(each.n, 0)} for each in batches], indent=2))
+        return
+    lines = [
+        [
+            str(each.n),
+            each.state,
+            f"{answered.get(each.n, 0):,} of {each.requests:,}",
+            f"{each.bytes / 1e6:.1f}",
+            each.backend,
+            each.handle or "-",
+            f"{each.made} UTC",
+            each.told,
+        ]
+        for each in batches
+    ]
+    print_lines(("batch", "state", "answered", "MB", "sent to", "handle", "made", "said"), lines, numbers=(3,))

@@ -1,0 +1,197 @@
+"""``--batch``: the same digits as without, whatever goes wrong on the way, and nothing sent or paid twice."""
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agenticiqa.programs.backends.batches import run
+from agenticiqa.programs.cli.main import main
+from support.batch_runs import KEY_VARIABLE, assess, configuration, rows, script, usage
+from support.batch_server import FAULTS, BatchServer, batch_server
+from support.distortion_levels import blur, scene
+from support.providers import OPENAI, provider_server
+
+KEY = "sk-batch-key"
+QUICK = (
+    "create: 500 after it was made",
+    "ended: expired, one answered",
+    "results: each twice",
+    "state: the batch is gone",
+)
+ONCE_MORE = {  # faults after which some requests have to be in a second batch
+    "ended: expired, none answered",
+    "ended: expired, one answered",
+    "ended: cancelled, one answered",
+    "answer: 500",
+    "answer: 429",
+    "answer: 500 every time",
+    "results: one missing",
+    "results: none",
+    "results: cut off twice",
+    "results: the file is deleted",
+    "state: the batch is gone",
+    "refused: a wrong file",
+}
+
+
+@pytest.fixture(scope="session")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three small photos."""
+    folder = tmp_path_factory.mktemp("album")
+    for amount in (1, 2, 4):
+        Image.fromarray(blur(amount, scene())).resize((128, 96)).save(folder / f"{amount}.png")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr(run, "FIRST_LOOK", 0.02)
+    monkeypatch.setattr(run, "LONGEST_LOOK", 0.05)
+
+
+@pytest.fixture(scope="session")
+def plain(album: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of the same album without batches."""
+    folder = tmp_path_factory.mktemp("plain")
+    with pytest.MonkeyPatch.context() as patch, provider_server(OPENAI, script(), key=KEY) as server:
+        patch.setenv(KEY_VARIABLE, KEY)
+        assert assess(album, configuration(folder, server.url), folder / "plain.jsonl", "--no-cache") == 0
+    return folder / "plain.jsonl"
+
+
+@pytest.fixture
+def server() -> Iterator[BatchServer]:
+    with batch_server(OPENAI, script(), key=KEY) as running:
+        yield running
+
+
+def test_the_digits_are_those_without_batches(album: Path, plain: Path, server: BatchServer, tmp_path: Path) -> None:
+    out = tmp_path / "scores.jsonl"
+    assert assess(album, configuration(tmp_path, server.url), out, "--batch") == 0
+    assert rows(out) == rows(plain)
+    assert usage(out) == usage(plain), "each request of an image counts once, however often the image is looked at"
+    assert len(server.ids()) == usage(plain)["calls"]
+    assert not server.sent_twice()
+    assert not server.at_once
+    assert not server.files, "the files of requests hold the images, and are deleted"
+
+
+def test_half_the_price_is_counted(album: Path, plain: Path, server: BatchServer, tmp_path: Path) -> None:
+    out = tmp_path / "scores.jsonl"
+    assess(album, configuration(tmp_path, server.url), out, "--batch")
+
+    def usd(file: Path) -> float:
+        found = [json.loads(line)["usage_by_stage"].values() for line in file.read_text().splitlines()]
+        return sum(stage["usd"] for stages in found for stage in stages)
+
+    assert usd(out) == pytest.approx(usd(plain) / 2)
+
+
+def test_the_folder_is_its_owners_and_holds_no_key(album: Path, server: BatchServer, tmp_path: Path) -> None:
+    out = tmp_path / "scores.jsonl"
+    assess(album, configuration(tmp_path, server.url), out, "--batch")
+    folder = tmp_path / "scores.jsonl.batches"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert all(KEY.encode() not in path.read_bytes() for path in folder.iterdir())
+    assert not [path for path in folder.iterdir() if path.suffix == ".jsonl"]
+
+
+def run_with(fault: str, album: Path, server: BatchServer, folder: Path) -> int:
+    """A run during which this fault happens, and another one where that ends it; the last status."""
+    config, out = configuration(folder, server.url), folder / "scores.jsonl"
+    server.faults.append(FAULTS[fault])
+    status = assess(album, config, out, "--batch")
+    return status if status == 0 else assess(album, config, out, "--batch", "--resume")
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAULTS]
+)
+def test_a_fault_changes_no_digit(
+    fault: str, album: Path, plain: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run_with(fault, album, server, tmp_path)
+    said = capsys.readouterr().err
+    assert KEY not in said
+    assert "Traceback" not in said
+    if fault == "answer: 400":
+        assert "no" in said, "an answer that refuses the request fails its image, as without batches"
+    assert status == 0
+    assert rows(tmp_path / "scores.jsonl") == rows(plain)
+    assert bool(server.sent_twice()) == (fault in ONCE_MORE or fault == "answer: 400")
+
+
+def test_a_second_process_is_kept_out(album: Path, server: BatchServer, tmp_path: Path) -> None:
+    from agenticiqa.programs.backends.batches.manifest import Manifest
+
+    config = configuration(tmp_path, server.url)
+    (tmp_path / "scores.jsonl").touch()
+    other = Manifest(tmp_path / "scores.jsonl.batches")
+    assert assess(album, config, tmp_path / "scores.jsonl", "--batch") == 2
+    other.close()
+    assert not server.log
+
+
+def test_what_is_under_way_is_listed_and_canceled(
+    album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "scores.jsonl"
+
+    def interrupted(*args: object) -> bool:
+        raise KeyboardInterrupt
+
+    with batch_server(OPENAI, script(), key=KEY, hours=30) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(run.BatchRun, "look", interrupted)
+            assert assess(album, configuration(tmp_path, server.url), out, "--batch") == 130
+        assert main(["batches", str(out), "--json"]) == 0
+        (listed,) = json.loads(capsys.readouterr().out)
+        assert (listed["state"], listed["requests"], listed["handle"]) == ("sent", 3, "batch_1")
+        assert main(["batches", str(out), "--cancel"]) == 0
+        assert server.batches["batch_1"].state == "cancelled"
+        server.hours = 0.02
+        assert assess(album, configuration(tmp_path, server.url), out, "--batch", "--resume") == 0
+    assert len(rows(out)) == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--batch", "--backend", "ollama.x", "--api-base", "http://127.0.0.1:1/v1"), "has no batches"),
+        (("--batch",), "name one with --backend"),
+    ],
+)
+def test_what_has_no_batches_is_told(
+    more: tuple[str, ...], told: str, album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["assess", str(album), "--jsonl", str(tmp_path / "a.jsonl"), *more]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_limit_is_held_and_told_before(
+    album: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = configuration(tmp_path, server.url)
+    assert assess(album, config, tmp_path / "a.jsonl", "--batch", "--max-calls", "3") == 2
+    assert "take at least 6 calls, over --max-calls 3" in capsys.readouterr().err
+    assert not server.log
+    assert assess(album, config, tmp_path / "b.jsonl", "--batch", "--max-calls", "7") == 1
+    assert len(server.ids()) == 7
+    assert "limit of 7 calls" in capsys.readouterr().err
+    assert assess(album, config, tmp_path / "b.jsonl", "--batch", "--resume") == 0
+    assert len(rows(tmp_path / "b.jsonl")) == 3
+    assert not server.sent_twice()
+
+
+def test_a_dry_run_tells_batches_and_bytes(
+    album: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = configuration(tmp_path, server.url)
+    assert main(["assess", str(album), "--config", str(config), "--jsonl", "x", "--batch", "--dry-run"]) == 0
+    assert "As batches: 12 requests, 0." in capsys.readouterr().out
+    assert not server.log

@@ -1,0 +1,405 @@
+"""A loopback provider of batches: OpenAI's files and batches, Anthropic's message batches, Gemini's files and batches.
+
+::
+
+    with batch_server(OPENAI, by_stage({...}), key="sk-test") as server:
+        ...                              # StageConfig(backend="openai.m", api_base=server.url, ...)
+        assert server.asked_twice() == []
+
+Each line of a batch is read and answered as the dialect's server (``support.providers``) does for a single request,
+which it takes, too. A batch is over ``hours`` seconds after it was made. ``faults`` are named in ``FAULTS``.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from support.fake_server import Script
+from support.loopback import Arrived, Body, Reply, error_reply, loopback
+from support.provider_base import Refused
+from support.providers import Dialect, written
+
+Line = dict[str, Any]
+
+
+@dataclass
+class Made:
+    """A batch: its requests by id as (body), when it was made, and what became of it."""
+
+    handle: str
+    name: str | None
+    model: str
+    requests: dict[str, Body]
+    made: float
+    state: str = "in_progress"
+    answers: list[Line] = field(default_factory=list)
+    errors: list[Line] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong, ``times`` times: at which ``step`` (upload, create, created, ended, state, results, download).
+
+    ``do`` is given the server and what the step has: the batch, or the lines of its results. It returns a reply to be
+    sent in place of the right one, other lines, or ``None``.
+    """
+
+    step: str
+    do: Callable[["BatchServer", Any], Any]
+    times: int = 1
+
+
+@dataclass
+class BatchServer:
+    """A running provider."""
+
+    dialect: Dialect
+    script: Script
+    key: str | None
+    hours: float
+    url: str = ""
+    faults: list[Fault] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    batches: dict[str, Made] = field(default_factory=dict)
+    gone: list[Made] = field(default_factory=list)
+    at_once: list[Body] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    lock: RLock = field(default_factory=RLock)
+
+    def made(self) -> list[Made]:
+        """Every batch that was made."""
+        return [*self.gone, *self.batches.values()]
+
+    def ids(self) -> list[str]:
+        """The id of every request of every batch that was made."""
+        return [id for batch in self.made() for id in batch.requests]
+
+    def sent_twice(self) -> list[str]:
+        """The ids that were in more than one batch."""
+        return [id for id, times in Counter(self.ids()).items() if times > 1]
+
+    def fault(self, step: str, given: Any) -> Any:
+        """What a fault of this step does, if there is one left."""
+        for number, fault in enumerate(self.faults):
+            if fault.step == step and fault.times > 0:
+                self.faults[number] = replace(fault, times=fault.times - 1)
+                return fault.do(self, given)
+        return None
+
+    def make(self, requests: list[tuple[str, Body]], name: str | None, model: str) -> Made:
+        """A new batch."""
+        assert len(dict(requests)) == len(requests), "providers refuse the same id twice in a batch"
+        handle = f"batch_{len(self.made()) + 1}"
+        batch = Made(handle, name, model, dict(requests), time.monotonic())
+        self.batches[handle] = batch
+        return batch
+
+    def settle(self, batch: Made) -> None:
+        """End the batch when its time has come."""
+        if batch.state != "in_progress" or time.monotonic() - batch.made < self.hours:
+            return
+        for id, body in batch.requests.items():
+            reply = self.answer(body, batch.model)
+            batch.answers.append({"id": id, "status": reply.status, "body": json.loads(reply.raw_body or b"{}")})
+        batch.state = "completed"
+        self.fault("ended", batch)
+
+    def lines(self, batch: Made, write: Callable[[Line], Line]) -> bytes:
+        """The results of a batch as JSON lines, written as the provider does; a line that is ``cut`` only in part."""
+        lines = batch.answers
+        if (other := self.fault("results", lines)) is not None:
+            lines = other
+        texts = [json.dumps(write(line)).encode() for line in lines]
+        return b"".join(
+            text[: len(text) // 2] if line.get("cut") else text + b"\n" for line, text in zip(lines, texts, strict=True)
+        )
+
+    def answer(self, body: Body, model: str) -> Reply:
+        """The reply to one request, as the dialect's server gives it."""
+        path = PATHS[self.dialect.name].format(base=self.dialect.base, model=model)
+        headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
+        headers |= {"authorization": f"Bearer {self.key}", "x-api-key": str(self.key), "x-goog-api-key": str(self.key)}
+        return self.respond_at_once(Arrived(path, headers, json.dumps(body).encode()))
+
+    def respond_at_once(self, arrived: Arrived) -> Reply:
+        """The reply to a single request."""
+        try:
+            seen = self.dialect.read(arrived, self.key)
+        except Refused as refused:
+            return refused.reply
+        said = self.script(seen.as_chat()) if callable(self.script) else self.script
+        reply = Reply(said) if isinstance(said, str) else said
+        return reply if reply.raw_body is not None else written(self.dialect, seen, reply)
+
+
+PATHS = {
+    "openai": "{base}/chat/completions",
+    "anthropic": "{base}/messages",
+    "gemini": "{base}/models/{model}:generateContent",
+}
+
+
+@contextmanager
+def batch_server(
+    dialect: Dialect, script: Script, key: str | None = "sk-batch-key", hours: float = 0.05
+) -> Iterator[BatchServer]:
+    """Run a provider on loopback."""
+    server = BatchServer(dialect, script, key, hours)
+    api = {"openai": openai_api, "anthropic": anthropic_api, "gemini": gemini_api}[dialect.name]
+
+    def respond(arrived: Arrived) -> Reply:
+        with server.lock:
+            path = urlsplit(arrived.path).path
+            server.log.append(f"{arrived.method} {path}")
+            if not any(str(server.key) in arrived.headers.get(name, "") for name in KEYS):
+                return server.dialect.fault("bad_key")
+            reply = api(server, arrived, path.removeprefix(dialect.base))
+            return reply if isinstance(reply, Reply) else Reply(raw_body=json.dumps(reply).encode())
+
+    with loopback(respond) as address:
+        server.url = f"{address}{dialect.base}"
+        yield server
+
+
+KEYS = ("authorization", "x-api-key", "x-goog-api-key")
+
+
+def openai_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
+    """https://platform.openai.com/docs/api-reference/batch and .../files."""
+    if path == "/chat/completions":
+        server.at_once.append(json.loads(arrived.raw))
+        return server.respond_at_once(arrived)
+    if (arrived.method, path) == ("POST", "/files"):
+        if (wrong := server.fault("upload", arrived)) is not None:
+            return wrong
+        name, content = _file_of_form(arrived)
+        id = f"file-{len(server.names) + 1}"
+        server.files[id], server.names[id] = content, name
+        return {
+            "id": id, "object": "file", "bytes": len(content), "created_at": 0, "filename": name, "purpose": "batch"
+        }  # fmt: skip
+    if (arrived.method, path) == ("POST", "/batches"):
+        return _openai_create(server, json.loads(arrived.raw))
+    if (arrived.method, path) == ("GET", "/batches"):
+        shown = [_openai_batch(batch) for batch in reversed(server.batches.values())]
+        return {"object": "list", "data": shown, "has_more": False, "first_id": None, "last_id": None}
+    if found := re.fullmatch(r"/batches/(\w+)(/cancel)?", path):
+        if (batch := server.batches.get(found[1])) is None:
+            return error_reply(404, {"error": {"message": f"No batch found with id '{found[1]}'."}})
+        batch.state = "cancelled" if found[2] else batch.state
+        server.settle(batch)
+        wrong = server.fault("state", batch)
+        return _openai_batch(batch) if wrong is None else wrong
+    if found := re.fullmatch(r"/files/([\w-]+)/content", path):
+        if (wrong := server.fault("download", found[1])) is not None:
+            return wrong
+        handle, _, kind = found[1].partition("-")
+        batch = server.batches[handle]
+        good = [line for line in batch.answers if (line["status"] == 200) == (kind == "output")]
+        return Reply(raw_body=server.lines(replace(batch, answers=good), _openai_line))
+    if (found := re.fullmatch(r"/files/([\w-]+)", path)) and arrived.method == "DELETE":
+        server.files.pop(found[1], None)
+        return {"id": found[1], "object": "file", "deleted": True}
+    return error_reply(404, {"error": {"message": f"Invalid URL ({arrived.method} {path})"}})
+
+
+def _openai_create(server: BatchServer, body: Body) -> Any:
+    if (wrong := server.fault("create", body)) is not None:
+        return wrong
+    lines = [json.loads(line) for line in server.files[body["input_file_id"]].splitlines()]
+    assert len({line["body"]["model"] for line in lines}) == 1, "OpenAI takes one model a batch"
+    assert all((line["method"], line["url"]) == ("POST", body["endpoint"]) for line in lines)
+    requests = [(line["custom_id"], line["body"]) for line in lines]
+    batch = server.make(requests, (body.get("metadata") or {}).get("agenticiqa"), lines[0]["body"]["model"])
+    wrong = server.fault("created", batch)
+    return _openai_batch(batch) if wrong is None else wrong
+
+
+def _openai_batch(batch: Made) -> Line:
+    over = batch.state in ("completed", "expired", "cancelled")
+    kinds = {"output": any(line["status"] == 200 for line in batch.answers) and over}
+    kinds["error"] = any(line["status"] != 200 for line in batch.answers) and over
+    return {
+        "id": batch.handle,
+        "object": "batch",
+        "endpoint": "/v1/chat/completions",
+        "completion_window": "24h",
+        "created_at": 0,
+        "input_file_id": "file-1",
+        "status": batch.state,
+        "metadata": {"agenticiqa": batch.name},
+        "errors": {"object": "list", "data": batch.errors} if batch.errors else None,
+        **{f"{kind}_file_id": f"{batch.handle}-{kind}" if there else None for kind, there in kinds.items()},
+    }
+
+
+def _openai_line(answer: Line) -> Line:
+    reply = {"status_code": answer["status"], "request_id": "r", "body": answer["body"]} if answer["status"] else None
+    error = None if reply else {"code": "batch_expired", "message": "This request could not be executed in time."}
+    return {"id": f"batch_req_{answer['id'][-4:]}", "custom_id": answer["id"], "response": reply, "error": error}
+
+
+def _file_of_form(arrived: Arrived) -> tuple[str, bytes]:
+    """Name and content of the file in a form."""
+    boundary = b"--" + arrived.headers["content-type"].partition("boundary=")[2].encode()
+    for part in arrived.raw.split(boundary):
+        head, _, content = part.partition(b"\r\n\r\n")
+        if found := re.search(rb'filename="([^"]+)"', head):
+            return found[1].decode(), content.removesuffix(b"\r\n")
+    raise AssertionError("no file in the form")
+
+
+def anthropic_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
+    """https://docs.anthropic.com/en/api/creating-message-batches."""
+    place = "/messages/batches"
+    if path == "/messages":
+        server.at_once.append(json.loads(arrived.raw))
+        return server.respond_at_once(arrived)
+    if (arrived.method, path) == ("POST", place):
+        if (wrong := server.fault("create", arrived)) is not None:
+            return wrong
+        requests = [(each["custom_id"], each["params"]) for each in json.loads(arrived.raw)["requests"]]
+        batch = server.make(requests, None, "")
+        wrong = server.fault("created", batch)
+        return _anthropic_batch(batch) if wrong is None else wrong
+    if (arrived.method, path) == ("GET", place):
+        after = parse_qs(urlsplit(arrived.path).query).get("after_id")
+        shown = [_anthropic_batch(batch) for batch in reversed(server.batches.values())]
+        shown = shown if not after else shown[[each["id"] for each in shown].index(after[0]) + 1 :]
+        last = shown[-1]["id"] if shown else None
+        return {"data": shown, "has_more": False, "first_id": shown[0]["id"] if shown else None, "last_id": last}
+    if found := re.fullmatch(rf"{place}/(\w+)(/\w+)?", path):
+        if (batch := server.batches.get(found[1])) is None:
+            error = {"type": "not_found_error", "message": f"{found[1]} not found"}
+            return error_reply(404, {"type": "error", "error": error})
+        batch.state = "cancelled" if found[2] == "/cancel" else batch.state
+        server.settle(batch)
+        if found[2] == "/results":
+            wrong = server.fault("download", batch)
+            return Reply(raw_body=server.lines(batch, _anthropic_line)) if wrong is None else wrong
+        wrong = server.fault("state", batch)
+        return _anthropic_batch(batch) if wrong is None else wrong
+    return error_reply(404, {"type": "error", "error": {"type": "not_found_error", "message": path}})
+
+
+def _anthropic_batch(batch: Made) -> Line:
+    over = batch.state != "in_progress"
+    good = sum(line["status"] == 200 for line in batch.answers)
+    counts = {"processing": 0 if over else len(batch.requests), "succeeded": good, "canceled": 0, "expired": 0}
+    return {
+        "id": batch.handle,
+        "type": "message_batch",
+        "processing_status": "ended" if over else "in_progress",
+        "request_counts": {**counts, "errored": len(batch.requests) - good if over else 0},
+        "created_at": "2001-01-01T00:00:00Z",
+        "expires_at": "2001-01-02T00:00:00Z",
+        "ended_at": "2001-01-01T00:00:00Z" if over else None,
+        "archived_at": None,
+        "cancel_initiated_at": None,
+        "results_url": "https://elsewhere.invalid/" if over else None,
+    }
+
+
+def _anthropic_line(answer: Line) -> Line:
+    kind = {200: "succeeded", 0: "expired"}.get(answer["status"], "errored")
+    said = {"message": answer["body"]} if kind == "succeeded" else {}
+    if kind == "errored":
+        types = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloaded_error"}
+        type = types.get(answer["status"], "api_error")
+        said = {"error": {"type": "error", "error": {"type": type, "message": answer["body"]["error"]["message"]}}}
+    return {"custom_id": answer["id"], "result": {"type": kind, **said}}
+
+
+def gemini_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
+    """https://ai.google.dev/gemini-api/docs/batch-api and .../files."""
+    raise NotImplementedError
+
+
+# What goes wrong, by name.
+
+
+def _lines(change: Callable[[list[Line]], list[Line]], times: int = 1) -> Fault:
+    return Fault("results", lambda server, lines: change(lines), times)
+
+
+def _reply(step: str, status: int, message: str = "try later", times: int = 1) -> Fault:
+    wrong = error_reply(status, {"error": {"message": message}})
+    return Fault(step, lambda server, given: wrong, times)
+
+
+def _ended(state: str, kept: int, times: int = 1) -> Fault:
+    """The batch ends so, with so many answers."""
+
+    def end(server: BatchServer, batch: Made) -> None:
+        batch.state = state
+        for line in batch.answers[kept:]:
+            line.update(status=0)
+
+    return Fault("ended", end, times)
+
+
+def _answered(status: int, times: int = 1) -> Fault:
+    """The first request of a batch is answered with this status."""
+
+    def fail(server: BatchServer, batch: Made) -> None:
+        batch.answers[0] |= {"status": status, "body": {"error": {"message": "no"}}}
+
+    return Fault("ended", fail, times)
+
+
+def _refused(code: str) -> Fault:
+    def refuse(server: BatchServer, batch: Made) -> None:
+        batch.state, batch.answers, batch.errors = "failed", [], [{"code": code, "message": "of the account"}]
+
+    return Fault("ended", refuse)
+
+
+def _lost(server: BatchServer, batch: Made) -> Any:
+    server.gone.append(server.batches.pop(batch.handle))
+    return error_reply(404, {"error": {"message": "No batch found"}})
+
+
+FAULTS: Mapping[str, Fault] = {
+    "upload: 429": _reply("upload", 429),
+    "upload: 500": _reply("upload", 500),
+    "upload: broken off": Fault("upload", lambda server, given: Reply(raw_body=b"{}", cut=True)),
+    "create: 429": _reply("create", 429),
+    "create: 500": _reply("create", 500),
+    "create: 500 after it was made": _reply("created", 500),
+    "create: no answer after it was made": Fault("created", lambda server, given: Reply(raw_body=b"{}", cut=True)),
+    "create: a page in place of JSON": Fault("created", lambda server, given: Reply(raw_body=b"<html>hello</html>")),
+    "create: an object without an id": Fault("created", lambda server, given: Reply(raw_body=b"{}")),
+    "create: 401": _reply("create", 401, "the key sk-batch-key is wrong"),
+    "create: 400": _reply("create", 400, "no such endpoint"),
+    "refused: too much under way": _refused("token_limit_exceeded"),
+    "refused: a wrong file": _refused("invalid_json_line"),
+    "state: 500": _reply("state", 500),
+    "state: 429": _reply("state", 429, times=3),
+    "state: broken off": Fault("state", lambda server, given: Reply(raw_body=b'{"id":', cut=True)),
+    "state: the batch is gone": Fault("state", _lost),
+    "ended: expired, none answered": _ended("expired", 0),
+    "ended: expired, one answered": _ended("expired", 1),
+    "ended: cancelled, one answered": _ended("cancelled", 1),
+    "answer: 500": _answered(500),
+    "answer: 429": _answered(429),
+    "answer: 500 every time": _answered(500, times=9),
+    "answer: 400": _answered(400),
+    "results: shuffled": _lines(lambda lines: lines[::-1], times=9),
+    "results: one missing": _lines(lambda lines: lines[1:]),
+    "results: none": _lines(lambda lines: []),
+    "results: each twice": _lines(lambda lines: lines + lines, times=9),
+    "results: another one's": _lines(lambda lines: [{**lines[0], "id": "request-1"}, *lines], times=9),
+    "results: cut off once": _lines(lambda lines: [*lines[:-1], {**lines[-1], "cut": True}]),
+    "results: cut off twice": _lines(lambda lines: [*lines[:-1], {**lines[-1], "cut": True}], times=2),
+    "results: connection broken off": Fault("download", lambda server, given: Reply(raw_body=b"{}" * 9, cut=True)),
+    "results: 500": _reply("download", 500),
+    "results: the file is deleted": _reply("download", 404, "No such File object"),
+}
