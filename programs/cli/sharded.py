@@ -17,7 +17,7 @@ from agenticiqa.programs.scale.judging import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
 
 # What a run over shards has no use for: it keeps no image and no result in memory.
-NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "group", "xmp", "fail_under", "dry_run")
+NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "group", "xmp", "fail_under", "dry_run", "batch")
 
 
 def run(args: Namespace) -> int:
