@@ -15,6 +15,7 @@ from agenticiqa.signatures.lexicon import folded_distortion, folded_severity
 from agenticiqa.signatures.vocabulary import (
     DetectableDistortion,
     Distortion,
+    JudgedAs,
     Severity,
     closest,
     well_formed,
@@ -198,8 +199,9 @@ class ToolCall(Strict):
 
     ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
     ``spread`` is the standard deviation, in levels, of people's mean opinion around ``calibrated``. ``weight`` is its
-    share of the mean of its region's scores, 0 for a tool that is no part of it. ``ms`` is wall time, ``box`` is the
-    crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was.
+    share of the mean of its region's scores, 0 for a tool that is no part of it. ``judged_as`` is what a tool took the
+    image for that judges photos and AI-generated pictures each by opinions of such. ``ms`` is wall time, ``box`` is
+    the crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was.
     """
 
     tool: str
@@ -210,6 +212,7 @@ class ToolCall(Strict):
     calibrated: float | None = Field(default=None, ge=1, le=5)
     spread: float | None = Field(default=None, gt=0)
     weight: float | None = Field(default=None, ge=0, le=1)
+    judged_as: JudgedAs | None = None
     ms: float = Field(ge=0)
     error: str | None = None
     box: Box | None = None
@@ -278,6 +281,13 @@ class ExecutorOutput(Strict):
         found = [(each.weight, known.get((each.region, each.tool))) for each in self._rated]
         squares = [weight * spread * spread for weight, spread in found if spread is not None]
         return math.sqrt(math.fsum(squares)) if found and len(squares) == len(found) else None
+
+    @property
+    def judged_as(self) -> JudgedAs | None:
+        """What the tools of ``overall_scores`` took the image for; ``None`` where none of them tells."""
+        tools = self.overall_tools
+        found = [call.judged_as for call in self.tool_log if call.judged_as and call.tool in tools]
+        return "generated" if "generated" in found else next(iter(found), None)
 
     @property
     def _rated(self) -> list["RatedScore"]:

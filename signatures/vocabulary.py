@@ -21,6 +21,7 @@ else:  # what pydantic and the schemas that models are sent allow: just the name
     Distortion = Literal[tuple(row.name for row in CATEGORIES)]
 Severity = Literal["none", "slight", "moderate", "severe", "extreme"]
 Level = Literal["Excellent", "Good", "Fair", "Poor", "Bad"]
+JudgedAs: TypeAlias = Literal["photo", "generated"]  # "generated" is a picture that an AI model made
 
 DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
 TRAINED: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head)  # as networks have them

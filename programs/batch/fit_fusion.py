@@ -34,6 +34,7 @@ Row: TypeAlias = dict[str, Any]
 FEWEST_FOR_AUTO = 50  # images of a run that fits a profile from itself
 INPUTS = ("model", "prompts", "curves", "third_tools", "tuned")  # what ``fit_inputs`` writes
 ESTIMATES = {"agreement": "by agreement", "three_way": "three-way", "labels": "by the labels"}  # in a profile
+OTHER_KIND = "judged as another kind of picture than most"
 ANOTHER = "of another model, other prompts or other tools than most"
 
 
@@ -106,6 +107,8 @@ def fit_rows(
         version=version("agenticiqa"),
         fitted_on=fitted_on,
     )
+    if others := len(used) - profile.images:
+        left_out[OTHER_KIND] = others
     about = {"curves": subject.curves, "tuned": subject.tuned}
     return FusionFit(profile.model_copy(update=about), subject, left_out)
 
@@ -149,6 +152,7 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
             if name in TOOLS
         },
         label=(labels or {}).get(row["image_sha256"]),
+        judged_as=_evidence(row).judged_as,
     )
 
 

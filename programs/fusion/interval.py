@@ -9,6 +9,7 @@ from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, level_name
 from agenticiqa.programs.fusion.profile import combined_error
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
+from agenticiqa.signatures.vocabulary import JudgedAs
 
 Interval = dict[Literal["80", "95"], tuple[float, float]]
 
@@ -18,6 +19,7 @@ FAR = 1.0  # levels between tools and model from which on the reader is told
 FAR_FOR_FITTED = 1.25  # times the usual distance, of a model whose error was fitted
 LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured which counts as error
 UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
+KINDS: dict[JudgedAs, str] = {"photo": "photos", "generated": "AI-generated pictures"}
 SOURCES = {  # each probability_source whose name is unclear in a sentence
     "learned": "the learned model",
     "probabilities": "the probabilities that the model wrote",
@@ -58,7 +60,8 @@ def fused_score(
 
     A fusion with a profile that was fitted to other tools than those of this evidence (without a reference, say), or to
     another model than ``model``, which answered (a fallback, say), does not know these: the default fusion is used, and
-    the sentence says so. ``spread`` is the standard deviation, in levels, that an offline estimate of the opinion
+    the sentence says so. One that was fitted to photos is used for an AI-generated picture, and the other way around,
+    and the sentence says that too. ``spread`` is the standard deviation, in levels, that an offline estimate of the opinion
     states for itself, ``least_spread`` that of the tools at least, for an image that they were not made for. Raises
     ValueError as ``fuse_scores`` does.
     """
@@ -70,6 +73,9 @@ def fused_score(
     elif profile and profile.backend and model and profile.backend != backend_shown(model):
         fusion = default_fusion()
         note = f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
+    elif profile and profile.judged_as and evidence.judged_as and profile.judged_as != evidence.judged_as:
+        was, now = KINDS[profile.judged_as], KINDS[evidence.judged_as]
+        note = f"; the fusion profile was fitted to {was}, and this was judged as one of {now}"
     stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
     if source == "learned" and spread is not None:  # the same estimate as the tool's, with what is known of the image
         stated = max(stated or spread, spread)

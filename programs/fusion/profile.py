@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agenticiqa.configs.reading import yaml_value
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.signatures.vocabulary import JudgedAs
 
 HEADER = """\
 # A fusion profile, written by "agenticiqa calibrate": the errors of the tools and of one model, in levels, and where
@@ -49,7 +50,8 @@ class FusionProfile(BaseModel):
     estimate of the model's. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion scores were
     used. ``prior_std`` is the standard deviation of the model's reliability in the prior. ``backend``, ``prompts`` (a
     digest), ``toolset`` and ``curves`` (a digest of the toolset's curves) say what it was fitted to; they are empty in
-    the prior, which serves any. ``tuned`` is the digest of the scorer's prompt, empty for the prompt that ships.
+    the prior, which serves any. ``judged_as`` is what the tools took the images for, ``None`` where they do not tell.
+    ``tuned`` is the digest of the scorer's prompt, empty for the prompt that ships.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -60,6 +62,7 @@ class FusionProfile(BaseModel):
     tuned: str = ""
     toolset: tuple[str, ...] = ()
     curves: str = ""
+    judged_as: JudgedAs | None = None
     version: str = ""
     fitted_on: date | None = None
     images: int = Field(default=0, ge=0)

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -177,6 +178,25 @@ def test_a_profile_of_an_earlier_version_is_read_and_believes_the_model_as_befor
     old = read_fusion_profile(file)
     assert (old.not_judging, fit_profile(simulated(0.9), PRIOR).not_judging) == (0, 0.05)
     assert ScoreFusion(profile=old).fuse_scores([2.0], level_probabilities(4.95)) > 4
+
+
+def test_of_generated_pictures_the_tool_is_held_to_be_as_good_as_it_is_there() -> None:
+    """The tool of .8 on photos is one of .65 there, so that the same agreement tells of a better model."""
+    rows = simulated(0.7, tool=0.65)
+    photos, generated = ([replace(row, judged_as=kind) for row in rows] for kind in ("photo", "generated"))
+    of_photos, of_generated = (fit_profile(each, PRIOR, toolset=["LEARNED-IQA"]) for each in (photos, generated))
+    assert of_generated.reliability["tool"] < of_photos.reliability["tool"]
+    assert of_generated.tool_error > of_photos.tool_error
+    assert (of_photos.judged_as, of_generated.judged_as) == ("photo", "generated")
+
+
+def test_a_profile_is_of_the_kind_of_picture_that_most_are() -> None:
+    rows = simulated(0.7, n=200)
+    mixed = [replace(row, judged_as="generated" if place < 60 else "photo") for place, row in enumerate(rows)]
+    profile = fit_profile(mixed, PRIOR, tool_reliability=0.8)
+    assert profile == fit_profile(mixed[60:], PRIOR, tool_reliability=0.8)
+    assert (profile.images, profile.judged_as) == (140, "photo")
+    assert fit_profile(rows, PRIOR).judged_as is None
 
 
 def test_without_tool_scores_the_profiles_opinions_stand_in() -> None:

@@ -10,6 +10,7 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offl
 from agenticiqa.programs.fusion.interval import FusedScore, fused_score, score_interval
 from agenticiqa.programs.fusion.profile import PRIOR
 from agenticiqa.signatures.types import DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
+from agenticiqa.signatures.vocabulary import JudgedAs
 
 PHOTO = Path(__file__).parents[3] / "examples/coffee_jpeg.jpg"
 GOOD = {1: 0.0, 2: 0.02, 3: 0.08, 4: 0.5, 5: 0.4}
@@ -109,6 +110,22 @@ def test_a_fitted_model_that_errs_much_is_told_only_where_it_is_farther_off_than
     unsure = ScoreFusion(profile=profile.model_copy(update={"model_error": 2.0}))
     for fusion, told in ((FITTED, True), (unsure, False)):
         assert (fused_score(fusion, evidence(3.0), GOOD, "logprobs").disagreement is not None) == told
+
+
+@pytest.mark.parametrize(
+    ("fitted", "judged", "told"),
+    [("photo", "generated", True), ("generated", "photo", True), ("photo", "photo", False), ("photo", None, False)],
+)
+def test_another_kind_of_picture_than_the_profiles_is_told(
+    fitted: JudgedAs, judged: JudgedAs | None, told: bool
+) -> None:
+    assert FITTED.profile is not None
+    fusion = ScoreFusion(profile=FITTED.profile.model_copy(update={"judged_as": fitted}))
+    (call,) = evidence().tool_log
+    given = evidence().model_copy(update={"tool_log": [call.model_copy(update={"judged_as": judged})]})
+    fused = fused_score(fusion, given, GOOD, "logprobs")
+    assert ("the fusion profile was fitted to" in fused.how) == told
+    assert fused.score == fused_score(FITTED, evidence(), GOOD, "logprobs").score
 
 
 def test_of_several_tools_the_deviation_is_their_root_mean_square_and_one_without_takes_it_away() -> None:
