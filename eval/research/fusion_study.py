@@ -14,6 +14,8 @@ The ways to fuse:
 - paper: the paper's formula, eta 1, with nothing that limits the model
 - best in hindsight: the weighted mean of both with the weight that was best on the measured images
 
+``--generated`` says that the images are AI-generated, of which the tools' reliability is another.
+
 Every figure is the SRCC of the fused score less that of the better part (VLM or tool), on the half of the images, and
 with the VLMs (every second one), that nothing was chosen on; ``--all`` measures on all images and VLMs. The prior was
 chosen on the other halves: of eleven model errors from .6 to 3 the one with the largest mean gain, where the simulated
@@ -33,14 +35,14 @@ from agenticiqa.eval.datasets import mos_scale, read_columns, read_labels
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.programs.fusion.fit import FusionRow, fit_profile
+from agenticiqa.programs.fusion.fit import FusionRow, fit_profile, known_reliability
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES, score_error
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.srcc_table import opinion_srcc
 from agenticiqa.programs.tools.tool import OPINION_STD
 from agenticiqa.programs.tools.training_images import trained_on_count
+from agenticiqa.signatures.vocabulary import JudgedAs
 
 LEVEL_VALUES = np.arange(1.0, 6.0)
 SIMULATED = (0.6, 0.7, 0.8, 0.9, 0.95)  # correlations of simulated VLMs with opinions, on normal scores
@@ -54,12 +56,13 @@ WAYS = ("profile", "profile, other images", "prior", "paper", "best in hindsight
 
 @dataclass(frozen=True)
 class ToolCase:
-    """A tool's scores (n,) in 1..5, its known reliability, and further tools' scores by name."""
+    """A tool's scores (n,) in 1..5, its known reliability, further tools' scores by name, and what the images are."""
 
     name: str
     scores: Numbers
     reliability: float
     others: Mapping[str, Numbers]
+    kind: JudgedAs = "photo"
 
     @property
     def spread(self) -> float:
@@ -95,7 +98,9 @@ def normal_scores(values: Numbers) -> Numbers:
     return np.asarray(norm.ppf((rankdata(values) - 0.5) / len(values)))
 
 
-def tool_cases(tools: Mapping[str, Numbers], quality: Numbers, seed: int = 0) -> list[ToolCase]:
+def tool_cases(
+    tools: Mapping[str, Numbers], quality: Numbers, seed: int = 0, kind: JudgedAs = "photo"
+) -> list[ToolCase]:
     """The best tool with added noise down to each SRCC of ``TARGETS``, as it is, and every other tool in ``tools``.
 
     ``tools`` has scores (n,) in 1..5 by name, LEARNED-IQA among them. A noisy tool has the further tools beside it, a
@@ -104,15 +109,16 @@ def tool_cases(tools: Mapping[str, Numbers], quality: Numbers, seed: int = 0) ->
     best = tools[BEST_TOOL]
     weak = {name: scores for name, scores in tools.items() if name != BEST_TOOL}
     cases = [
-        ToolCase(f"{BEST_TOOL} + noise, {target:g}", degraded(best, quality, target, seed + place), target, weak)
+        ToolCase(f"{BEST_TOOL} + noise, {target:g}", degraded(best, quality, target, seed + place), target, weak, kind)
         for place, target in enumerate(TARGETS)
     ]
-    cases.append(ToolCase(_named(BEST_TOOL, best, quality), best, _known(BEST_TOOL, best, quality), weak))
+    known = _known(BEST_TOOL, best, quality, kind)
+    cases.append(ToolCase(_named(BEST_TOOL, best, quality), best, known, weak, kind))
     for name, scores in weak.items():
         if name in ONLY_THIRD:
             continue
         others = {other: theirs for other, theirs in tools.items() if other != name}
-        cases.append(ToolCase(_named(name, scores, quality), scores, _known(name, scores, quality), others))
+        cases.append(ToolCase(_named(name, scores, quality), scores, _known(name, scores, quality, kind), others, kind))
     return cases
 
 
@@ -158,9 +164,9 @@ def _named(name: str, scores: Numbers, quality: Numbers) -> str:
     return f"{name}, {srcc(scores, quality) or 0.0:.2f}"
 
 
-def _known(name: str, scores: Numbers, quality: Numbers) -> float:
+def _known(name: str, scores: Numbers, quality: Numbers, kind: JudgedAs) -> float:
     """The reliability in the tool table; of a tool that is none of the program's its SRCC here."""
-    return opinion_srcc(name) or srcc(scores, quality) or 0.0
+    return known_reliability(name, kind) or srcc(scores, quality) or 0.0
 
 
 @dataclass(frozen=True)
@@ -193,7 +199,7 @@ def measured(case: ToolCase, vlm: Vlm, quality: Numbers, images: np.ndarray, oth
         scores = fused(fusion, case, vlm, images)
         gains[way] = _srcc(scores, truth) - better
         if way != "paper":
-            errors = deviations(fusion, case, scores, images)
+            errors = deviations(fusion, case, scores, expectation[images], images)
             for share, quantile in NORMAL_QUANTILES.items():
                 covered[way, share] = float(np.mean(np.abs(truth - scores) <= quantile * errors))
     x, y = normal_scores(tool), normal_scores(expectation[images])
@@ -209,6 +215,7 @@ def fitted(case: ToolCase, vlm: Vlm, images: np.ndarray) -> FusionProfile:
             _distribution(vlm.probabilities[image]),
             case.spread,
             {name: float(scores[image]) for name, scores in case.others.items()},
+            judged_as=case.kind,
         )
         for image in images
     ]
@@ -230,12 +237,15 @@ def fused(fusion: ScoreFusion, case: ToolCase, vlm: Vlm, images: np.ndarray) -> 
     )
 
 
-def deviations(fusion: ScoreFusion, case: ToolCase, scores: Numbers, images: np.ndarray) -> Numbers:
-    """The standard deviations (n,) that the program states for its scores of images."""
-    equal = dict.fromkeys(fusion.quality_levels, 0.2)
-    alone = [fusion.fuse_scores([float(case.scores[image])], equal, tool_error=case.spread) for image in images]
-    pairs = zip(scores.tolist(), alone, strict=True)
-    return np.array([score_error(fusion, case.spread, score, tool, None) for score, tool in pairs])
+def deviations(
+    fusion: ScoreFusion, case: ToolCase, scores: Numbers, expectation: Numbers, images: np.ndarray
+) -> Numbers:
+    """The standard deviations (n,) that the program states for its scores, given the VLM's expected levels (n,)."""
+    equal, found = dict.fromkeys(fusion.quality_levels, 0.2), []
+    for score, level, tools in zip(scores.tolist(), expectation.tolist(), case.scores[images].tolist(), strict=True):
+        alone = fusion.fuse_scores([tools], equal, tool_error=case.spread)
+        found.append(score_error(fusion, case.spread, score, alone, None, tools, fusion.place(level)))
+    return np.array(found)
 
 
 def report(found: Sequence[MeasuredCase]) -> list[str]:
@@ -264,10 +274,21 @@ def _row(tool: str, kind: str, group: Sequence[MeasuredCase]) -> str:
     return f"| {tool} | {kind}, {len(group)} | {' | '.join(cells)} |"
 
 
-def halves(names: Sequence[str], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two halves of the images (row numbers), by a seeded shuffle: to choose on, and to report on."""
-    order = np.random.default_rng(seed).permutation(len(names))
-    return np.sort(order[: len(names) // 2]), np.sort(order[len(names) // 2 :])
+def halves(contents: Sequence[str], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two halves of the images (row numbers), by a seeded shuffle of contents: to choose on, and to report on."""
+    known = list(dict.fromkeys(contents))
+    order = np.random.default_rng(seed).permutation(len(known))
+    is_first = np.isin(contents, [known[place] for place in order[: len(known) // 2]])
+    return np.flatnonzero(is_first), np.flatnonzero(~is_first)
+
+
+def each_vlm(found: Sequence[MeasuredCase]) -> list[str]:
+    """Each real VLM beside the best tool, the best first: its SRCC alone and the gains of every way."""
+    real = [each for each in found if each.is_real and each.tool.startswith(f"{BEST_TOOL}, ")]
+    lines = [f"| VLM | alone | {' | '.join(WAYS)} |", f"|{' --- |' * (2 + len(WAYS))}"]
+    for each in sorted(real, key=lambda each: -each.alone):
+        lines.append(f"| {each.vlm} | {each.alone:.3f} | {' | '.join(f'{each.gains[way]:+.3f}' for way in WAYS)} |")
+    return lines
 
 
 def reported(vlms: Sequence[Vlm]) -> list[Vlm]:
@@ -294,6 +315,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
     parser.add_argument("--seed", type=int, default=0, help="of the halves and simulations (%(default)s)")
     parser.add_argument("--all", action="store_true", help="measure on all images and VLMs")
+    parser.add_argument(
+        "--generated", action="store_true", help="the images are AI-generated; of all VLMs, on one half"
+    )
 
     def run(args: argparse.Namespace) -> None:
         items = read_labels(args.labels)
@@ -301,13 +325,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         scale = mos_scale([item.mos for item in items], args.mos_range)
         quality = np.array([scale.to_1_5(item.mos) for item in items])
         others, images = halves([item.content for item in items], args.seed)
+        kind: JudgedAs = "generated" if args.generated else "photo"
+        every_vlm = args.all or args.generated
         if args.all:
             images = np.arange(len(items))
         cases = [
             (case, vlm)
-            for case in tool_cases(tools, quality, args.seed)
-            for kind in (real_vlms(margins), simulated_vlms(case.scores, quality, args.seed))
-            for vlm in (kind if args.all else reported(kind))
+            for case in tool_cases(tools, quality, args.seed, kind)
+            for vlms in (real_vlms(margins), simulated_vlms(case.scores, quality, args.seed))
+            for vlm in (vlms if every_vlm else reported(vlms))
         ]
         for name in tools:
             tool = TOOLS.get(name)
@@ -318,7 +344,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 )
         found = [measured(case, vlm, quality, images, others) for case, vlm in cases]
         print(f"{len(images)} images, {len({vlm.name for _, vlm in cases})} VLMs, {len(found)} pairs of VLM and tool")
-        print("\n".join(report(found)))
+        print("\n".join([*report(found), "", *each_vlm(found)]))
         for way in WAYS:
             low, high = mean_gain_interval(found, way)
             print(f"- {way}: the mean gain has the 95 % interval [{low:+.3f}, {high:+.3f}] over VLMs")

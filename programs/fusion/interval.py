@@ -61,9 +61,9 @@ def fused_score(
     A fusion with a profile that was fitted to other tools than those of this evidence (without a reference, say), or to
     another model than ``model``, which answered (a fallback, say), does not know these: the default fusion is used, and
     the sentence says so. One that was fitted to photos is used for an AI-generated picture, and the other way around,
-    and the sentence says that too. ``spread`` is the standard deviation, in levels, that an offline estimate of the opinion
-    states for itself, ``least_spread`` that of the tools at least, for an image that they were not made for. Raises
-    ValueError as ``fuse_scores`` does.
+    and the sentence says that too. ``spread`` is the standard deviation, in levels, that an offline estimate of the
+    opinion states for itself, ``least_spread`` that of the tools at least, for an image that they were not made for.
+    Raises ValueError as ``fuse_scores`` does.
     """
     tool_scores, note = evidence.overall_scores, ""
     profile = fusion.profile

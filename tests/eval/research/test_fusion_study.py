@@ -66,6 +66,9 @@ def test_what_is_chosen_on_is_not_what_is_reported() -> None:
     choosing, reporting = halves([str(place) for place in range(N)])
     assert not set(choosing) & set(reporting)
     assert len(choosing) + len(reporting) == N
+    prompts = [str(place // 3) for place in range(N)]
+    first, second = ({prompts[place] for place in half} for half in halves(prompts))
+    assert len(first) + len(second) == len(set(prompts))
     vlms = simulated_vlms(TOOLS[BEST_TOOL], QUALITY)
     names = {vlm.name for vlm in reported(vlms)}
     assert len(names) == len(vlms) / 2
@@ -105,4 +108,8 @@ def test_the_command_prints_every_tool_and_the_coverage(tmp_path: Path, capsys: 
     text = capsys.readouterr().out
     assert "30 images" in text
     assert all(name in text for name in ("LEARNED-IQA + noise, 0.5", "NIQE", "| all |", "prior, 95 %"))
+    assert main([*files, "--mos-range", "1", "5", "--generated"]) == 0
+    generated = capsys.readouterr().out
+    assert "12 VLMs" in generated
+    assert "| VLM | alone |" in generated
     assert main([str(tmp_path / "missing.csv"), *files[1:]]) == 2
