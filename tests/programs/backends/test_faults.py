@@ -518,12 +518,13 @@ def test_what_the_primary_refuses_is_not_asked_of_the_fallback(name: str) -> Non
     assert (len(first.seen), len(second.seen)) == (1, 0)
 
 
-def test_the_table_names_tests_that_are_there() -> None:
+@pytest.mark.parametrize(("page", "least"), [("faults.md", 40), ("trust.md", 12)])
+def test_the_tables_name_tests_that_are_there(page: str, least: int) -> None:
     root = Path(__file__).parents[3]
     sources = {file.name: file.read_text(encoding="utf-8") for file in (root / "tests").rglob("test_*.py")}
-    table = (root / "docs" / "faults.md").read_text(encoding="utf-8")
+    table = (root / "docs" / page).read_text(encoding="utf-8")
     named = re.findall(r"`(test_\w+\.py)::(test_\w+)(?:\[(.+?)\])?`", table)
-    assert len(named) > 40
+    assert len(named) > least
     missing = [
         (file, test, case)
         for file, test, case in named
