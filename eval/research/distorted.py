@@ -2,6 +2,7 @@
 
 For each kind of distortion a frame is made from each photo (resized, sometimes mirrored, sometimes saved as
 high-quality JPEG as a camera would) and distorted at its five levels. A few frames get two distortions in succession.
+Good photos are used in some of ``styles``, each by itself, which is no damage, and with one distortion on top of it.
 """
 
 import csv
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from agenticiqa.eval.research.photos import as_jpeg, opened_photo
+from agenticiqa.eval.research.styles import ONE_HUE, STYLES
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
@@ -26,12 +28,14 @@ from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
-from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, NOISE
+from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, CONTRAST, NOISE
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
 Values = NDArray[np.float64]
 
 PRISTINE = "pristine"
+STYLED = "styled"  # the kind of an image in a style, which is its level
+PLAIN = "plain"  # the level of a good photo without a style
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
 PAIRS = 8  # frames with two distortions, per photo
 LARGEST_PHOTO = 1280  # pixels
@@ -60,6 +64,9 @@ SUBTYPE_OF = {
     "color_cast": "color cast",
     "oversharpen": "oversharpening",
 }
+# Two styles are what they are called, and slight damage as well: grain can be seen, and fog takes contrast.
+ALSO_SLIGHT: dict[str, DetectableDistortion] = {"film grain": NOISE, "fog": CONTRAST}
+STYLES_EACH = 6  # styles of a good photo
 # These also blur, by an unknown amount.
 ALSO_BLUR = ("fast_fading", "jpeg2000")
 
@@ -68,9 +75,10 @@ ALSO_BLUR = ("fast_fading", "jpeg2000")
 class Samples:
     """N samples, one per row of every array.
 
-    ``frame`` is the number of the frame that a sample was made from, ``kind`` is "pristine", a kind of distortion or
-    two joined by "+", ``level`` likewise, ``gray`` is true for a photo without color. ``image`` and ``reference`` are
-    the features (N, features), ``without_reference`` and ``with_reference`` the severities by measured curves, (N, 7).
+    ``frame`` is the number of the frame that a sample was made from, ``kind`` is "pristine", "styled", a kind of
+    distortion or two of these joined by "+", ``level`` likewise, ``gray`` is true for a photo without color. ``image``
+    and ``reference`` are the features (N, features), ``without_reference`` and ``with_reference`` the severities by
+    measured curves, (N, 7).
     """
 
     content: NDArray[np.str_]
@@ -87,24 +95,26 @@ class Samples:
         return Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def read_samples(manifests: Sequence[Path], packages: Path, cache: Path, seed: int) -> Samples:
+Photo = tuple[str, Path]  # content and file
+
+
+def read_samples(
+    manifests: Sequence[Path], packages: Path, cache: Path, seed: int, styled: Sequence[Photo] = ()
+) -> Samples:
     """The samples of every photo in some manifests, computed once and kept in ``cache``, an .npz file per photo.
 
-    A manifest has the columns content and file, and may have split: "test" marks photos that are not to be used.
-    ``packages`` is the folder that the files are relative to. Raises UserError, naming the packages, where photos are
-    missing.
+    A manifest is as for ``listed_photos``, of which photos those marked "test" are not used. ``packages`` is the folder
+    that the files are relative to. ``styled`` are good photos for styles. Raises UserError where photos are missing.
     """
-    photos: list[dict[str, str]] = []
-    for manifest in manifests:
-        with manifest.open(encoding="utf-8", newline="") as file:
-            photos += [photo for photo in csv.DictReader(file) if photo.get("split") != "test"]
-    if missing := {photo["package"] for photo in photos if not (packages / photo["file"]).is_file()}:
-        raise UserError(f"photos are missing in {packages}: unpack {', '.join(sorted(missing))} there")
+    given = [(photo, samples_of) for manifest in manifests for photo in listed_photos(manifest, packages)]
+    given += [(photo, styled_samples_of) for photo in styled]
     parts = []
-    for photo in photos:
-        kept = cache / f"{zlib.crc32(photo['file'].encode()):08x}-{seed}.npz"
+    for (content, file), made in given:
+        # Files of packages are kept by their path in them, as the photos of several packages may share a name.
+        name = file.relative_to(packages).as_posix() if made is samples_of else f"{STYLED} {file.name}"
+        kept = cache / f"{zlib.crc32(name.encode()):08x}-{seed}.npz"
         if not kept.exists():
-            part = samples_of(packages / photo["file"], photo["content"], seed)
+            part = made(file, content, seed)
             archive = io.BytesIO()
             np.savez_compressed(archive, **{field.name: getattr(part, field.name) for field in fields(part)})
             write_atomically(kept, archive.getvalue())
@@ -113,14 +123,37 @@ def read_samples(manifests: Sequence[Path], packages: Path, cache: Path, seed: i
     return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
 
 
+def listed_photos(manifest: Path, folder: Path, *, test: bool = False) -> list[Photo]:
+    """The photos of a manifest for training, or for testing: content, and file in the folder.
+
+    A manifest has the columns content, file and package, and may have split: "test" marks photos that nothing is taught
+    on. Raises UserError, naming the packages, where photos are missing.
+    """
+    with manifest.open(encoding="utf-8", newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if (row.get("split") == "test") == test]
+    if missing := {row["package"] for row in rows if not (folder / row["file"]).is_file()}:
+        raise UserError(f"photos are missing in {folder}: unpack {', '.join(sorted(missing))} there")
+    return [(row["content"], folder / row["file"]) for row in rows]
+
+
 def samples_of(file: Path, content: str, seed: int) -> Samples:
     """The samples made from one photo."""
     photo = opened_photo(file, LARGEST_PHOTO)
     number = zlib.crc32(file.name.encode())
+    return _measured(content, number, [*_at_all_levels(photo, seed, number), *_pairs(photo, seed, number)])
+
+
+def styled_samples_of(file: Path, content: str, seed: int) -> Samples:
+    """The samples made from one good photo: plain and in a few styles, without and with a distortion on top."""
+    number = zlib.crc32(file.name.encode())
+    return _measured(content, number, _in_styles(opened_photo(file, LARGEST_PHOTO), seed, number))
+
+
+def _measured(content: str, number: int, frames: "Iterable[Distorted]") -> Samples:
     rows = []
-    for place, samples in enumerate([*_at_all_levels(photo, seed, number), *_pairs(photo, seed, number)]):
+    for place, samples in enumerate(frames):
         for kind, level, pixels, reference in samples:
-            image = _loaded(pixels)
+            image = reference if pixels is reference.pixels else _loaded(pixels)
             rows.append(
                 {
                     "content": content,
@@ -171,6 +204,24 @@ def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
             yield iter([(f"{first}+{second}", f"{levels[0]}+{levels[1]}", twice, _loaded(frame))])
 
 
+def _in_styles(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
+    kinds = [kind for kind, made in KINDS.items() if made.category in DETECTABLE]
+    chosen = np.random.default_rng([seed, number]).permutation(list(STYLES))[:STYLES_EACH]
+    for place, style in enumerate([PLAIN, *chosen.tolist()]):
+        rng = np.random.default_rng([seed, number, place])
+        frame = np.asarray(photo) if rng.random() < 0.5 else _frame(photo, rng)
+        styled = frame if style == PLAIN else STYLES[style](frame, rng)
+        kind = str(rng.choice([each for each in kinds if style not in ONE_HUE or KINDS[each].category != COLOR]))
+        level = int(rng.choice(DISTORTION_LEVELS))
+        reference = _loaded(styled)
+        yield iter(
+            [
+                (STYLED, style, styled, reference),
+                (f"{STYLED}+{kind}", f"{style}+{level}", distort(styled, kind, level, seed=place), reference),
+            ]
+        )
+
+
 def _order(kind: str) -> int:
     return {NOISE: 1, COMPRESSION: 2}.get(KINDS[kind].category, 0)
 
@@ -211,6 +262,9 @@ def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
             if kind in SUBTYPE_OF:
                 for name in (KINDS[kind].category, SUBTYPE_OF[kind]):
                     truth[name][row] = SEVERITY_OF_LEVEL[int(level)]
+            elif kind == STYLED:
+                if level in ALSO_SLIGHT:
+                    truth[ALSO_SLIGHT[level]][row] = SEVERITY_OF_LEVEL[1]
             elif kind != PRISTINE:
                 for name in known:
                     known[name][row] = 0

@@ -202,6 +202,8 @@ STYLES: dict[str, Style] = {
     "pixel art": pixel_art,
 }
 """The styles by name."""
+ONE_HUE = ("black and white", "sepia", "duotone")
+"""Those that leave no colors to be distorted."""
 
 
 def _bytes(values: Values) -> RGB:

