@@ -54,7 +54,7 @@ LEVEL = 4
 DAMAGED_EACH = 2  # kinds of damage that an image gets, one at a time; the next image gets the next ones
 
 
-class Judged(NamedTuple):
+class InStyle(NamedTuple):
     """The judgment of a photo in a style: its score, 1 to 5, and the categories named as moderate or worse."""
 
     style: str
@@ -63,17 +63,17 @@ class Judged(NamedTuple):
     named: tuple[str, ...]
 
 
-def judged(photos: dict[str, RGB]) -> Iterator[Judged]:
+def judged(photos: dict[str, RGB]) -> Iterator[InStyle]:
     """The judgments of the offline program, of each photo plain and in every style."""
     program = AgenticIQA.offline()
     for style, content, pixels in styled(photos):
         result = program(Image.fromarray(pixels), "Rate the quality of this image.")
         found = (each for part in result.executor_evidence.distortion_analysis.values() for each in part)
         named = tuple(each.type for each in found if SEVERITIES.index(each.severity) >= MODERATE)
-        yield Judged(style, content, float(result.quality_score), named)
+        yield InStyle(style, content, float(result.quality_score), named)
 
 
-def shift_table(judgments: Sequence[Judged]) -> list[str]:
+def shift_table(judgments: Sequence[InStyle]) -> list[str]:
     """Markdown rows by style, of all styles, and of the plain photos."""
     plain = {each.content: each.score for each in judgments if each.style == PLAIN}
     groups = {style: [each for each in judgments if each.style == style] for style in STYLES}

@@ -6,7 +6,7 @@ from PIL import Image
 
 from agenticiqa.eval.research import styles_report
 from agenticiqa.eval.research.distorted import PLAIN
-from agenticiqa.eval.research.styles_report import Judged, damage_table, main, shift_table
+from agenticiqa.eval.research.styles_report import InStyle, damage_table, main, shift_table
 from agenticiqa.programs.offline.findings import Finding
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from tests.support.distortion_levels import scene
@@ -25,7 +25,7 @@ def cells(table: list[str], name: str) -> list[str]:
 
 def test_shifts_are_from_the_plain_photo_and_names_are_counted_by_image(two_styles):
     judgments = [
-        Judged(style, content, score, named)
+        InStyle(style, content, score, named)
         for content, plain in (("one", 4.0), ("two", 3.0))
         for style, score, named in ((PLAIN, plain, ()), (FOG, plain - 0.5, ("Noise", "Blurs")), (GRAIN, plain, ()))
     ]
