@@ -12,6 +12,7 @@ from agenticiqa.configs.reading import yaml_value
 from agenticiqa.configs.schema import ConfigError, Section
 
 SHIPPED = "gate"
+FILE_CHECKS = "min_short_side, max_long_side, aspect, min_effective_side and min_jpeg_quality"
 
 
 class GatePolicy(Section):
@@ -35,6 +36,12 @@ class GatePolicy(Section):
     def is_judged(self) -> bool:
         """Whether the program has to judge the photo, which takes most of the time."""
         return self.min_score is not None or bool(self.distortions or self.refuse_kinds)
+
+    @property
+    def looks_at_files(self) -> bool:
+        """Whether any of ``FILE_CHECKS`` is set, which a kept result cannot answer."""
+        sides = (self.min_short_side, self.max_long_side, self.aspect, self.min_effective_side)
+        return any(each is not None for each in (*sides, self.min_jpeg_quality))
 
 
 def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:

@@ -7,10 +7,12 @@ from pathlib import Path
 from agenticiqa.eval.report.compare import compare_report, compare_sets
 from agenticiqa.eval.report.model import FORMS, Report
 from agenticiqa.eval.report.run_scores import names_of, read_scores, runs_below
+from agenticiqa.eval.report.shards import compare_shards
 from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.printable import write_output
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.scale.names import is_shard_folder
 
 OF_IMAGES = (
     *("reference", "resize_reference", "align", "json", "html", "save_maps", "workers"),
@@ -26,7 +28,8 @@ def run(args: Namespace) -> int:
         raise UserError(f"--{foreign[0].replace('_', '-')} is about {told}: leave it out")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
-    report = _report(args.runs, names_of(args.runs, args.name or ()))
+    of_kind = compare_shards if all(map(is_shard_folder, args.runs)) else _report
+    report = of_kind(args.runs, names_of(args.runs, args.name or ()))
     asked = {form: path for form in FORMS if (path := getattr(args, form))}
     for form, path in asked.items():
         text = "\n".join(FORMS[form](table) for table in report.tables)

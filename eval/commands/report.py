@@ -5,15 +5,17 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown
+from agenticiqa.eval.report.model import FORMS, ReportTable, comma_separated, latex, markdown
 from agenticiqa.eval.report.page.kept_run import read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
 from agenticiqa.eval.report.rating_tables import numbers_table
 from agenticiqa.eval.report.run_scores import names_of
+from agenticiqa.eval.report.shards import shards_report
 from agenticiqa.programs.cli.printable import is_stdout, write_output
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.scale.names import is_shard_folder
 
 
 def run(args: Namespace) -> int:
@@ -24,6 +26,15 @@ def run(args: Namespace) -> int:
         if path.is_dir():
             raise UserError(f"{printable_path(path)}: expected a file to write, found a folder")
     folders = [*dict.fromkeys(args.runs)]
+    if any(map(is_shard_folder, folders)):
+        if args.html:
+            raise UserError("--html shows each image, and shards are for more of them: leave it out")
+        report = shards_report(folders, names_of(folders, args.name or ()))
+        if not (forms := {form: path for form in FORMS if (path := getattr(args, form))}):
+            report.show()
+        for form, path in forms.items():
+            write_output(path, "\n".join(FORMS[form](table) for table in report.tables))
+        return OK
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
     asked, rated = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
     if asked and rated:

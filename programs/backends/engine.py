@@ -111,7 +111,7 @@ class Model:
             reraise=True,
         ):
             with attempt, self.in_flight.place():
-                limits.admit(highest := self._highest_usd(ready))
+                limits.admit(highest := self._highest_usd(ready), self.in_flight.server)
                 with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
                     return self._recorded(spent, self.wire.complete(ready))
         raise AssertionError("tenacity either answers or raises")
@@ -138,7 +138,7 @@ class Model:
             raise real from error
         finally:
             spent.seconds = time.perf_counter() - began
-            limits.settle(highest, spent.usd)
+            limits.settle(highest, spent.usd, self.in_flight.server)
             spend(spent)
 
     def _recorded(self, spent: Spent, response: lm15.Response, share: float = 1.0) -> lm15.Response:

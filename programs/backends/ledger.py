@@ -226,8 +226,11 @@ class Limits:
     _under_way: int = 0
     _changed: Condition = field(default_factory=Condition, repr=False)
 
-    def admit(self, highest_usd: float | None) -> None:
-        """Wait for room for one request of at most this price. Raises LimitReached or Halted when there is none."""
+    def admit(self, highest_usd: float | None, server: str = "") -> None:
+        """Wait for room for one request of at most this price. Raises LimitReached or Halted when there is none.
+
+        ``server`` is whom it is sent to, which makes no difference here.
+        """
         with self._changed:
             while not self.admit_now(highest_usd):
                 if not self._under_way:
@@ -266,7 +269,7 @@ class Limits:
                 self._under_way += 1
                 self._reserved += highest or 0.0
 
-    def settle(self, highest_usd: float | None, usd: float | None) -> None:
+    def settle(self, highest_usd: float | None, usd: float | None, server: str = "") -> None:
         """Record that an admitted request has ended, with its real price."""
         with self._changed:
             self._under_way -= 1

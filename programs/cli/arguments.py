@@ -110,8 +110,8 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
         "--fuse",
         choices=("default", "auto"),
         default="default",
-        help="auto, with --jsonl FILE: after 50 or more images that a model rated, find out from them how far it is to "
-        "be trusted, and let FILE show the score of that; the default's stays beside it",
+        help="auto, with --jsonl or --parquet: after 50 or more images that a model rated, find out from them how far "
+        "it is to be trusted, and let the rows show the score of that; the default's stays beside it",
     )
     maps = parser.add_argument(
         "--save-maps",
@@ -139,6 +139,16 @@ def add_shard_arguments(parser: ArgumentParser, add_output: Callable[..., Action
     )
     parser.add_argument(
         "--shard-images", metavar="N", type=int, default=256, help="with --parquet: images of a shard (default: 256)"
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="with --parquet: ray judges on the Ray cluster at $RAY_ADDRESS, or on one that is started here; "
+        "--workers is then the number of worker processes (default: one per processor)",
+    )
+    parser.add_argument(
+        "--in-flight", metavar="N", type=int, help="with --engine ray: requests to a server at a time, of all workers"
     )
     complete_folders(folder)
 

@@ -61,6 +61,8 @@ def run(args: Namespace) -> int:
         from agenticiqa.programs.cli import sharded  # loads pyarrow and fsspec
 
         return sharded.run(args)
+    if args.engine != "local":
+        raise UserError("--engine ray writes shards: name a folder for them with --parquet DIR")
     file = None if args.jsonl in (None, STDIN) else Path(args.jsonl)
     if args.resume and not file:
         raise UserError("--resume continues a file: name it with --jsonl FILE")

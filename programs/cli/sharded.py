@@ -2,19 +2,24 @@
 
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.fusing import fusion_of_program
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.scale.fusing import show_default, show_fitted
 from agenticiqa.programs.scale.inputs import SharedQuestion
 from agenticiqa.programs.scale.judging import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
+from agenticiqa.programs.scale.table import ShardFolder
 
 # What a run over shards has no use for: it keeps no image and no result in memory.
 NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "group", "xmp", "fail_under", "dry_run", "batch")
@@ -24,14 +29,14 @@ def run(args: Namespace) -> int:
     """Judge what is named, and write a Parquet file for each shard; the exit status says whether all were judged."""
     if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
         raise UserError(f"--{given[0].replace('_', '-')} does not go with --parquet: leave it out, or use --jsonl")
-    if args.fuse == "auto":
-        raise UserError("--fuse auto fits to one file of results: use --jsonl FILE, or fit with calibrate --fusion")
     config = config_from(args)
     if args.align:
         config = config.model_copy(update={"align": True})
-    settings = run_settings(AgenticIQA.from_config(config), config)
+    program = AgenticIQA.from_config(config)
+    settings = run_settings(program, config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
-    shard_run = ShardRun(config, settings, question, args.parquet, workers_from(args, config))
+    names, limits = tuple(args.images), limits_from(args, config)
+    shard_run = ShardRun(config, settings, question, args.parquet, workers_from(args, config), names)
 
     def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:
         for outcome in render.progress(outcomes, count, "shards"):
@@ -39,9 +44,24 @@ def run(args: Namespace) -> int:
                 print_error(one_line(outcome.broken))
             yield outcome
 
-    with within(limits_from(args, config)):
-        ended = run_shards(shard_run, args.images, judge_here, args.shard_images, watch)
-    return _told(ended, args.parquet)
+    if args.engine == "ray":
+        from agenticiqa.programs.scale.on_ray import ray_engine
+
+        each = 1 if config.is_offline else WORKERS  # images that a worker judges at a time
+        with ray_engine(limits, args.workers, args.in_flight) as engine:
+            ended = run_shards(replace(shard_run, workers=each), engine, args.shard_images, watch)
+    else:
+        with within(limits):
+            ended = run_shards(shard_run, judge_here, args.shard_images, watch)
+    status = _told(ended, args.parquet)
+    if fusion := fusion_of_program(program) if program.questions else None:
+        if args.fuse == "default":
+            show_default(ShardFolder(args.parquet), fusion)
+        elif ended.unfinished:
+            print_note("fusion: not fitted, as not all was judged")
+        else:
+            print_note(show_fitted(ShardFolder(args.parquet), fusion))
+    return status
 
 
 def _told(ended: RunOfShards, folder: str) -> int:

@@ -164,8 +164,13 @@ def read_fusion_profile(path: str | os.PathLike[str]) -> FusionProfile:
 
 def write_fusion_profile(path: str | os.PathLike[str], profile: FusionProfile) -> None:
     """Write a profile that :func:`read_fusion_profile` reads, every number to the last digit."""
+    write_atomically(path, profile_text(profile))
+
+
+def profile_text(profile: FusionProfile) -> str:
+    """The content of a profile's file."""
     text = yaml.safe_dump(profile.model_dump(mode="json"), sort_keys=False, default_flow_style=None, width=120)
-    write_atomically(path, HEADER + text)
+    return HEADER + text
 
 
 # What is assumed of a model that nobody has measured; ``eval.research.fusion_study`` says how it was chosen.

@@ -1,6 +1,7 @@
 """Judge shards with one program: the same class here, in threads or processes, and in every worker of a cluster."""
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -11,7 +12,7 @@ import orjson
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.ledger import current
+from agenticiqa.programs.backends.ledger import Limits, current, within
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text
 from agenticiqa.programs.batch.judge_many import judge_many
@@ -21,8 +22,9 @@ from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.scale.inputs import Shard, SharedQuestion
+from agenticiqa.programs.scale.names import PLAN
 from agenticiqa.programs.scale.opening import BrokenShard, OutOfReach, jobs_of
-from agenticiqa.programs.scale.table import PLAN, Row, ShardFolder, ShardStamp, placed_rows
+from agenticiqa.programs.scale.table import Row, ShardFolder, ShardStamp, placed_rows
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +36,8 @@ class ShardRun:
     """What every worker of a run is told; it can be sent to another process.
 
     ``output`` is the folder of the shards, ``workers`` how many images one worker judges at a time. ``make`` makes the
-    program of the configuration.
+    program of the configuration. Relative paths are of ``folder``, empty for the current one; ``names`` are what the
+    user named.
     """
 
     config: Config
@@ -42,6 +45,8 @@ class ShardRun:
     question: SharedQuestion
     output: str
     workers: int
+    names: tuple[str, ...] = ()
+    folder: str = ""
     make: Callable[[Config], AgenticIQA] = AgenticIQA.from_config
 
 
@@ -79,10 +84,15 @@ class _PlacedJob(Job):
 
 
 class ShardJudge:
-    """Loads the program once, and writes the file of each shard that it is given. Picklable before its first use."""
+    """Loads the program once, and writes the file of each shard that it is given.
 
-    def __init__(self, run: ShardRun) -> None:
-        self.run = run
+    ``limits`` makes those that hold for requests to models; by default they are those of the context.
+    """
+
+    def __init__(self, run: ShardRun, limits: Callable[[], Limits] = current) -> None:
+        if run.folder:
+            os.chdir(run.folder)
+        self.run, self.limits = run, limits()
         self.folder = ShardFolder(run.output)
         self._program: AgenticIQA | None = None
 
@@ -97,8 +107,11 @@ class ShardJudge:
     def __call__(self, batch: Mapping[str, Iterable[Any]]) -> dict[str, list[str]]:
         """Judge the shards whose lines in the plan begin at ``start`` and end at ``end``; one JSON text each."""
         lines = zip(batch["start"], batch["end"], strict=True)
-        shards = (Shard(**orjson.loads(self.folder.read(PLAN, int(start), int(end)))) for start, end in lines)
-        return {"outcome": [orjson.dumps(asdict(each)).decode() for each in self.judge(shards)]}
+        with within(self.limits):
+            if self.limits.halted.is_set():
+                return {"outcome": []}
+            shards = (Shard(**orjson.loads(self.folder.read(PLAN, int(start), int(end)))) for start, end in lines)
+            return {"outcome": [orjson.dumps(asdict(each)).decode() for each in self.judge(shards)]}
 
     def judge(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
         """Judge shards, several images at a time, whose shards may differ; yields each when its file is written.

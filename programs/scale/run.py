@@ -15,10 +15,12 @@ from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.inputs import Shard, SharedQuestion, plan_shards
 from agenticiqa.programs.scale.judging import ShardJudge, ShardOutcome, ShardRun, run_fingerprint
-from agenticiqa.programs.scale.table import PLAN, RUN, SUCCESS, ShardFolder, ShardStamp, figures_of
+from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
+from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, figures_of
 
 TRIES = 2  # at a shard that breaks, or whose worker dies
 LOCK = "_lock"
+NO_FILE = f"no file came of it in {TRIES} tries: its worker died, or writes to another disk than this machine"
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,11 @@ class RunOfShards:
 
 def run_shards(
     run: ShardRun,
-    names: Sequence[str],
     engine: Engine,
     images: int,
     watch: Callable[[Iterator[ShardOutcome], int], Iterable[ShardOutcome]] = lambda outcomes, count: outcomes,
 ) -> RunOfShards:
-    """Judge what the names lead to into ``run.output``, but for what is finished there, and write ``_SUCCESS``.
+    """Judge what ``run.names`` lead to into ``run.output``, but for what is finished there, and write ``_SUCCESS``.
 
     A folder belongs to one command: its names, question and settings. A shard of which images were added, changed or
     removed since is judged again. ``watch`` is given the outcomes of each try and their number, and passes them on.
@@ -74,8 +75,8 @@ def run_shards(
     with ExitStack() as stack:
         if folder.is_local:
             stack.enter_context(_locked(Path(folder.place)))
-        _pin(folder, run, names, images)
-        planned, problems = _write_plan(folder, names, run.question, images)
+        _pin(folder, run, images)
+        planned, problems = _write_plan(folder, run.names, run.question, images)
         if not planned:
             raise UserError(problems[0] if problems else "there is nothing to judge; name images")
         ended = RunOfShards(planned, problems)
@@ -92,7 +93,7 @@ def run_shards(
             _find_finished(folder, ended, run_fingerprint(run.settings))
             if attempt == TRIES and not ended.stopped_by:
                 for each in _broken(folder, ended):
-                    ended.set_aside.setdefault(each, f"the worker that judged it died, {TRIES} times")
+                    ended.set_aside.setdefault(each, NO_FILE)
         if not ended.unfinished and not ended.set_aside:
             _write_success(folder, run, ended)
         return ended
@@ -152,10 +153,10 @@ def _write_plan(
     return planned, found.problems
 
 
-def _pin(folder: ShardFolder, run: ShardRun, names: Sequence[str], images: int) -> None:
+def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:
     """Write what the folder is of, or compare it with what is written. Raises UserError for a difference."""
     about: dict[str, Any] = {
-        "names": [*names],
+        "names": [*run.names],
         "question": asdict(run.question),
         "shard_images": images,
         "fingerprint": run_fingerprint(run.settings),

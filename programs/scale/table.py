@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 
-SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
 STAMP = b"agenticiqa"
 READERS = 16  # footers that are read at a time
 _SHARD = re.compile(r"shard-(\d{5,})\.parquet")
@@ -151,9 +150,13 @@ class ShardFolder:
         """The bytes of a file, or a part of it. Raises FileNotFoundError."""
         return bytes(self._fs.cat_file(self._path(name), start=start, end=end))
 
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return bool(self._fs.exists(self._path(name)))
+
     def remove(self, name: str) -> None:
         """Remove a file if it is there."""
-        if self._fs.exists(self._path(name)):
+        if self.exists(name):
             self._fs.rm_file(self._path(name))
 
     def described(self, name: str) -> dict[str, Any] | None:
@@ -174,12 +177,6 @@ class ShardFolder:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
-
-
-def is_shard_folder(place: str | Path) -> bool:
-    """Whether this is a folder of shards: by its ``_run.json``."""
-    path = Path(place)
-    return (path / RUN).is_file() if "://" not in str(place) else ShardFolder(place).described(RUN) is not None
 
 
 def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:

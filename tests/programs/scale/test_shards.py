@@ -12,7 +12,6 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
@@ -22,17 +21,10 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.inputs import SharedQuestion, plan_shards
 from agenticiqa.programs.scale.judging import ShardJudge, ShardRun
 from agenticiqa.programs.scale.opening import jobs_of
-from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
+from agenticiqa.programs.scale.run import NO_FILE, judge_here, run_shards
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
 from support.instant import InstantIQA, instant
-
-QUESTION = SharedQuestion("Rate the perceptual quality of this image.")
-
-
-def png(gray: int) -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (8, 8), (gray, gray, gray)).save(file, "PNG")
-    return file.getvalue()
+from support.shards import QUESTION, png, run_of
 
 
 def write_tar(path: Path, images: dict[str, bytes]) -> None:
@@ -51,12 +43,6 @@ def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number in range(10):
         (folder / f"{number}.png").write_bytes(png(20 * number))
     return folder
-
-
-def run_of(names: Sequence[str], output: str = "scores", images: int = 4, **changes: Any) -> RunOfShards:
-    fields = {"question": QUESTION, "settings": {"version": "1"}, "make": instant, **changes}
-    run = ShardRun(config=Config(), output=output, workers=2, **fields)
-    return run_shards(run, names, judge_here, images)
 
 
 def scores(output: str = "scores") -> dict[str, float | None]:
@@ -243,14 +229,14 @@ def test_an_interrupted_run_keeps_what_was_judged(album: Path, monkeypatch: pyte
 
 
 def test_two_runs_do_not_write_one_folder(album: Path) -> None:
-    run = ShardRun(Config(), {}, QUESTION, "scores", 1, instant)
+    run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
 
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
         with pytest.raises(UserError, match="is writing to it"):
-            run_shards(run, ["album"], judge_here, 4)
+            run_shards(run, judge_here, 4)
         return judge_here(run, todo)
 
-    assert run_shards(run, ["album"], engine, 4).figures["judged"] == 10
+    assert run_shards(run, engine, 4).figures["judged"] == 10
 
 
 def test_a_worker_that_dies_twice_is_named(album: Path) -> None:
@@ -259,9 +245,9 @@ def test_a_worker_that_dies_twice_is_named(album: Path) -> None:
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
         return judge_here(run, [each for each in todo if each.number != 1])
 
-    run = ShardRun(Config(), {}, QUESTION, "scores", 1, instant)
-    ended = run_shards(run, ["album"], engine, 4)
-    assert ended.set_aside == {1: "the worker that judged it died, 2 times"}
+    run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
+    ended = run_shards(run, engine, 4)
+    assert ended.set_aside == {1: NO_FILE}
     assert len(scores()) == 6
 
 
@@ -271,8 +257,8 @@ def test_a_worker_of_a_cluster_judges_the_lines_of_the_plan_that_it_is_given(alb
         assert [json.loads(text)["number"] for text in outcomes["outcome"]] == [0, 1, 2]
         return iter(())  # what was heard does not count
 
-    run = ShardRun(Config(), {}, QUESTION, "scores", 1, instant)
-    assert run_shards(run, ["album"], engine, 4).figures["judged"] == 10
+    run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
+    assert run_shards(run, engine, 4).figures["judged"] == 10
     assert [*scores().values()] == pytest.approx([*expected([*scores()]).values()])
 
 

@@ -1,0 +1,51 @@
+"""``--fuse``: which fusion's score the rows of a folder of shards show, one shard in memory at a time."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, FusionFit, fit_rows, fitted_text, fuse_row
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.profile import profile_text
+from agenticiqa.programs.scale.table import Row, ShardFolder, placed_rows
+
+PROFILE = "_fusion.yaml"
+MOST_FITTED = 5000  # rows that a fit is made of: as many from each shard
+
+
+def show_fitted(folder: ShardFolder, default: ScoreFusion) -> str:
+    """Fit a profile to the rows, write its score into them, and say in one line what was done.
+
+    Of fewer than 50 images that a model rated the default's score is shown.
+    """
+    numbers = folder.shards()
+    try:
+        fit = fit_rows(_sample(folder, numbers))
+        if fit.profile.images < FEWEST_FOR_AUTO:
+            raise UserError(f"{fit.profile.images} images were rated, and a fit takes {FEWEST_FOR_AUTO}")
+    except UserError as error:
+        show_default(folder, default)
+        return f"fusion: the score of the default fusion is shown: {error}"
+    folder.write(PROFILE, profile_text(fit.profile).encode())
+    _rewrite(folder, numbers, fit, default)
+    return f"fusion: {fitted_text(fit)}; its score is shown; the profile is in {folder.place}/{PROFILE}"
+
+
+def show_default(folder: ShardFolder, default: ScoreFusion) -> None:
+    """Give rows that show the score of an earlier fit the default's again."""
+    if folder.exists(PROFILE):
+        _rewrite(folder, folder.shards(), None, default)
+        folder.remove(PROFILE)
+
+
+def _sample(folder: ShardFolder, numbers: list[int]) -> Iterator[Row]:
+    each = -(-MOST_FITTED // max(1, len(numbers)))
+    return (row for number in numbers for row in islice(folder.rows(number), each))
+
+
+def _rewrite(folder: ShardFolder, numbers: list[int], fit: FusionFit | None, default: ScoreFusion) -> None:
+    for number, stamp in folder.stamps(numbers).items():
+        before = dict(placed_rows(folder, number))
+        after = {place: fuse_row(row, fit, default) for place, row in before.items()}
+        if stamp and after != before:
+            folder.write_shard(number, after, stamp)

@@ -1,0 +1,169 @@
+"""The engine of a cluster: Ray Data hands the lines of the plan to workers that keep the program loaded.
+
+Only lines of the plan and outcomes, a few hundred bytes each, pass through Ray: a worker reads the images and writes
+the file of its shard itself. Whatever Ray loses or does twice, the files count (``run.run_shards``): one that is
+there is whole, and a shard without one is tried again.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import orjson
+
+from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.scale.judging import ShardJudge, ShardOutcome, ShardRun
+from agenticiqa.programs.scale.limits import ClusterLimits, LimitKeeper
+from agenticiqa.programs.scale.run import Engine, PlannedShard
+from agenticiqa.programs.scale.table import ShardStamp
+
+logger = logging.getLogger(__name__)
+
+ADDRESS = "RAY_ADDRESS"  # of a cluster; ``ray job submit`` sets it
+OBJECT_STORE = 128 * 2**20  # bytes, of a cluster on this machine: lines of the plan need little
+
+
+@contextmanager
+def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> Iterator[Engine]:
+    """An engine for ``run_shards``: at most so many workers, by default one for each processor of the cluster.
+
+    The cluster is that of ``$RAY_ADDRESS``, else one on this machine, which is started with the first shards and ends
+    with the context. Raises UserError where Ray is not installed or cannot be reached.
+    """
+    ray = _ray()
+    with ExitStack() as stack:
+
+        @cache
+        def keeper() -> Any:
+            _connect(ray, workers)
+            stack.callback(ray.shutdown)
+            # Its own limits are made there: locks cannot be sent.
+            return ray.remote(num_cpus=0)(_keeper).remote(limits.max_calls, limits.max_usd, in_flight)
+
+        def engine(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
+            handle = keeper()
+            pool = min(workers or int(ray.cluster_resources().get("CPU", 1)), len(todo))
+            lines = _outcomes(run, todo, handle, pool)
+            yield from _until_stopped(lines, partial(_call, handle.halt))
+
+        yield engine
+
+
+class _keeper(LimitKeeper):
+    """The keeper as an actor is made: of plain values."""
+
+    def __init__(self, max_calls: int | None, max_usd: float | None, in_flight: int | None) -> None:
+        super().__init__(Limits(max_calls, max_usd), in_flight)
+
+
+def _ray() -> Any:
+    # Read when it is imported and when a cluster is started: it reports its use otherwise.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise UserError("--engine ray needs Ray: pip install 'agenticiqa[ray]'") from error
+    return ray
+
+
+def _connect(ray: Any, workers: int | None) -> None:
+    quiet = {"log_to_driver": logger.isEnabledFor(logging.DEBUG), "logging_level": logging.ERROR}
+    try:
+        if os.environ.get(ADDRESS):
+            ray.init(**quiet)
+        else:
+            cores = workers or available_cores()
+            size = {"num_cpus": cores, "num_gpus": 0, "object_store_memory": OBJECT_STORE}
+            ray.init(address="local", include_dashboard=False, **size, **quiet)
+    except Exception as error:  # Ray raises plain ones, of many lines
+        ray.shutdown()
+        place = f"at ${ADDRESS} {os.environ[ADDRESS]}" if os.environ.get(ADDRESS) else "on this machine"
+        why = str(error).strip().partition("\n")[0]
+        raise UserError(f"no Ray cluster could be reached or started {place} ({why})") from error
+    for name in ("ray.data", "ray"):  # what fails is told by its shard
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: int) -> Iterator[ShardOutcome]:
+    """What Ray Data says of the shards; a shard whose worker died is not among them."""
+    import ray
+
+    context = ray.data.DataContext.get_current()
+    context.max_errored_blocks = -1  # a shard that fails costs none of the others
+    context.enable_progress_bars = False
+    far = all("://" in name for name in (run.output, *run.names))
+    told = replace(run, folder="" if far else os.getcwd(), output=_absolute(run.output))
+    items = [{"start": each.start, "end": each.end} for each in todo]
+    judged = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        ShardJudge,
+        fn_constructor_args=(told, partial(ClusterLimits, keeper)),
+        batch_size=1,
+        num_cpus=1,
+        # One shard at a time, so that a worker that dies takes no other with it; ``run_shards`` tries again.
+        compute=ray.data.ActorPoolStrategy(
+            min_size=1, max_size=pool, initial_size=pool, max_tasks_in_flight_per_actor=1
+        ),
+        ray_remote_args_fn=_own_retries,
+    )
+    for row in judged.iter_rows():
+        found = orjson.loads(row["outcome"])
+        yield ShardOutcome(**{**found, "stamp": found["stamp"] and ShardStamp(**found["stamp"])})
+
+
+def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], None]) -> Iterator[ShardOutcome]:
+    """The outcomes, read in a thread of their own; at Ctrl-C or a limit the workers write what they have, and end."""
+    heard: SimpleQueue[ShardOutcome | BaseException | None] = SimpleQueue()
+
+    def listen() -> None:
+        try:
+            for outcome in outcomes:
+                heard.put(outcome)
+            heard.put(None)
+        except BaseException as error:  # raised where it is heard
+            heard.put(error)
+
+    Thread(target=listen, daemon=True).start()
+    interrupted: KeyboardInterrupt | None = None
+    while True:
+        try:
+            outcome = heard.get()
+        except KeyboardInterrupt as error:
+            logger.warning("interrupted: waiting for the images under way; press Ctrl-C again to abort")
+            interrupted = error
+            halt()
+            continue
+        if outcome is None:
+            break
+        if isinstance(outcome, BaseException):
+            # Ray has many kinds of errors, and texts of many lines.
+            why = str(outcome).strip().splitlines() or [type(outcome).__name__]
+            yield ShardOutcome(-1, stopped_by=f"Ray ended the run: {why[0]}")
+            break
+        if outcome.stopped_by:
+            halt()
+        yield outcome
+    if interrupted:
+        raise interrupted
+
+
+def _own_retries() -> dict[str, int]:
+    """A worker that dies is replaced, and its shard not given to the next one again and again."""
+    return {"max_restarts": -1, "max_task_retries": 0}
+
+
+def _call(method: Any) -> None:
+    method.remote()
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place else str(Path(place).absolute())

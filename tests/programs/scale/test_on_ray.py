@@ -1,0 +1,112 @@
+"""Shards on a Ray cluster of this machine, and what holds for the limits of its workers."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenticiqa.configs import Config
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.scale.judging import ShardRun
+from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitKeeper
+from agenticiqa.programs.scale.run import NO_FILE, RunOfShards, run_shards
+from agenticiqa.programs.scale.table import shard_rows
+from support.instant import InstantIQA, instant
+from support.shards import QUESTION, png, run_of
+
+POISON = 255
+
+
+def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
+    keeper = LimitKeeper(Limits(max_calls=4), in_flight=2)
+    assert [keeper.ask(worker, "server", None) for worker in ("a", "b", "a")] == [GO, GO, WAIT]
+    assert keeper.ask("a", "another server", None) == GO
+    keeper.settle("b", "server", None, None)
+    assert keeper.ask("b", "server", None) == GO
+    keeper.settle("a", "server", None, None)
+    assert keeper.ask("b", "server", None) == "the limit of 4 calls is reached"
+    keeper.halt()
+    assert keeper.ask("b", "server", None) == HALTED
+
+
+def test_what_a_dead_worker_was_admitted_to_counts_at_its_highest_price() -> None:
+    keeper = LimitKeeper(Limits(max_usd=1.0), in_flight=1)
+    assert keeper.ask("a", "server", 0.4) == GO
+    assert keeper.ask("b", "server", 0.4) == WAIT
+    keeper.began("a")  # in the place of the one that died
+    assert keeper.spent() == (1, 0.4)
+    assert keeper.ask("b", "server", 0.4) == GO
+    keeper.settle("b", "server", 0.4, 0.1)
+    assert keeper.spent() == (2, 0.5)
+    assert "would exceed the limit of 1 USD" in keeper.ask("b", "server", 0.6)
+
+
+def test_without_ray_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.png").write_bytes(png(0))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["assess", "a.png", "--engine", "ray", "--parquet", "scores"]) == 2
+    assert capsys.readouterr().err == "agenticiqa: --engine ray needs Ray: pip install 'agenticiqa[ray]'\n"
+    assert main(["assess", "a.png", "--engine", "ray"]) == 2
+    assert "name a folder for them with --parquet" in capsys.readouterr().err
+
+
+class Killed(InstantIQA):
+    """Its process is killed by white images, as the system kills one for its memory."""
+
+    def forward(self, image: Any, query: str | None = None, *args: Any, **kwargs: Any) -> Any:
+        if Path(image).read_bytes() == png(POISON):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().forward(image, query, *args, **kwargs)
+
+
+def killed(config: Config) -> AgenticIQA:
+    return Killed.from_config(config)
+
+
+@pytest.fixture
+def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    (tmp_path / "album").mkdir()
+    for number in range(10):
+        (tmp_path / "album" / f"{number}.png").write_bytes(png(20 * number))
+    return tmp_path / "album"
+
+
+def on_ray(output: str, workers: int, make: Any = instant) -> RunOfShards:
+    from agenticiqa.programs.scale.on_ray import ray_engine
+
+    run = ShardRun(Config(), {"version": "1"}, QUESTION, output, 1, ("album",), make=make)
+    with ray_engine(Limits(), workers, None) as engine:
+        return run_shards(run, engine, 2)
+
+
+def rows(output: str) -> list[tuple[str, float]]:
+    return [(row["image"], row["quality_score"]) for row in shard_rows(output)]
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_of_a_cluster_give_the_digits_of_this_process(workers: int, album: Path) -> None:
+    run_of(["album"], "here", 2)
+    assert on_ray("there", workers).figures["judged"] == 10
+    assert rows("here") == rows("there")
+
+
+@pytest.mark.ray
+def test_a_shard_that_kills_its_worker_is_set_aside_and_all_others_are_done(album: Path) -> None:
+    (album / "5.png").write_bytes(png(POISON))
+    ended = on_ray("scores", 2, killed)
+    assert ended.set_aside == {2: NO_FILE}
+    assert ended.figures["judged"] == 8
+    (album / "5.png").write_bytes(png(100))
+    assert on_ray("scores", 2, killed).figures["judged"] == 10

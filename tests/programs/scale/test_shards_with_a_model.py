@@ -1,0 +1,49 @@
+"""Shards judged by a model: a limit, what the next run asks, and --fuse, with the digits of JSON lines."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.scale.table import shard_rows
+from support.fake_server import fake_server
+from support.rated_album import Rater, make_album, rating_configuration
+
+IMAGES = 52
+
+
+def digits(row: dict[str, Any]) -> tuple[Any, ...]:
+    fused = {name: value for name, value in (row.get("fusion") or {}).items() if name != "third_tools"}
+    return row["image_sha256"], row["quality_score"], row["quality_reasoning"], row["run_fingerprint"], str(fused)
+
+
+@pytest.mark.slow
+def test_a_limit_ends_the_run_and_the_next_one_asks_for_the_rest_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    album, out, lines = tmp_path / "album", tmp_path / "scores", tmp_path / "lines.jsonl"
+    qualities = make_album(album, IMAGES)
+    with fake_server(Rater(album, qualities)) as server:
+        config = str(rating_configuration(tmp_path, server.url))
+        asked = ["assess", str(album), "--config", config, "--no-cache", "--fuse", "auto"]
+        in_shards = [*asked, "--parquet", str(out), "--shard-images", "16"]
+        assert main([*in_shards, "--max-calls", "20"]) == 1
+        told = capsys.readouterr().err
+        assert "the limit of 20 calls is reached" in told
+        assert "the same command continues" in told
+        assert len(server.requests) <= 20
+        assert len([row for row in shard_rows(out) if "error" not in row]) >= 6
+        assert main(in_shards) == 0
+        assert "fitted to 52 images" in capsys.readouterr().err
+        requests = len(server.requests)
+        assert main([*asked, "--jsonl", str(lines)]) == 0
+        # An image whose calls the limit cut off begins anew, one for each of the 4 workers at most.
+        assert len(server.requests) - requests <= requests <= len(server.requests) - requests + 4
+        expected = {digits(json.loads(line)) for line in lines.read_text().splitlines()}
+        assert {digits(row) for row in shard_rows(out)} == expected
+        assert len(expected) == IMAGES
+        assert main([*(word for word in in_shards if word not in ("--fuse", "auto"))]) == 0
+        assert {row["fusion"]["shown"] for row in shard_rows(out)} == {"default"}
+        assert not (out / "_fusion.yaml").exists()

@@ -1,0 +1,27 @@
+"""Runs over shards with a program that judges at once."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from PIL import Image
+
+from agenticiqa.configs import Config
+from agenticiqa.programs.scale.inputs import SharedQuestion
+from agenticiqa.programs.scale.judging import ShardRun
+from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
+from support.instant import instant
+
+QUESTION = SharedQuestion("Rate the perceptual quality of this image.")
+
+
+def png(gray: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), (gray, gray, gray)).save(file, "PNG")
+    return file.getvalue()
+
+
+def run_of(names: Sequence[str], output: str = "scores", images: int = 4, **changes: Any) -> RunOfShards:
+    fields = {"question": QUESTION, "settings": {"version": "1"}, "make": instant, **changes}
+    run = ShardRun(config=Config(), output=output, workers=2, names=tuple(names), **fields)
+    return run_shards(run, judge_here, images)
