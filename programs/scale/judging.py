@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -61,6 +61,19 @@ class ShardOutcome:
     stamp: ShardStamp | None = None
     broken: str = ""
     stopped_by: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """A line of the plan: the number of a shard, its digest, and the bytes of the line in ``_plan.jsonl``."""
+
+    number: int
+    digest: str
+    start: int
+    end: int
+
+
+Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
 
 
 @dataclass

@@ -7,6 +7,7 @@ there is whole, and a shard without one is tried again.
 
 import logging
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -21,9 +22,8 @@ import orjson
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.judging import ShardJudge, ShardOutcome, ShardRun
+from agenticiqa.programs.scale.judging import Engine, PlannedShard, ShardJudge, ShardOutcome, ShardRun
 from agenticiqa.programs.scale.limits import ClusterLimits, LimitKeeper
-from agenticiqa.programs.scale.run import Engine, PlannedShard
 from agenticiqa.programs.scale.table import ShardStamp
 
 logger = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ class _keeper(LimitKeeper):
 def _ray() -> Any:
     # Read when it is imported and when a cluster is started: it reports its use otherwise.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails is told by its shard
     try:
         import ray
         import ray.data
@@ -90,7 +91,7 @@ def _connect(ray: Any, workers: int | None) -> None:
         place = f"at ${ADDRESS} {os.environ[ADDRESS]}" if os.environ.get(ADDRESS) else "on this machine"
         why = str(error).strip().partition("\n")[0]
         raise UserError(f"no Ray cluster could be reached or started {place} ({why})") from error
-    for name in ("ray.data", "ray"):  # what fails is told by its shard
+    for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
@@ -103,6 +104,8 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: in
     context.enable_progress_bars = False
     far = all("://" in name for name in (run.output, *run.names))
     told = replace(run, folder="" if far else os.getcwd(), output=_absolute(run.output))
+    # Ray warns of two arguments, until 2.64 says what takes their place: the extra is bounded by that.
+    warnings.filterwarnings("ignore", message=".*is deprecated and will be removed in Ray")
     items = [{"start": each.start, "end": each.end} for each in todo]
     judged = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
         ShardJudge,

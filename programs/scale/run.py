@@ -14,26 +14,13 @@ import orjson
 from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.inputs import Shard, SharedQuestion, plan_shards
-from agenticiqa.programs.scale.judging import ShardJudge, ShardOutcome, ShardRun, run_fingerprint
+from agenticiqa.programs.scale.judging import Engine, PlannedShard, ShardJudge, ShardOutcome, ShardRun, run_fingerprint
 from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
 from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, figures_of
 
 TRIES = 2  # at a shard that breaks, or whose worker dies
 LOCK = "_lock"
 NO_FILE = f"no file came of it in {TRIES} tries: its worker died, or writes to another disk than this machine"
-
-
-@dataclass(frozen=True)
-class PlannedShard:
-    """A line of the plan: the number of a shard, its digest, and the bytes of the line in ``_plan.jsonl``."""
-
-    number: int
-    digest: str
-    start: int
-    end: int
-
-
-Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
 
 
 @dataclass
