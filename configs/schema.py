@@ -164,7 +164,9 @@ class Config(Section):
         default=None, ge=SMALLEST_SENT, description="pixels; larger images are sent as smaller copies"
     )
     max_pixels: int = Field(
-        default=178_956_970, ge=1, description="pixels of an image at most; more need 10 bytes of memory each"
+        default=205_000_000,
+        ge=1,
+        description="pixels of an image at most (WebP: .6 of it); each takes 7 bytes (WebP: 16)",
     )
     align: bool = Field(default=False, description="true: compare what image and reference both show")
     cache: bool = Field(default=True, description="false: ask again what was answered before")

@@ -232,7 +232,7 @@ class AgenticIQA(SavedProgram):
                 result = as_final(result)
             result = with_check(result, pair.check)
             with cpu_slot():
-                outside = () if pair.compared else outside_training(pair.image)
+                outside = () if pair.compared else outside_training(pair.image.judged)
             return finish(
                 Assessment(
                     final_answer=result.final_answer,

@@ -4,6 +4,7 @@ The table in ``images.loading`` says what happens to each kind of file.
 """
 
 import io
+import math
 import re
 import threading
 import warnings
@@ -24,7 +25,12 @@ from agenticiqa.programs.images.jpeg2000 import palette_of
 BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
 AS_STORED = {"I;16", "I;16B", "I;16N"}  # layouts in Pillow's words
 
-MAX_PIXELS = 178_956_970  # where Pillow itself stops: twice the default of PIL.Image.MAX_IMAGE_PIXELS
+PILLOW_STOPS = 178_956_970  # pixels: twice the default of PIL.Image.MAX_IMAGE_PIXELS
+MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them takes about 7 bytes of memory each
+# Of this many pixels, what a format may have: libwebp inside of Pillow needs 16 bytes for each.
+SHARE_OF_MOST = {"WEBP": 0.6}
+BAND = 4_000_000  # pixels that are converted at a time
+HOW = "a line of the configuration, --config"
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
 
 _MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
@@ -83,7 +89,7 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     except NotImplementedError as error:
         refuse(name, f"expected an image that Pillow reads right, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
-        refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down, or set max_pixels")
+        refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down, or set max_pixels higher ({HOW})")
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
 
@@ -91,7 +97,7 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
 def _open(data: bytes, max_pixels: int) -> Image.Image:
     with _open_lock, warnings.catch_warnings(record=True, action="always") as warned:
         limit = Image.MAX_IMAGE_PIXELS  # Pillow stops at twice this, and knows no other way to set it
-        if limit is not None and max_pixels > MAX_PIXELS:
+        if limit is not None and max_pixels > PILLOW_STOPS:
             Image.MAX_IMAGE_PIXELS = max(limit, max_pixels)
         try:
             image = Image.open(io.BytesIO(data))
@@ -182,9 +188,12 @@ def _words(error: Exception) -> str:
 
 def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
-    if not 0 < width * height <= max_pixels:
-        found = f"{width}x{height} = {width * height}"
-        refuse(name, f"expected 1 to {max_pixels} pixels, found {found}; scale the image, or set max_pixels")
+    share = SHARE_OF_MOST.get(str(image.format), 1.0)
+    if not 0 < width * height <= max_pixels * share:
+        found, most = f"{width}x{height} = {width * height}", int(max_pixels * share)
+        kind = f" in a {image.format}" if share < 1 else ""
+        needed = f"set max_pixels to {math.ceil(width * height / share)} ({HOW})"
+        refuse(name, f"expected 1 to {most} pixels{kind}, found {found}; scale the image, or {needed}")
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
@@ -263,20 +272,33 @@ def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> I
 
 
 def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> np.ndarray:
-    """8-bit sRGB from what ``_lossless`` gives."""
+    """8-bit sRGB from what ``_lossless`` gives, read-only: rows after rows, as all of it at once takes much memory."""
     if conversion.note:
         notes.append(one_line(conversion.note))
     if image.mode == "I;16":
         notes.append("16-bit grey was scaled to 8 bits for measuring (v / 257, rounded).")
+    if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
+        notes.append("Transparency was composited over white for measuring.")
+    width, height = image.size
+    pixels = np.empty((height, width, 3), np.uint8)
+    rows = max(1, BAND // width)
+    for top in range(0, height, rows):
+        band = image if rows >= height else image.crop((0, top, width, min(top + rows, height)))
+        pixels[top : top + rows] = _in_8_bits(band, conversion).convert("RGB")
+    pixels.setflags(write=False)
+    return pixels
+
+
+def _in_8_bits(image: Image.Image, conversion: Conversion) -> Image.Image:
+    if image.mode == "I;16":
         values = np.asarray(image)
         clear = values == image.info.get("transparency", -1)
         gray = _in_srgb(Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8)), conversion)
-        return rgb(Image.composite(Image.new("RGB", image.size, "white"), gray.convert("RGB"), Image.fromarray(clear)))
+        return Image.composite(Image.new("RGB", image.size, "white"), gray.convert("RGB"), Image.fromarray(clear))
     image = _in_srgb(image, conversion)
     if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
-        notes.append("Transparency was composited over white for measuring.")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return rgb(image)
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image
 
 
 def _in_srgb(image: Image.Image, conversion: Conversion) -> Image.Image:

@@ -17,6 +17,8 @@ from agenticiqa.programs.images.memo import Memo
 if TYPE_CHECKING:
     import dspy
 
+    from agenticiqa.signatures.types import Box
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedImage:
@@ -26,8 +28,9 @@ class LoadedImage:
     ``sha256`` is the hex digest of the bytes as they were given (of the PNG for a PIL image or an array). ``data`` and
     ``mime`` are what a model is sent. ``pixels`` is what is measured: uint8 of shape (height, width, 3), RGB,
     read-only. ``notes`` has a sentence for each change that was made. ``sent_sha256`` is the hex digest of ``data``,
-    computed if it is not given. ``memo`` keeps what was computed from the image; it starts empty, also in a copy made
-    by ``dataclasses.replace`` and after unpickling.
+    computed if it is not given. ``judged_box`` is the part that is judged in place of all (see ``images.borders``), in
+    pixels of the whole picture, as the boxes of regions are. ``memo`` keeps what was computed from the image; it starts
+    empty, also in a copy made by ``dataclasses.replace`` and after unpickling.
     """
 
     source: str
@@ -37,6 +40,7 @@ class LoadedImage:
     pixels: np.ndarray
     notes: tuple[str, ...] = ()
     sent_sha256: str = ""
+    judged_box: "Box | None" = None
     memo: Memo = field(default_factory=Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -67,6 +71,15 @@ class LoadedImage:
     def size(self) -> tuple[int, int]:
         """Width and height, in this order, as Pillow has it."""
         return self.width, self.height
+
+    @property
+    def judged(self) -> "LoadedImage":
+        """The part in ``judged_box`` as an image of its own, the same each time; this image where there is none."""
+        if self.judged_box is None:
+            return self
+        left, top, right, bottom = self.judged_box
+        pixels = self.pixels[top:bottom, left:right]
+        return self.memo.once("judged", lambda: replace(self, pixels=pixels, judged_box=None))
 
     @cached_property
     def sent_size(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 from pydantic import BaseModel, ConfigDict
 
-from agenticiqa.programs.images.decoding import png, refuse, rgb
+from agenticiqa.programs.images.decoding import BAND, png, refuse, rgb
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.loading import MAX_PIXELS, load, load_pair
@@ -231,6 +231,10 @@ RESIZED = (
     "The reference was resized from {} x {} to the image's {} x {} pixels: the score does not count the difference in "
     "resolution."
 )
+LARGEST_PAIR = (
+    36_000_000  # pixels: larger ones are compared at a whole fraction of their size; each takes 1 us and 30 bytes
+)
+REDUCED = "A pair of {} x {} pixels is compared at {} x {}, the means of {} x {} pixels: finer damage is not seen."
 GRID = 8  # pixels: JPEG's blocks, which are looked for where the image's own corner puts them
 
 
@@ -265,7 +269,13 @@ def load_checked(
     first = load(image, max_pixels=max_pixels)
     if reference is None:
         return Pair(first.sent_within(max_side))
+    given = first.size
+    first = _to_compare(first)  # before the other one is decoded
     second = load(reference, max_pixels=max_pixels)
+    if given != second.size and first.size != given and not (align or resize_reference):
+        wanted, got = (f"{width}x{height}" for width, height in (given, second.size))
+        refuse(second.source, f"expected a reference of the image's size {wanted}, got {got}; give one of that size")
+    second = _to_compare(second)
     check, found = check_reference(first, second)
     if align and found and check.relation in ("shifted", "part", "scaled"):
         first, second, check = _aligned(first, second, check, found)
@@ -280,6 +290,22 @@ def load_checked(
     if check.sentence:
         first = replace(first, notes=(*first.notes, check.sentence))
     return Pair(first.sent_within(max_side), second.sent_within(max_side), check)
+
+
+def _to_compare(image: LoadedImage) -> LoadedImage:
+    """One image of a pair, or a smaller copy of one that would take minutes; a model is sent what was given."""
+    width, height = image.size
+    factor = math.ceil(math.sqrt(width * height / LARGEST_PAIR))
+    if factor <= 1:
+        return image
+    rows = factor * max(1, BAND // (factor * width))
+    bands = [
+        np.asarray(Image.fromarray(image.pixels[top : top + rows]).reduce(factor)) for top in range(0, height, rows)
+    ]
+    pixels = np.concatenate(bands)
+    pixels.setflags(write=False)
+    note = REDUCED.format(width, height, *pixels.shape[1::-1], factor, factor)
+    return replace(image, pixels=pixels, notes=(*image.notes, note))
 
 
 def _aligned(

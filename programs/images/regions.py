@@ -85,18 +85,20 @@ def grown(box: Box, size: tuple[int, int], smallest: int = SMALLEST) -> Box:
 
 
 def crop(image: LoadedImage, box: Box | None, smallest: int = SMALLEST) -> LoadedImage:
-    """The part of an image in a box, grown as ``grown`` does; the image itself without a box.
+    """The part of an image in a box, grown as ``grown`` does; without a box what is judged of the image, mostly all.
 
     Asked again for the same part, it gives the same object, so that what is measured of it is measured once. ``data``
     stays that of the whole image.
     """
     if box is None:
-        return image
+        return image.judged
     area = grown(box, image.size, smallest)
     if area == (0, 0, *image.size):
         return image
     left, top, right, bottom = area
-    return image.memo.once(("crop", area), lambda: replace(image, pixels=image.pixels[top:bottom, left:right]))
+    return image.memo.once(
+        ("crop", area), lambda: replace(image, pixels=image.pixels[top:bottom, left:right], judged_box=None)
+    )
 
 
 def account(boxes: Boxes, size: tuple[int, int]) -> list[str]:

@@ -156,7 +156,8 @@ def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: 
 
     With ``parts`` damage in a part of it counts, too.
     """
-    findings = (findings_of if parts else findings_of_whole)(image, reference)
+    findings = findings_of(image, reference) if parts else findings_of_whole(image.judged, reference)
+    image = image.judged
     red, yellow = neutral_tint(tone_of(image))
     if reference is not None:
         before = neutral_tint(tone_of(reference))

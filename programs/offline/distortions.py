@@ -44,8 +44,24 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
     ``findings_of_whole``. Without a reference, they are computed once per image.
     """
     if reference is None:
-        return dict(image.memo.once("findings", lambda: _findings_of(image, None)))
+        return dict(image.memo.once("findings", lambda: _findings_in_whole(image)))
     return _findings_of(image, reference)
+
+
+def _findings_in_whole(image: LoadedImage) -> dict[DetectableDistortion, Finding]:
+    """The findings of what is judged of an image, with boxes in pixels of the whole image."""
+    found = _findings_of(image.judged, None)
+    if image.judged_box is None:
+        return found
+    x, y = image.judged_box[:2]
+    return {
+        name: replace(
+            finding, local=replace(part, box=(part.box[0] + x, part.box[1] + y, part.box[2] + x, part.box[3] + y))
+        )
+        if (part := finding.local)
+        else finding
+        for name, finding in found.items()
+    }
 
 
 def _findings_of(image: LoadedImage, reference: LoadedImage | None) -> dict[DetectableDistortion, Finding]:

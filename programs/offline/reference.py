@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agenticiqa.programs.images import ImageSource, LoadedImage
+from agenticiqa.programs.images.borders import judged_part
 from agenticiqa.programs.images.loading import MAX_PIXELS
 from agenticiqa.programs.images.pairs import Pair, ReferenceCheck, load_checked
 from agenticiqa.programs.offline.distortions import predictions_for
@@ -28,12 +29,16 @@ def load_judged(
 ) -> Pair:
     """``images.pairs.load_checked``, with a reference that looks worse than the image told, too.
 
+    Without a reference, borders of one color and the repeats of a picture are left out of what is judged.
+
     What was found is logged, as a warning where it harms the score.
     """
     pair = load_checked(
         image, reference, resize_reference=resize_reference, align=align, max_side=max_side, max_pixels=max_pixels
     )
     check = pair.check
+    if reference is None and (part := judged_part(pair.image.pixels)):
+        return Pair(replace(pair.image, judged_box=part.box, notes=(*pair.image.notes, part.sentence)))
     if check is None or pair.reference is None:
         return pair
     if check.relation not in ("identical", "another picture") and (worse := looks_worse(pair.image, pair.reference)):

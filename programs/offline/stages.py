@@ -155,10 +155,10 @@ class EvidenceAnswerer(StageModule):
             return Answered(told.answer or UNABLE, told.in_words)
         with cpu_slot():
             answered = answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
-            reasons = [each for each in outside_training(image) if each != "gray"] if alone else []
+            reasons = [each for each in outside_training(image.judged) if each != "gray"] if alone else []
         if not reasons or answered.final_answer == UNABLE:
             return answered
-        return replace(answered, reasoning=f"{answered.reasoning} {in_words(reasons, image.size)}")
+        return replace(answered, reasoning=f"{answered.reasoning} {in_words(reasons, image.judged.size)}")
 
 
 def damaged_parts(findings: Iterable[tuple[DetectableDistortion, Finding]]) -> list[DamagedPart]:

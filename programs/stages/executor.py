@@ -109,7 +109,7 @@ class Executor(StageModule):
         if detect_query_type(query, "IQA") is QueryType.SCORING:
             for tool in rating_tools(judging(self.toolbox, image, reference), has_reference=reference is not None):
                 with cpu_slot():
-                    run_tool(tool, image, reference, region=GLOBAL, distortion=OVERALL)
+                    run_tool(tool, image.judged, reference, region=GLOBAL, distortion=OVERALL)
 
     def _locate(self, work: "Work") -> None:
         """Find the named regions, if the plan does anything with them."""
@@ -246,7 +246,7 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     notes += [
         f"{call.tool} needs a larger crop of {call.region} and measured {list(call.box)}."
         for call in tool_log
-        if call.box and call.box != usual[call.region]
+        if call.box and (box := usual.get(call.region)) and call.box != box
     ]
     unplaced = [region for region, box in work.boxes.items() if box is None]
     if unplaced and (tool_log or work.measurements):

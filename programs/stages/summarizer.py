@@ -69,10 +69,10 @@ class Summarizer(StageModule):
                 if reference is not None and image.same_pixels(reference):
                     return Summarized(_undamaged(evidence, query), query_type)
                 scored = self.score(image=image, query=query, evidence=evidence, reference=reference)
-                outside = () if reference else outside_training(image)
+                outside, judged = () if reference else outside_training(image.judged), image.judged.size
                 # A named tool errs by as much as it is off the program's own, which is the better one.
                 least = max(least_spread(outside), named_gap(evidence))
-                rated = self._scored(scored, evidence, query, in_words(outside, image.size), least)
+                rated = self._scored(scored, evidence, query, in_words(outside, judged), least)
                 return Summarized(rated, query_type, scored.rejected_answers)
             answered = self.answer(
                 image=image,

@@ -17,7 +17,7 @@ SEE_COLORS = ("SSIMULACRA2", "MDSI")
 
 def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
     """The full-reference tools with a reference, else the no-reference ones; none that needs a larger image."""
-    kind, side = "FR" if reference is not None else "NR", min(image.size)
+    kind, side = "FR" if reference is not None else "NR", min(image.judged.size)
     return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side]
 
 
@@ -89,12 +89,13 @@ def weighted(calls: Sequence[ToolCall], toolbox: Mapping[str, Tool], *, has_refe
 def run_in_box(
     tool: Tool, image: LoadedImage, reference: LoadedImage | None, box: Box | None, *, region: str, distortion: str
 ) -> ToolCall:
-    """Run one tool on the whole image, or on the crop of a box grown to the tool's smallest side.
+    """Run one tool on what is judged of the whole image, or on the crop of a box grown to the tool's smallest side.
 
     The reference is cropped likewise. Raises nothing: a failure is recorded in the ToolCall.
     """
     if box is None:
-        return run_tool(tool, image, reference, region=region, distortion=distortion)
+        call = run_tool(tool, image.judged, reference, region=region, distortion=distortion)
+        return call.model_copy(update={"box": image.judged_box}) if image.judged_box else call
     smallest = max(SMALLEST, tool.smallest)
     part, pristine = crop(image, box, smallest), crop(reference, box, smallest) if reference else None
     call = run_tool(tool, part, pristine, region=region, distortion=distortion)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 Look: TypeAlias = Literal["photo", "graphic", "page", "medical", "instrument"]
-Reason: TypeAlias = Literal["too small", "thin", "blank", "graphic", "page", "medical", "instrument", "gray"]
+Reason: TypeAlias = Literal["too small", "thin", "blank", "graphic", "page", "medical", "instrument", "gray", "small"]
 LOOKS: tuple[Look, ...] = get_args(Look)
 Values: TypeAlias = NDArray[np.float64]
 Backbone: TypeAlias = Callable[[RGB], NDArray[np.float32]]
@@ -35,6 +35,7 @@ WEIGHTS = Path(__file__).with_name("outside_training.npz")
 SHA256 = "5fccee636b84e627a8f3e60b5f8518346820ea0a2930dbaf37662648e9c52286"
 
 WORKING_SIDE = 1024  # pixels of the longer side at which quality is judged
+SMALL_PHOTO = 400  # pixels of the longer side: photos below were not learned from
 SMALL_SIDE = 64  # pixels: with a shorter side, neither features nor regions can be measured
 THIN = 6.0  # ratio of the sides
 BLANK_RANGE = 3  # 8-bit levels between the lowest and the highest value of each channel
@@ -45,6 +46,8 @@ SEEN_LEAST = 32  # pixels of its shorter side
 
 # Standard deviation of the true opinion around the score, in levels, at least. Root mean squares of
 # ``outside_spread``: 1.5 to 2.6 on 28 drawn pictures; on 12 photos 2.0 for parts of 8 x 8 pixels, 0.4 for gray ones.
+# Small: the spread of other photos, .75, and the shift of copies of the worst-rated photos of CLIVE at half and at a
+# quarter of their size, .58 and .96 (``eval.research.presentation``).
 LEAST_SPREAD: dict[Reason, float] = {
     "too small": 2.0,
     "thin": 2.0,
@@ -54,6 +57,7 @@ LEAST_SPREAD: dict[Reason, float] = {
     "medical": 2.0,
     "instrument": 2.0,
     "gray": 0.9,
+    "small": 1.1,
 }
 _MADE_FOR_PHOTOS = "what judges it here was made for photos, so the score is uncertain."
 SENTENCES: dict[Reason, str] = {
@@ -65,6 +69,8 @@ SENTENCES: dict[Reason, str] = {
     "medical": f"This looks like a radiograph or another medical image; {_MADE_FOR_PHOTOS}",
     "instrument": f"This looks like an image from a telescope or a microscope; {_MADE_FOR_PHOTOS}",
     "gray": "The picture is gray; what judges it here has seen hardly any gray photos, so the score is less certain.",
+    "small": "The photo is judged at {width} x {height} pixels: details that hide damage are gone, so the "
+    "score is less certain, and more likely too high.",
 }
 
 SHORT: Mapping[str, str] = {
@@ -76,6 +82,7 @@ SHORT: Mapping[str, str] = {
     "medical": "uncertain: a medical image",
     "instrument": "uncertain: from a telescope or a microscope",
     "gray": "less certain: gray",
+    "small": "less certain: small",
 }
 
 
@@ -95,7 +102,8 @@ def reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]:
     shares = looks(read_weights(WEIGHTS, SHA256), look_features(image.pixels, backbone, loaded_whole_luma(image)))
     if shares[0] < MOST_PHOTO:
         return (LOOKS[1 + int(shares[1:].argmax())],)  # type: ignore[return-value]
-    return ("gray",) if monochrome_of(image) else ()
+    gray: tuple[Reason, ...] = ("gray",) if monochrome_of(image) else ()
+    return (*gray, "small") if longer < SMALL_PHOTO else gray
 
 
 def _is_blank(image: RGB) -> bool:

@@ -11,6 +11,7 @@ from PIL import Image
 from agenticiqa import AgenticIQA
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
+from agenticiqa.programs.images.pairs import load_checked
 from support.images import as_gray
 
 GRAY = np.add.outer(np.arange(40), np.arange(48)).astype(np.uint16) * 700
@@ -188,7 +189,7 @@ def test_more_pixels_are_judged_where_max_pixels_allows_them(monkeypatch: pytest
     buffer = io.BytesIO()
     Image.new("L", (400, 300)).save(buffer, "PNG")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
-    monkeypatch.setattr("agenticiqa.programs.images.decoding.MAX_PIXELS", 20_000)
+    monkeypatch.setattr("agenticiqa.programs.images.decoding.PILLOW_STOPS", 20_000)
     with pytest.raises(ImageError, match="scale it down, or set max_pixels"):
         load(buffer.getvalue(), max_pixels=20_000)
     assert load(buffer.getvalue(), max_pixels=120_000).size == (400, 300)
@@ -212,3 +213,50 @@ def test_a_warning_of_pillow_is_a_note() -> None:
     with warnings.catch_warnings(action="error"):
         loaded = load(bytes(data))
     assert any("tag 256 had too many entries" in note for note in loaded.notes)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "I;16", "P"])
+def test_pixels_converted_in_bands_are_those_of_all_at_once(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = np.random.default_rng(3).integers(0, 256, (50, 37, 4), np.uint8)
+    image = Image.fromarray(pixels if mode == "RGBA" else pixels[..., :3])
+    if mode == "I;16":
+        image = Image.fromarray(pixels[..., 0].astype(np.uint16) * 200 + pixels[..., 1])
+        image.info["transparency"] = int(np.asarray(image)[40, 3])
+    elif mode != "RGBA":
+        image = image.convert(mode)
+    whole = load(image)
+    monkeypatch.setattr("agenticiqa.programs.images.decoding.BAND", 4 * 37)
+    bands = load(image)
+    assert np.array_equal(whole.pixels, bands.pixels)
+    assert whole.notes == bands.notes
+    assert not bands.pixels.flags.writeable
+
+
+def test_a_webp_may_have_fewer_pixels_as_it_takes_more_memory_and_the_message_says_how_many() -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (100, 70)).save(buffer, "WEBP")
+    found = "expected 1 to 4200 pixels in a WEBP, found 100x70 = 7000; scale the image, or set max_pixels to "
+    with pytest.raises(ImageError, match=found) as refused:
+        load(buffer.getvalue(), max_pixels=7000)
+    needed = int(str(refused.value).partition("max_pixels to ")[2].split()[0])
+    assert load(buffer.getvalue(), max_pixels=needed).size == (100, 70)
+
+
+def test_a_pair_of_very_many_pixels_is_compared_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = np.random.default_rng(4).integers(0, 256, (150, 200, 3), np.uint8)
+    pixels = np.asarray(Image.fromarray(pixels).resize((400, 300), Image.Resampling.BICUBIC))
+    image = pixels.copy()
+    image[100:200, 100:200] //= 2
+    whole = load_checked(image, pixels)
+    assert whole.image.size == (400, 300)
+    monkeypatch.setattr("agenticiqa.programs.images.pairs.LARGEST_PAIR", 400 * 300 // 4)
+    monkeypatch.setattr("agenticiqa.programs.images.pairs.BAND", 400 * 8)
+    pair = load_checked(image, pixels)
+    assert pair.reference is not None
+    assert pair.image.size == pair.reference.size == (200, 150)
+    assert np.array_equal(pair.image.pixels, np.asarray(Image.fromarray(image).reduce(2)))
+    assert pair.image.data == whole.image.data
+    told = "A pair of 400 x 300 pixels is compared at 200 x 150, the means of 2 x 2 pixels"
+    assert [note.startswith(told) for note in pair.image.notes] == [True]
+    with pytest.raises(ImageError, match="expected a reference of the image's size 400x300, got 100x75"):
+        load_checked(image, pixels[::4, ::4].copy())

@@ -1,0 +1,150 @@
+"""The part of a picture that is judged by itself: inside borders of one color, and one tile of a repeated picture.
+
+Bars and frames are added to pictures, and to repeat a picture hides what is wrong with it: neither says anything of the
+quality, and both move a score. A border is told from a plain sky or a white background by its end: it is of one color
+to within what compression leaves, and everything begins at one straight line.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.signatures.types import Box
+
+Pixels = NDArray[np.uint8]
+
+ONE_COLOR = 8  # 8-bit levels from the color of a border, that compression may move nearly all of its pixels
+EXACT = 2  # levels from line to line, and of a bar on one side only, which could be the scene's own
+BLOWN = 245  # a bar on one side only that is as bright may be a sky
+NEARLY_ALL = 0.98  # share of the pixels of a line
+THINNEST = 0.01  # of the sides
+BEGUN = 0.9  # share of the line inside that differs from the border, within ``DEPTH`` pixels
+DEPTH = 4
+RINGING = 16  # pixels beside the picture, a block of JPEG's color, that compression moves farther:
+FAR, FEW = 32, 0.4  # levels by which no more than this share of a line is moved
+MOST_SAMPLES = 2048  # pixels of a line that are looked at
+SMALLEST = 96  # pixels of a side that is left to judge, which is a third of the picture's at least
+MOST_TILES = 4  # along an axis
+SAMPLES = 64  # rows or columns that are compared
+SAME = 0.25  # mean difference of tiles, of the mean difference between other places
+LIVELY = 6.0  # levels; less differs between places of a picture that is flat along an axis
+
+_SIDES = ("left", "top", "right", "bottom")
+
+
+class JudgedPart(NamedTuple):
+    """A box in pixels, left, top, right, bottom, and a sentence that says why only this part is judged."""
+
+    box: Box
+    sentence: str
+
+
+def judged_part(pixels: Pixels) -> JudgedPart | None:
+    """The part of a picture, uint8 (H, W, 3), that is judged by itself; ``None`` for all of it, as of nearly all."""
+    height, width = pixels.shape[:2]
+    if min(height, width) < SMALLEST:
+        return None
+    left, top, right, bottom = _inside(pixels)
+    inner = pixels[top:bottom, left:right]
+    across, down = _tiles(_turned(inner)), _tiles(inner)
+    box = (left, top, left + (right - left) // across, top + (bottom - top) // down)
+    told = []
+    cut = [
+        f"{name} {size}" for name, size in zip(_SIDES, (left, top, width - right, height - bottom), strict=True) if size
+    ]
+    if cut:
+        told.append(f"borders of one color ({', '.join(cut)} pixels) were left out")
+    if across * down > 1:
+        told.append(f"it repeats one picture {across} x {down} times, which is judged once")
+    if not told:
+        return None
+    judged = f"Judged at {list(box)} (left, top, right, bottom in pixels), {box[2] - box[0]} x {box[3] - box[1]}"
+    return JudgedPart(box, f"{judged}: {' and '.join(told)}.")
+
+
+def _inside(pixels: Pixels) -> Box:
+    """The box inside of borders of one color; the whole picture where there are none."""
+    height, width = pixels.shape[:2]
+    top, bottom = _ends(pixels)
+    if top + bottom >= height:  # of one color
+        return 0, 0, width, height
+    left, right = _ends(_turned(pixels[top : height - bottom]))
+    frame = (left, top, width - right, height - bottom)
+    bars = (0, top, width, height - bottom), (left, 0, width - right, height)
+    return next((box for box in (frame, *bars) if _is_picture(pixels, box)), (0, 0, width, height))
+
+
+def _turned(pixels: Pixels) -> Pixels:
+    return pixels.transpose(1, 0, 2)
+
+
+def _ends(lines: Pixels) -> tuple[int, int]:
+    """How many lines, (N, M, 3), at the start and at the end may be a border."""
+    lines = lines[:, :: max(1, lines.shape[1] // MOST_SAMPLES)]
+    back = lines[::-1]
+    first, last = _flat(lines, ONE_COLOR), _flat(back, ONE_COLOR)
+    if first and last:
+        return first, last
+    first, last = (_flat(each, EXACT) if each[0].max() < BLOWN else 0 for each in (lines, back))
+    return first, last
+
+
+def _flat(lines: Pixels, tolerance: int) -> int:
+    """The lines from the start on that have the color of the first one, which is one color; 0 if they are too few."""
+    color = _color(lines[0])
+    count = 0
+    while count < len(lines) and _others(lines[count], color, tolerance).mean() <= 1 - NEARLY_ALL:
+        count += 1
+    drift = np.abs(_color(lines[count * 3 // 4]) - color).max() if 0 < count < len(lines) else 0
+    if count < THINNEST * len(lines) or drift > EXACT:  # else it is a gradient
+        return 0
+    end = min(count + RINGING, len(lines))
+    while count < end and _others(lines[count], color, FAR).mean() < FEW:
+        count += 1
+    return count
+
+
+def _color(line: Pixels) -> NDArray[np.int16]:
+    return np.median(line, axis=0).astype(np.int16)
+
+
+def _others(lines: Pixels, color: NDArray[np.int16], tolerance: int) -> NDArray[np.bool_]:
+    """Which pixels are not of a color: (..,) of (.., 3)."""
+    return (np.abs(lines - color) > tolerance).any(axis=-1)
+
+
+def _is_picture(pixels: Pixels, box: Box) -> bool:
+    """Whether the box is large enough to be judged alone, and begins at its four sides, as far as these are new."""
+    left, top, right, bottom = box
+    height, width = pixels.shape[:2]
+    if right - left < max(SMALLEST, width / 3) or bottom - top < max(SMALLEST, height / 3):
+        return False
+    inner = pixels[top:bottom, left:right]
+    sides = (
+        (top, inner, pixels[0]),
+        (height - bottom, inner[::-1], pixels[-1]),
+        (left, _turned(inner), pixels[:, 0]),
+        (width - right, _turned(inner)[::-1], pixels[:, -1]),
+    )
+    return all(
+        _others(lines[:DEPTH], _color(edge), ONE_COLOR).any(axis=0).mean() >= BEGUN
+        for size, lines, edge in sides
+        if size
+    )
+
+
+def _tiles(lines: Pixels) -> int:
+    """How often the same lines, (N, M, 3), come one after the other: 1 to ``MOST_TILES``."""
+    across = max(1, lines.shape[1] // SAMPLES)
+
+    def difference(step: int) -> float:
+        lag = len(lines) - step
+        every = max(1, lag // SAMPLES)
+        return float(np.abs(lines[step::every, ::across].astype(np.int16) - lines[:lag:every, ::across]).mean())
+
+    for times in range(MOST_TILES, 1, -1):
+        step = len(lines) // times
+        if step >= SMALLEST and (usual := difference(step // 2)) >= LIVELY and difference(step) < SAME * usual:
+            return times
+    return 1

@@ -1,0 +1,146 @@
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
+
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.images.borders import judged_part
+from agenticiqa.programs.images.loading import load
+from agenticiqa.programs.images.regions import crop
+from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.reference import load_judged
+from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.outside_training import widened
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+Box = tuple[int, int, int, int]
+WIDTH, HEIGHT = 450, 300
+
+
+@pytest.fixture(scope="module")
+def photo() -> Image.Image:
+    with Image.open(EXAMPLES / "coffee.webp") as opened:
+        return opened.convert("RGB").resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+
+
+def box_of(picture: Image.Image) -> Box | None:
+    part = judged_part(np.asarray(picture))
+    return part.box if part else None
+
+
+def as_jpeg(picture: Image.Image, quality: int) -> Image.Image:
+    file = io.BytesIO()
+    picture.save(file, "JPEG", quality=quality)
+    return Image.open(file).convert("RGB")
+
+
+@pytest.mark.parametrize("color", ["black", "white", "gray", (120, 30, 60)])
+@pytest.mark.parametrize(
+    "border", [40, (0, 50, 0, 50), (30, 0, 30, 0), (20, 30, 40, 90)], ids=["frame", "letterbox", "pillars", "uneven"]
+)
+def test_borders_of_one_color_are_left_out(photo: Image.Image, border: int | Box, color: str) -> None:
+    left, top = (border, border) if isinstance(border, int) else border[:2]
+    framed = ImageOps.expand(photo, border, color)
+    whole = (left, top, left + WIDTH, top + HEIGHT)
+    assert box_of(framed) == whole
+    found = box_of(as_jpeg(framed, 60))
+    assert found is not None
+    assert np.abs(np.subtract(found, whole)).max() <= 1
+
+
+def test_a_bar_on_one_side_is_left_out_unless_it_may_be_a_sky(photo: Image.Image) -> None:
+    assert box_of(ImageOps.expand(photo, (0, 0, 0, 60), "black")) == (0, 0, WIDTH, HEIGHT)
+    assert box_of(ImageOps.expand(photo, (0, 60, 0, 0), "white")) is None
+
+
+def test_what_belongs_to_the_picture_stays(photo: Image.Image) -> None:
+    assert box_of(photo) is None
+    assert box_of(Image.new("RGB", (400, 300), "white")) is None
+    assert box_of(Image.fromarray(np.tile(np.linspace(90, 200, 400).astype(np.uint8), (300, 1))).convert("RGB")) is None
+    cut_out = Image.new("RGB", (500, 400), "white")
+    shape = Image.new("L", photo.size, 0)
+    ImageDraw.Draw(shape).ellipse((90, 20, 360, 280), fill=255)
+    cut_out.paste(photo, (20, 30), shape)
+    assert box_of(cut_out) is None
+    skyline = photo.copy()
+    draw = ImageDraw.Draw(skyline)
+    draw.rectangle((0, 0, WIDTH, 90), fill="white")
+    draw.rectangle((0, 60, 70, 90), fill="brown")
+    assert box_of(skyline) is None
+    noise = np.random.default_rng(0).normal(60, 12, (420, WIDTH, 3)).clip(0, 255).astype(np.uint8)
+    noise[60:360] = np.asarray(photo)
+    assert box_of(Image.fromarray(noise)) is None
+    stamp = ImageOps.expand(photo.resize((100, 100)), 120, "black")
+    assert box_of(stamp) is None  # less than a third of each side
+
+
+@pytest.mark.parametrize("times", [2, 3, 4])
+def test_a_repeated_picture_is_judged_once(photo: Image.Image, times: int) -> None:
+    tile = photo.resize((150, 100))
+    tiled = Image.fromarray(np.tile(np.asarray(tile), (times, times, 1)))
+    assert box_of(tiled) == (0, 0, 150, 100)
+    assert box_of(as_jpeg(tiled, 75)) == (0, 0, 150, 100)
+    part = judged_part(np.asarray(ImageOps.expand(tiled, 25, "black")))
+    assert part is not None
+    assert part.box == (25, 25, 175, 125)
+    assert f"it repeats one picture {times} x {times} times, which is judged once" in part.sentence
+
+
+def test_boxes_and_crops_refer_to_the_whole_picture(photo: Image.Image) -> None:
+    damaged = photo.copy()
+    damaged.paste(photo.crop((300, 150, 450, 300)).filter(ImageFilter.GaussianBlur(6)), (300, 150))
+    alone, framed = load(damaged), load_judged(ImageOps.expand(damaged, (40, 60), "black"), None).image
+    assert framed.size == (530, 420)
+    assert framed.judged_box == (40, 60, 490, 360)
+    assert framed.judged is framed.judged is crop(framed, None)
+    assert framed.judged.same_pixels(alone)
+    assert np.array_equal(crop(framed, (0, 0, 200, 200)).pixels, framed.pixels[:200, :200])
+    before, after = findings_of(alone), findings_of(framed)
+    parts = [(before[name].local, after[name].local) for name in before if before[name].local]
+    assert parts
+    for part, moved in parts:
+        assert part
+        assert moved
+        assert moved.box == tuple(np.add(part.box, (40, 60, 40, 60)))
+
+
+@pytest.fixture(scope="module")
+def results(photo: Image.Image) -> dict[str, Assessment]:
+    program, framed = AgenticIQA.offline(), ImageOps.expand(photo, 45, "black")
+    return {
+        "alone": program(photo),
+        "framed": program(framed),
+        "beside its reference": program(framed, reference=ImageOps.expand(photo.filter(ImageFilter.BLUR), 45, "black")),
+        "small": program(photo.resize((225, 150))),
+    }
+
+
+def test_the_score_of_a_framed_photo_is_that_of_the_photo_and_it_is_said(results: dict[str, Assessment]) -> None:
+    alone, framed = results["alone"], results["framed"]
+    assert framed.quality_score == alone.quality_score
+    assert framed.summarizer_result.score_interval == alone.summarizer_result.score_interval
+    notes = framed.to_dict()["executor_evidence"]["notes"]
+    told = "Judged at [45, 45, 495, 345] (left, top, right, bottom in pixels), 450 x 300: borders of one color"
+    assert [note.startswith(told) for note in notes] == [True]
+    assert [call.box for call in framed.executor_evidence.tool_log or []] == [(45, 45, 495, 345)]
+    assert not alone.executor_evidence.notes
+
+
+def test_beside_a_reference_nothing_is_left_out(results: dict[str, Assessment]) -> None:
+    compared = results["beside its reference"]
+    assert compared.image.judged_box is None
+    assert not any("borders" in note for note in compared.executor_evidence.notes)
+
+
+def test_a_small_photo_is_told_and_its_interval_is_wider(results: dict[str, Assessment]) -> None:
+    small, alone = results["small"], results["alone"]
+    assert small.outside_training == ["small"]
+    assert alone.outside_training == []
+    told = "The photo is judged at 225 x 150 pixels: details that hide damage are gone"
+    assert told in small.quality_reasoning
+    low, _ = small.summarizer_result.score_interval["95"]
+    assert small.quality_score - low >= 1.96 * 1.1
+    assert widened(Opinion(3.0, 0.75), small.outside_training).spread == 1.1
