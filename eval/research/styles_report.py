@@ -68,9 +68,10 @@ def judged(photos: dict[str, RGB]) -> Iterator[InStyle]:
     program = AgenticIQA.offline()
     for style, content, pixels in styled(photos):
         result = program(Image.fromarray(pixels), "Rate the quality of this image.")
-        found = (each for part in result.executor_evidence.distortion_analysis.values() for each in part)
+        analysis = result.executor_evidence.distortion_analysis or {}
+        found = (each for part in analysis.values() for each in part)
         named = tuple(each.type for each in found if SEVERITIES.index(each.severity) >= MODERATE)
-        yield InStyle(style, content, float(result.quality_score), named)
+        yield InStyle(style, content, float(result), named)
 
 
 def shift_table(judgments: Sequence[InStyle]) -> list[str]:
