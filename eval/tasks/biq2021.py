@@ -5,7 +5,9 @@
     Image Name,MOS,,
     ss03 (2898).jpg,0.8089
 
-Photos are in ``Images``. Every photo is a content of its own.
+Photos are in ``Images``. Every photo is a content of its own, as published figures take it, though the official parts
+share scenes: photos named ss01 are series of one scene with other camera settings. Of the test photos every fifth is
+like one of the training part, by a correlation of their gray copies of 16 x 16 pixels from .9 on.
 """
 
 from collections.abc import Iterator
