@@ -73,7 +73,6 @@ def killed(config: Config) -> AgenticIQA:
 
 @pytest.fixture
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "200")  # read when Ray is imported
     pytest.importorskip("ray", reason="the extra ray is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
