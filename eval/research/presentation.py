@@ -111,7 +111,7 @@ def print_table(args: Namespace) -> None:
         scores = np.array([float(result) for result in results])
         plain = scores if plain is None else plain
         shifts = scores - plain
-        ends = np.array([result.summarizer_result.score_interval["95"] for result in results])
+        ends = np.array([(result.summarizer_result.score_interval or {})["95"] for result in results])
         error = np.sqrt(np.mean((scores - truths) ** 2))
         held = (ends[:, 0] <= truths) & (truths <= ends[:, 1])
         told = np.mean([is_told(result) for result in results])

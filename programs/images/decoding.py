@@ -284,7 +284,7 @@ def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> n
     rows = max(1, BAND // width)
     for top in range(0, height, rows):
         band = image if rows >= height else image.crop((0, top, width, min(top + rows, height)))
-        pixels[top : top + rows] = _in_8_bits(band, conversion).convert("RGB")
+        pixels[top : top + rows] = np.asarray(_in_8_bits(band, conversion).convert("RGB"))
     pixels.setflags(write=False)
     return pixels
 
