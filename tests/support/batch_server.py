@@ -159,7 +159,9 @@ def batch_server(
         with server.lock:
             path = urlsplit(arrived.path).path
             server.log.append(f"{arrived.method} {path}")
-            if not any(str(server.key) in arrived.headers.get(name, "") for name in KEYS):
+            if path != f"{dialect.base}/uploading" and not any(
+                str(server.key) in arrived.headers.get(name, "") for name in KEYS
+            ):
                 return server.dialect.fault("bad_key")
             reply = api(server, arrived, path.removeprefix(dialect.base))
             return reply if isinstance(reply, Reply) else Reply(raw_body=json.dumps(reply).encode())
@@ -320,7 +322,68 @@ def _anthropic_line(answer: Line) -> Line:
 
 def gemini_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
     """https://ai.google.dev/gemini-api/docs/batch-api and .../files."""
-    raise NotImplementedError
+    if path == "/upload/v1beta/files" and arrived.headers.get("x-goog-upload-command") == "start":
+        server.names["next"] = json.loads(arrived.raw)["file"].get("displayName", "")
+        return Reply(headers={"X-Goog-Upload-URL": f"{server.url}/uploading"}, raw_body=b"{}")
+    if path == "/uploading":
+        if (wrong := server.fault("upload", arrived)) is not None:
+            return wrong
+        name = f"files/f{len(server.names)}"
+        server.files[name], server.names[name] = arrived.raw, server.names["next"]
+        made = {"file": {"name": name, "uri": f"{server.url}/{name}", "sizeBytes": str(len(arrived.raw))}}
+        return Reply(headers={"X-Goog-Upload-Status": "final"}, raw_body=json.dumps(made).encode())
+    if found := re.fullmatch(r"/models/([\w-]+):batchGenerateContent", path):
+        if (wrong := server.fault("create", arrived)) is not None:
+            return wrong
+        asked = json.loads(arrived.raw)["batch"]
+        lines = [json.loads(line) for line in server.files[asked["inputConfig"]["fileName"]].splitlines()]
+        requests = [(line["key"], line["request"]) for line in lines]
+        batch = server.make(requests, asked.get("displayName"), found[1])
+        wrong = server.fault("created", batch)
+        return _gemini_job(batch) if wrong is None else wrong
+    if (arrived.method, path) == ("GET", "/batches"):
+        return {"operations": [_gemini_job(batch) for batch in reversed(server.batches.values())]}
+    if found := re.fullmatch(r"/batches/(\w+)(:cancel)?", path):
+        if (batch := server.batches.get(found[1])) is None:
+            return _gemini_error(404)
+        batch.state = "cancelled" if found[2] else batch.state
+        server.settle(batch)
+        wrong = server.fault("state", batch)
+        return _gemini_job(batch) if wrong is None else wrong
+    if found := re.fullmatch(r"/files/results-(\w+):download", path):
+        wrong = server.fault("download", found[1])
+        return Reply(raw_body=server.lines(server.batches[found[1]], _gemini_line)) if wrong is None else wrong
+    if arrived.method == "DELETE":
+        server.files.pop(path.removeprefix("/"), None)
+        return {}
+    return _gemini_error(404) if path != "/models" else server.respond_at_once(arrived)
+
+
+def _gemini_error(status: int) -> Reply:
+    return error_reply(status, {"error": {"code": status, "message": "not found", "status": "NOT_FOUND"}})
+
+
+def _gemini_job(batch: Made) -> Line:
+    states = {"in_progress": "RUNNING", "completed": "SUCCEEDED"}
+    over = batch.state in ("completed", "expired", "cancelled")
+    return {
+        "name": f"batches/{batch.handle}",
+        "metadata": {
+            "displayName": batch.name,
+            "model": f"models/{batch.model}",
+            "state": f"BATCH_STATE_{states.get(batch.state, batch.state.upper())}",
+            **({"output": {"responsesFile": f"files/results-{batch.handle}"}} if over else {}),
+        },
+        "done": batch.state != "in_progress",
+        **({"error": {"code": 3, "message": batch.errors[0]["code"]}} if batch.errors else {}),
+    }
+
+
+def _gemini_line(answer: Line) -> Line:
+    if answer["status"] == 200:
+        return {"key": answer["id"], "response": answer["body"]}
+    codes = {400: 3, 429: 8, 500: 13, 0: 4}
+    return {"key": answer["id"], "error": {"code": codes[answer["status"]], "message": "no"}}
 
 
 # What goes wrong, by name.
@@ -401,5 +464,5 @@ FAULTS: Mapping[str, Fault] = {
     "results: cut off twice": _lines(lambda lines: [*lines[:-1], {**lines[-1], "cut": True}], times=2),
     "results: connection broken off": Fault("download", lambda server, given: Reply(raw_body=b"{}" * 9, cut=True)),
     "results: 500": _reply("download", 500),
-    "results: the file is deleted": _reply("download", 404, "No such File object"),
+    "results: the file is deleted": _reply("download", 404, "No such File object", times=2),
 }

@@ -132,19 +132,24 @@ def refuse_without_batches(stage: StageConfig) -> None:
         raise BackendError(f"backend {stage.backend!r} has no batches: leave out --batch, or expected {able}")
 
 
-def http_client(server: Server, headers: frozenset[str] = frozenset()) -> httpx.Client:
+def http_client(server: Server, headers: frozenset[str] = frozenset(), kind: Any = httpx.Client) -> Any:
     """A client for files of any size. As for single requests, it follows no redirect and tells nothing of this machine.
 
-    ``headers`` are sent beside the usual ones.
+    ``headers`` are sent beside the usual ones. ``kind`` is the class, of a package that has an httpx of its own.
     """
 
-    def bare(request: httpx.Request) -> None:
+    def bare(request: Any) -> None:
         for name in set(request.headers) - SENT - headers - {"content-length", "transfer-encoding"}:
             del request.headers[name]
 
     proxy = proxy_for(server.address) if server.address else proxy_for("https://provider.invalid")
-    timeout = httpx.Timeout(UPLOAD, connect=10.0)
-    return httpx.Client(trust_env=False, proxy=proxy, timeout=timeout, event_hooks={"request": [bare]})
+    return kind(
+        trust_env=False,
+        proxy=proxy,
+        timeout=(10.0, UPLOAD, UPLOAD, UPLOAD),
+        follow_redirects=False,
+        event_hooks={"request": [bare]},
+    )
 
 
 @contextmanager
@@ -156,7 +161,7 @@ def in_words(server: Server) -> Iterator[None]:
         raise
     except Exception as error:
         status = getattr(error, "status_code", None) or getattr(error, "code", None)
-        known = isinstance(status, int) or isinstance(error, httpx.HTTPError | OSError)
+        known = isinstance(status, int) or isinstance(error, httpx.HTTPError | OSError | ValueError)
         if not known and type(error).__module__.partition(".")[0] not in {"openai", "anthropic", "google", "httpx2"}:
             raise
         said = getattr(error, "message", None) or str(error) or type(error).__name__
