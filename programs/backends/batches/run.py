@@ -118,6 +118,7 @@ class BatchRun:
         self._spools: dict[str, Spool] = {}
         self._services: dict[tuple[str, str | None], Service] = {}
         self._failures, self._look = 0, FIRST_LOOK
+        self._unclear: set[int] = set()  # batches that were told of
         self._broken: Counter[int] = Counter()  # downloads with a line that cannot be read, by batch
         self.manifest.forget_errors()
         self._sweep()
@@ -239,7 +240,7 @@ class BatchRun:
             self._send_or_tell(n)
 
     def wait(self) -> None:
-        """Wait until something is collected. Raises BackendError when that will never be, Unclear as ``services``."""
+        """Wait until something is collected. Raises BackendError when that will never be."""
         while not self.look():
             self.limits.wait(self._look)
             self._look = min(2 * self._look, LONGEST_LOOK)
@@ -287,10 +288,14 @@ class BatchRun:
             self._failures = 0
             return self._batch(batch.n).state == "collected"
         except Unclear as error:
-            raise BackendError(
-                f"batch {batch.n} may have been sent before the process ended: {error}. If it was, agenticiqa batches "
-                f"{printable_path(self.folder)} --adopt {batch.n} HANDLE; if not, --send-again {batch.n}; then --resume"
-            ) from error
+            if batch.n not in self._unclear:
+                self._unclear.add(batch.n)
+                self.tell(
+                    f"batch {batch.n} may have been sent before: {error}; this is seen when that ends. To decide it now, "
+                    f"stop, then agenticiqa batches {printable_path(self.folder)} --adopt {batch.n} HANDLE, if it was, "
+                    f"or --send-again {batch.n}"
+                )
+            return False
         except ServiceError as error:
             self._failed(batch.n, error)
             return False
