@@ -50,7 +50,7 @@ def answer_in(line: dict[str, Any]) -> BatchAnswer:
     if result.get("type") == "errored":
         error = result.get("error") or {}
         kind = (error.get("error") or error).get("type")
-        return BatchAnswer(id, STATUS.get(kind, 500), json.dumps(error).encode())
+        return BatchAnswer(id, STATUS.get(str(kind), 500), json.dumps(error).encode())
     return BatchAnswer(id)  # canceled, expired
 
 

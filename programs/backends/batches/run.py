@@ -291,7 +291,7 @@ class BatchRun:
             if batch.n not in self._unclear:
                 self._unclear.add(batch.n)
                 self.tell(
-                    f"batch {batch.n} may have been sent before: {error}; this is seen when that ends. To decide it now, "
+                    f"batch {batch.n} may have been sent before: {error}; this is seen when that ends. To decide now, "
                     f"stop, then agenticiqa batches {printable_path(self.folder)} --adopt {batch.n} HANDLE, if it was, "
                     f"or --send-again {batch.n}"
                 )
