@@ -163,6 +163,8 @@ def batch_server(
                 str(server.key) in arrived.headers.get(name, "") for name in KEYS
             ):
                 return server.dialect.fault("bad_key")
+            for batch in list(server.batches.values()):
+                server.settle(batch)
             reply = api(server, arrived, path.removeprefix(dialect.base))
             return reply if isinstance(reply, Reply) else Reply(raw_body=json.dumps(reply).encode())
 
