@@ -4,7 +4,7 @@
 
 A set goes by the name of its folder. PACKAGES has the photos of packages as for ``train_quality_model``, of which
 LEARNED-IQA and what finds distortions were trained; they are a set named package_photos, without those that are only
-measured. Images and references are written down; of an image only its size and 12 hex digits of two digests are kept
+measured. Images and references are written down; of an image only its size and 4 bytes of two digests are kept
 (``programs/tools/training_images.py``), which do not tell what it shows.
 """
 
@@ -18,28 +18,30 @@ from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.quality_rows import read_photos
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.tools.training_images import COLUMNS, FILE, PACKAGE_PHOTOS, REFERENCE, digests_of
+from agenticiqa.programs.tools.training_images import COLUMNS, FILE, PACKAGE_PHOTOS, REFERENCE, digests_of, lines_of
+
+Image = tuple[str, str, str, bytes, bytes]  # set, split, size, digests
 
 
-def digest_rows(labels: Path) -> list[tuple[str, ...]]:
-    """A row of ``COLUMNS`` for each image and reference of a labels file. Raises UserError and ImageError."""
+def images_of(labels: Path) -> list[Image]:
+    """Every image and reference of a labels file. Raises UserError and ImageError."""
     name = labels.resolve().parent.name
     images: dict[Path, str] = {}
     for item in read_labels(labels):
         images.setdefault(item.image, item.split or "")
         if item.reference:
             images[item.reference] = REFERENCE
-    return sorted((name, split, *digests_of(image)) for image, split in images.items())
+    return [(name, split, *digests_of(image)) for image, split in images.items()]
 
 
-def photo_rows(packages: Path) -> list[tuple[str, ...]]:
-    """A row of ``COLUMNS`` for each photo of the packages that something was trained on. Raises UserError."""
+def photos_of(packages: Path) -> list[Image]:
+    """Every photo of the packages that something was trained on. Raises UserError."""
     trained = [file for file, _, measured_only in read_photos(packages) if not measured_only]
-    return sorted((PACKAGE_PHOTOS, REFERENCE, *digests_of(file)) for file in trained)
+    return [(PACKAGE_PHOTOS, REFERENCE, *digests_of(file)) for file in trained]
 
 
-def kept_photo_rows(file: Path) -> list[tuple[str, ...]]:
-    """The rows of the packages' photos in a file of digests; none without the file."""
+def kept_lines(file: Path) -> list[tuple[str, ...]]:
+    """The lines of the packages' photos in a file of digests; none without the file."""
     if not file.is_file():
         return []
     with file.open(encoding="utf-8", newline="") as lines:
@@ -56,12 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=FILE, help="default: the file that ships")
 
     def run(args: argparse.Namespace) -> None:
-        rows = [row for labels in args.labels for row in digest_rows(labels)]
-        rows += photo_rows(args.packages) if args.packages else kept_photo_rows(args.out)
+        images = [image for labels in args.labels for image in images_of(labels)]
+        images += photos_of(args.packages) if args.packages else []
+        lines = [*([] if args.packages else kept_lines(args.out)), *lines_of(images)]
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
+        csv.writer(text, lineterminator="\n").writerows([COLUMNS, *lines])
         write_atomically(args.out, text.getvalue())
-        print(f"{args.out}: {len(rows)} images of {len(args.labels)} sets and the packages")
+        print(f"{args.out}: {len(images)} images of {len(args.labels)} sets{' and the packages' * bool(args.packages)}")
 
     return run_command(parser, run, argv)
 

@@ -2,16 +2,19 @@
 
 A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its calibration curve
 was (``Calibration.fitted_on``). Agreement with opinions on such images is better than on new ones. The digests are in
-``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 12 hex
-digits of the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is known, too.
+``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 4 bytes of
+the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is known, too. Of other
+images one in a hundred thousand is taken for one of them.
 The detector and what finds local damage, which are no tools, were trained on the photos of the packages as well.
 """
 
+import base64
 import csv
 import hashlib
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -24,8 +27,9 @@ from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import Tool
 
 FILE = Path(__file__).with_name("training_images.csv")
-COLUMNS = ("set", "split", "size", "file", "pixels")
-HEX_DIGITS = 12
+COLUMNS = ("set", "split", "size", "digests")
+DIGEST = 4  # bytes
+IN_A_LINE = 1000  # images: a line of the file that is much longer is no CSV for Python
 REFERENCE = "reference"  # the split of what other images were made from, and of all that synthetic levels are made of
 PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages that ladders of distortions were made of
 TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
@@ -40,11 +44,21 @@ class Part(NamedTuple):
     split: str
 
 
-def digests_of(path: Path) -> tuple[str, str, str]:
+def digests_of(path: Path) -> tuple[str, bytes, bytes]:
     """Size (the longer side first), digest of the file and digest of the pixels. Raises ImageError and OSError."""
     pixels = load(path).pixels
-    content = hashlib.sha256(f"{pixels.shape}".encode() + pixels.tobytes()).hexdigest()
-    return _size(pixels.shape[:2]), sha256_of(path)[:HEX_DIGITS], content[:HEX_DIGITS]
+    content = hashlib.sha256(f"{pixels.shape}".encode() + pixels.tobytes()).digest()
+    return _size(pixels.shape[:2]), _of_file(path), content[:DIGEST]
+
+
+def lines_of(images: Iterable[tuple[str, str, str, bytes, bytes]]) -> list[tuple[str, ...]]:
+    """The lines of the file, from set, split and ``digests_of`` of every image."""
+    lines = []
+    for part, group in groupby(sorted(images), key=lambda image: image[:3]):
+        digests = [b"".join(image[3:]) for image in group]
+        for start in range(0, len(digests), IN_A_LINE):
+            lines.append((*part, base64.b64encode(b"".join(digests[start : start + IN_A_LINE])).decode()))
+    return lines
 
 
 def parts_of(path: Path, file: Path | None = None) -> frozenset[Part]:
@@ -54,7 +68,7 @@ def parts_of(path: Path, file: Path | None = None) -> frozenset[Part]:
     """
     known = _known(file or FILE)
     try:
-        by_file = known.get(sha256_of(path)[:HEX_DIGITS], frozenset())
+        by_file = known.get(_of_file(path), frozenset())
         if by_file:
             return by_file
         with Image.open(path) as image:
@@ -89,12 +103,17 @@ def _size(sides: tuple[int, ...]) -> str:
     return f"{max(sides)}x{min(sides)}"
 
 
+def _of_file(path: Path) -> bytes:
+    return bytes.fromhex(sha256_of(path))[:DIGEST]
+
+
 @lru_cache(maxsize=4)
-def _known(file: Path) -> dict[str, frozenset[Part]]:
+def _known(file: Path) -> dict[str | bytes, frozenset[Part]]:
     """The parts by digest of file or pixels; the sizes are keys, too."""
-    found: dict[str, set[Part]] = {}
+    found: dict[str | bytes, set[Part]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
-            for key in ("size", "file", "pixels"):
-                found.setdefault(row[key], set()).add(Part(row["set"], row["split"]))
+            digests = base64.b64decode(row["digests"])
+            for key in (row["size"], *(digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST))):
+                found.setdefault(key, set()).add(Part(row["set"], row["split"]))
     return {key: frozenset(parts) for key, parts in found.items()}

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from agenticiqa.eval.datasets import read_labels
-from agenticiqa.programs.tools.training_images import COLUMNS, digests_of
+from agenticiqa.programs.tools.training_images import COLUMNS, digests_of, lines_of
 
 
 def write_digests(out: Path, *labels: Path) -> Path:
@@ -12,7 +12,6 @@ def write_digests(out: Path, *labels: Path) -> Path:
     with out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for path in labels:
-            name = path.resolve().parent.name
-            writer.writerows((name, item.split or "", *digests_of(item.image)) for item in read_labels(path))
+        images = [(path.resolve().parent.name, item) for path in labels for item in read_labels(path)]
+        writer.writerows(lines_of((name, item.split or "", *digests_of(item.image)) for name, item in images))
     return out

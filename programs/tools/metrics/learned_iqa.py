@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
-SHA256 = "0b419df580f7357f0c1687eec1043303502ea5dd7e4cd3db539d59a60579bddb"
+SHA256 = "7a8201e3a0cc0b666f103def80bbdbc391991926543cd89abaaad00358dd3965"
 
 LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
 SMALLEST_SIDE = 32
@@ -125,6 +125,6 @@ TOOL = Tool(
     map_start=1.4,
     map_end=3.6,
     smallest=SMALLEST_SIDE,
-    trained_on=("live_r2", "clive", "biq2021", "avt_ai", "package_photos"),
+    trained_on=("live_r2", "clive", "biq2021", "biq2021_train", "avt_ai", "package_photos"),
     spread=_spread_of,
 )

@@ -119,7 +119,7 @@ def test_the_images_that_shipped_tools_were_fitted_on_are_known(shared_data: Pat
     items = read_labels(shared_data / name / "labels.csv")[::40]
     found = {part for item in items for part in training_images.parts_of(item.image)}
     assert all(training_images.parts_of(item.image) for item in items)
-    assert {part.set for part in found} == {name}
+    assert {part.set for part in found} - {"biq2021_train"} == {name}
 
 
 def test_an_interrupted_run_loses_nothing_and_judges_nothing_twice(

@@ -61,11 +61,11 @@ def test_every_step_has_its_line(full: str) -> None:
         r"severity   Blurs: severe  Blurs in Global.",
         r"           Noise: severe  Noise in Global.",
         r"chosen     LEARNED-IQA for Blurs, Noise, Overall",
-        r"tool       LEARNED-IQA    raw 4\.575     █████████░ 4\.57  Blurs, \d+ ms",
+        r"tool       LEARNED-IQA    raw 4\.581     █████████░ 4\.58  Blurs, \d+ ms",
         r"levels     Excellent ░{20}   1%",
         r"           Fair      █{14}░{6}  69%",
         r"           from the log-probabilities that the model wrote",
-        r"fusion     tool mean 4\.57 \(n=1\), level expectation 3\.01 -> 3\.\d\d Good",
+        r"fusion     tool mean 4\.58 \(n=1\), level expectation 3\.01 -> 3\.\d\d Good",
         rf"replan     plan again: {DOUBT}",
         r"done       3\.\d\d of 5 in \d+\.\d\d s, 10 calls, 90 \+ 45 tokens, 1 retry, 0\.0002 USD",
     ):

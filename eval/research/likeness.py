@@ -1,0 +1,38 @@
+"""Photos that show nearly the same: series of one scene and copies, told by small gray copies of the photos.
+
+Public sets hold them, also on both sides of an official split (of BIQ2021's test photos, every fifth is like one of the
+training split), so that folds by file name would flatter a model.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from PIL import Image
+
+SIDE = 16  # pixels of a gray copy
+ALIKE = 0.9  # correlation of two copies from which on the photos are alike
+
+
+def gray_copies(files: Sequence[Path]) -> NDArray[np.float32]:
+    """Of each photo its gray copy of 16 x 16 pixels, with mean 0 and length 1, (N, 256)."""
+    copies = np.empty((len(files), SIDE * SIDE), np.float32)
+    for copy, file in zip(copies, files, strict=True):
+        with Image.open(file) as image:
+            image.draft("L", (4 * SIDE, 4 * SIDE))  # of a JPEG only so much is decoded
+            copy[:] = np.asarray(image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX), np.float32).ravel()
+    copies -= copies.mean(axis=1, keepdims=True)
+    return copies / np.maximum(np.linalg.norm(copies, axis=1, keepdims=True), 1e-6)
+
+
+def groups_of(contents: Sequence[str], copies: NDArray[np.float32]) -> NDArray[np.intp]:
+    """The number of the group (N,) of each photo: of one content, or alike, directly or by way of others."""
+    names, content = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
+    alike = np.argwhere(np.triu(copies @ copies.T >= ALIKE, 1))
+    photos = np.concatenate([alike, np.stack([np.arange(len(content)), len(content) + content], axis=1)])
+    size = len(content) + len(names)
+    graph = scipy.sparse.coo_array((np.ones(len(photos), bool), tuple(photos.T)), shape=(size, size))
+    group: NDArray[np.intp] = scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.intp)
+    return group[: len(content)]
