@@ -25,7 +25,7 @@ def batches_beside(results: Path) -> Path:
 
 
 def check_batches(config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
-    """The configuration with the prices of batches, for an estimate.
+    """The configuration with the prices of batches.
 
     Raises BackendError for a backend without batches, and UserError where no model is asked or the limits are too low:
     all images go step by step, so that a limit would leave every one of them half done.
@@ -35,8 +35,9 @@ def check_batches(config: Config, limits: Limits, jobs: Sequence[Job]) -> Config
     for section in config.in_profile().sections.values():
         for model in stage_models(section):
             refuse_without_batches(model)
+    config = at_batch_prices(config)
     if limits.max_usd is not None or limits.max_calls is not None:
-        least = estimate(at_batch_prices(config), jobs).total
+        least = estimate(config, jobs).total
         if limits.max_usd is not None and (least.least_usd or 0.0) > limits.max_usd:
             raise UserError(
                 f"{len(jobs)} images take at least {least.least_usd:.4f} USD as batches, over --max-usd "

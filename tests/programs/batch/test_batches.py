@@ -193,5 +193,14 @@ def test_a_dry_run_tells_batches_and_bytes(
 ) -> None:
     config = configuration(tmp_path, server.url)
     assert main(["assess", str(album), "--config", str(config), "--jsonl", "x", "--batch", "--dry-run"]) == 0
-    assert "As batches: 12 requests, 0." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "As batches: 12 requests, 0." in told
+    assert main(["assess", str(album), "--config", str(config), "--dry-run"]) == 0
+    full, half = (float(each.splitlines()[-1].split("-")[-1]) for each in _totals(capsys.readouterr().out, told))
+    assert half == pytest.approx(full / 2, abs=1e-4)
     assert not server.log
+
+
+def _totals(*shown: str) -> list[str]:
+    """The line of the totals of each table."""
+    return [next(line for line in each.splitlines() if line.startswith("total")) for each in shown]
