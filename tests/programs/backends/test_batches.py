@@ -199,12 +199,11 @@ def killed_at(moment: int, server: BatchServer, folder: Path, monkeypatch: pytes
         os._exit(0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a process that was forked")
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("part", range(4))
-def test_a_kill_at_any_moment(
-    dialect: Dialect, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Any
-) -> None:
+def test_a_kill_at_any_moment(dialect: Dialect, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the moments each."""
     installed(dialect)
     for moment in range(part, 200, 4):
@@ -217,7 +216,6 @@ def test_a_kill_at_any_moment(
             if not was_killed:
                 break
     assert moment > 20
-    record_property("moments", moment)
 
 
 def until_it_is_told(line: str) -> None:
