@@ -23,6 +23,7 @@ QUICK = (
     "state: the batch is gone",
 )
 ONCE_MORE = {  # faults after which some requests have to be in a second batch
+    "refused: too much under way",
     "ended: expired, none answered",
     "ended: expired, one answered",
     "ended: cancelled, one answered",
