@@ -7,6 +7,7 @@ from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, PARTS, SCO
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.cli.arguments import (
     add_backend_arguments,
+    add_batch_argument,
     add_dry_run_argument,
     add_image_options,
     add_raw_csv,
@@ -163,6 +164,7 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
     )
     add_workers_argument(parser)
     add_dry_run_argument(parser)
+    add_batch_argument(parser)
     add_raw_csv(parser.add_argument)
     add_question_arguments(parser)
 
@@ -262,6 +264,7 @@ def add_calibrate_arguments(parser: ArgumentParser) -> None:
     )
     add_workers_argument(parser)
     add_dry_run_argument(parser)
+    add_batch_argument(parser)
     add_backend_arguments(parser)
 
 

@@ -21,6 +21,7 @@ OF_FUSION = {
     "max_usd": "--max-usd",
     "workers": "--workers",
     "dry_run": "--dry-run",
+    "batch": "--batch",
     "no_labels": "--no-labels",
 }
 

@@ -49,7 +49,7 @@ def task_of(args: Namespace) -> QuestionTask | None:
         return None
     if len(args.tasks) > 1:
         raise UserError(f"{known[0].name} is a benchmark of questions: evaluate it by itself")
-    for option in ("scorer", "ablate", "baselines", "splits", "partial"):
+    for option in ("scorer", "ablate", "baselines", "splits", "partial", "batch"):
         if getattr(args, option):
             raise UserError(
                 f"--{option} is about images with opinion scores, and {known[0].name} asks questions: leave it out"

@@ -323,7 +323,8 @@ def add_batch_argument(parser: ArgumentParser) -> None:
         "--batch",
         action="store_true",
         help="send requests as batches, at half the price, answered within 24 hours (openai, anthropic, google; vllm: "
-        "as files for vllm run-batch); Ctrl-C or a crash loses nothing, --resume goes on; see agenticiqa batches",
+        "as files for vllm run-batch); after Ctrl-C or a crash the same command (assess: with --resume) goes on; see "
+        "agenticiqa batches",
     )
 
 

@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import tables
-from agenticiqa.programs.cli.batching import batches_beside, check_batches, in_batches, print_batches
+from agenticiqa.programs.cli.batching import check_batches, print_batches, within_batches
 from agenticiqa.programs.cli.fusing import show_default, show_fitted
 from agenticiqa.programs.cli.options import (
     config_from,
@@ -103,8 +103,8 @@ def run(args: Namespace) -> int:
     with ExitStack() as stack:
         stack.enter_context(within(limits))
         results = stack.enter_context(open_results(file, args.resume)) if file else None
-        if args.batch and results:
-            stack.enter_context(in_batches(batches_beside(results.path), limits))
+        if results:
+            stack.enter_context(within_batches(args.batch, results.path, limits))
         plan = plan_run(config, found.jobs, results)
         summary.judged_before = len(found.jobs) - len(plan.todo)
         summary.judged_again, summary.settings = dict(plan.again), plan.settings

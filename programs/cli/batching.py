@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import ceil
 from pathlib import Path
 
@@ -62,6 +62,11 @@ def at_batch_prices(config: Config) -> Config:
 
     changed = {name: cheaper(getattr(config, name)) for name in STAGES}
     return config.model_copy(update=changed | ({"levels": cheaper(config.levels)} if config.levels else {}))
+
+
+def within_batches(batch: bool, results: Path, limits: Limits) -> AbstractContextManager[None]:
+    """``in_batches`` beside a results file where ``batch`` asks for it."""
+    return in_batches(batches_beside(results), limits) if batch else nullcontext()
 
 
 def print_batches(expected: Estimate) -> None:
