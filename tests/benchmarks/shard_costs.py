@@ -2,7 +2,7 @@
 
 ::
 
-    PYTHONPATH=tests python tests/benchmarks/shard_costs.py [--images 5000] [--rows 1000 20000] [--shards 1000]
+    python tests/benchmarks/shard_costs.py [--images 5000] [--rows 1000 20000] [--shards 1000]
 
 Images are judged by their bytes, which takes no time, so all that is measured is around the judging. Each step runs in
 a process of its own.
@@ -20,6 +20,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+if __name__ == "__main__":
+    sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).parent)]
+
 from shard_kills import UndecodedIQA
 
 from agenticiqa.configs import Config

@@ -2,7 +2,7 @@
 
 ::
 
-    PYTHONPATH=tests python tests/benchmarks/shard_kills.py [--kills 3] [--what worker driver cluster local]
+    python tests/benchmarks/shard_kills.py [--kills 3] [--what worker driver cluster local]
 
 ``worker`` kills the process of one worker of Ray, ``driver`` the command, ``cluster`` every process of Ray on this
 machine that the command started, and the command; ``local`` is the command without Ray. Only processes below those that
@@ -24,6 +24,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).parent)]
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
@@ -168,7 +171,7 @@ def main() -> int:
         return judge(args.judge[0], args.judge[1] == "ray")
     draw, wrong = random.Random(args.seed), 0
     os.environ[MS] = args.ms
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("album").mkdir()

@@ -23,6 +23,9 @@ SMALLEST: dict[str, tuple[str, str]] = {
     "kills": ("{folder}/labels.csv --kills 1 --workers 1", "1 kills"),
     "fault_sweep": ("--fault status-418", "1 faults: "),
     "attacks": ("{folder}/labels.csv --photos 1 --each 1 --fit 2", "options: the attack's is chosen 15 of 15"),
+    "bombs": ("--only gif_frames", "gif_frames"),
+    "shard_costs": ("--images 20 --rows 20 --shards 4", "4 images,   1 a shard"),
+    "shard_kills": ("--what local --kills 1 --images 24 --ms 5", "local"),
     "gate_measures": ("{examples} --most 2", "enlarged"),
 }
 

@@ -16,7 +16,7 @@ from support.html_tags import from_elsewhere, read
 def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A scene as PNG, and as a good and a bad JPEG."""
     monkeypatch.chdir(tmp_path)
-    original = Image.fromarray(scene())
+    original = Image.fromarray(scene(300, 400))
     original.save("o.png")
     original.save("good.jpg", quality=90)
     original.save("<b>bad.jpg", quality=4)

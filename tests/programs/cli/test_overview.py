@@ -18,7 +18,7 @@ from support.html_tags import from_elsewhere
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sharp and a blurred scene."""
     folder = tmp_path_factory.mktemp("pictures")
-    sharp = scene()
+    sharp = scene(300, 400)
     Image.fromarray(sharp).save(folder / "sharp.png")
     Image.fromarray(blur(4, sharp)).save(folder / "soft.png")
     return folder
@@ -49,7 +49,7 @@ def test_sheet_table_and_the_worst_in_place_of_each_result(album: Path, capsys: 
 
 
 def test_a_score_that_means_little_is_marked_in_the_sheet_and_in_the_last_column(album: Path) -> None:
-    Image.fromarray(scene()[:2]).resize((600, 2)).save(album / "strip.png")
+    Image.fromarray(scene(300, 400)[:2]).resize((600, 2)).save(album / "strip.png")
     assert main(["assess", "album", "--html", "sheet.html", "--csv", "t.csv"]) == OK
     with open("t.csv", newline="") as file:
         table = csv.DictReader(file)
@@ -67,7 +67,7 @@ def test_a_score_that_means_little_is_marked_among_the_worst(album: Path, capsys
         return {"headings": headings} | {Path(line[1]).name: line[3:] for line in lines}
 
     assert worst() == {"headings": ["score", "image", "main distortion"], "soft.png": [], "sharp.png": []}
-    Image.fromarray(scene()[:2]).resize((600, 2)).save(album / "strip.png")
+    Image.fromarray(scene(300, 400)[:2]).resize((600, 2)).save(album / "strip.png")
     found = worst()
     assert found.pop("headings")[-1] == "caveat"
     assert found == {"strip.png": ["too thin to judge"], "soft.png": [""], "sharp.png": [""]}

@@ -17,7 +17,7 @@ def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "album").mkdir()
     for number in range(10):
-        Image.fromarray(scene()).save(f"album/{number}.jpg", quality=95 - 10 * number)
+        Image.fromarray(scene(300, 400)).save(f"album/{number}.jpg", quality=95 - 10 * number)
     Path("album/text.jpg").write_text("no image")
     for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": "100", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
