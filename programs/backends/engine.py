@@ -58,7 +58,7 @@ class Model:
     price: Price | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     in_flight: InFlight = field(default_factory=InFlight, repr=False)
-    stage: StageConfig | None = None
+    stage: StageConfig | None = field(default=None, repr=False)  # its api_base may hold a password
     most_input: int = 0  # tokens of the largest request so far
 
     def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:

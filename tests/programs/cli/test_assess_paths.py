@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 NOT_UTF_8 = b"caf\xe9.png"
 ESCAPED = r"caf\xe9.png"
 
+COFFEE = Path(__file__).parents[3] / "examples" / "coffee.webp"
+
 
 def picture(path: Path, seed: int = 0, cells: int = 8) -> Path:
     random = np.random.default_rng(seed)
@@ -129,6 +131,7 @@ def test_what_a_folder_holds_and_is_skipped_is_counted(
 
 def test_a_heic_photo_is_judged_like_any_other(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heic is not installed")
+    Image.open(COFFEE).convert("RGB").save(album / "a.png")
     pillow_heif.from_pillow(Image.open(album / "a.png")).save(album / "photo.HEIC", quality=90)
     assert main(["assess", str(album), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -16,7 +16,7 @@ from support.judging import ALL, ASSESSMENT, SCRIPT, STAND, analyse, plan
 
 pytestmark = pytest.mark.slow
 
-CONTRADICTION = "Contradictory evidence for Global: severe Blurs but LEARNED-IQA scores 4.57"
+CONTRADICTION = "Contradictory evidence for Global: severe Blurs but LEARNED-IQA scores 4.58"
 NO_JSON = "the answer was not a JSON object"
 BABBLE = "hard to put in JSON"
 GAP = "No tool scores to go by"
