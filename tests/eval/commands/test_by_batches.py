@@ -53,6 +53,7 @@ def test_a_benchmark_has_the_rows_that_it_has_without_batches(
     assert main(["batches", str(tmp_path / "batch"), "--json"]) == 0
 
 
+@pytest.mark.slow
 def test_a_profile_is_fitted_to_answers_of_batches(server: BatchServer, tmp_path: Path) -> None:
     for number in range(10):  # the fewest that a profile takes
         Image.fromarray(blur(1, scene(seed=number))).resize((128, 96)).save(tmp_path / f"{number}.png")

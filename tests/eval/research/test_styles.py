@@ -17,6 +17,7 @@ def photo():
     return load(EXAMPLES / "chelsea.webp").pixels[::2, ::2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STYLES)
 def test_a_style_keeps_the_shape_and_follows_from_its_generator(name, photo):
     before = photo.copy()

@@ -43,6 +43,7 @@ RESENT = {  # faults after which some requests have to be in a second batch
     "refused: a wrong file",
     "refused: too much under way",  # nothing of the first was taken
 }
+QUICK = ("create: no answer after it was made", "ended: expired, one answered", "results: one missing")
 ENDS_THE_RUN = {"create: 401", "create: 400", "refused: a wrong file"}
 FAILS_ONE = {"answer: 400", "answer: 500 every time"}
 Result = dict[str, str]
@@ -134,7 +135,9 @@ def applies(fault: str, dialect: Dialect) -> bool:
     )
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAULTS]
+)
 def test_a_fault_loses_nothing_and_repeats_nothing(fault: str, server: BatchServer, tmp_path: Path) -> None:
     if not applies(fault, server.dialect):
         pytest.skip("this provider has no such fault")

@@ -19,8 +19,6 @@ KEY = "sk-batch-key"
 QUICK = (
     "create: 500 after it was made",
     "ended: expired, one answered",
-    "results: each twice",
-    "state: the batch is gone",
 )
 ONCE_MORE = {  # faults after which some requests have to be in a second batch
     "refused: too much under way",
