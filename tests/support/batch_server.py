@@ -468,3 +468,18 @@ FAULTS: Mapping[str, Fault] = {
     "results: 500": _reply("download", 500),
     "results: the file is deleted": _reply("download", 404, "No such File object", times=2),
 }
+RESENT = {  # faults after which some requests have to be in a second batch
+    "ended: expired, none answered",
+    "ended: expired, one answered",
+    "ended: cancelled, one answered",
+    "answer: 500",
+    "answer: 429",
+    "answer: 500 every time",
+    "results: one missing",
+    "results: none",
+    "results: cut off twice",
+    "results: the file is deleted",
+    "state: the batch is gone",
+    "refused: a wrong file",
+    "refused: too much under way",  # nothing of the first was taken
+}

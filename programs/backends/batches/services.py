@@ -1,6 +1,6 @@
 """What each provider's batches need, in one form: a file of requests goes out, a handle comes back, then answers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -113,16 +113,19 @@ WHERE: dict[str, tuple[str, str]] = {
 
 def service(backend: str, server: Server, folder: Path) -> Service:
     """The batches of a backend, whose ``server`` answers single requests. Raises BackendError without its package."""
-    module, name = WHERE[backend.partition(".")[0]]
-    found: Callable[[Server, Path], Service] = getattr(import_module(f"{__package__}.{module}"), name)
-    return found(server, folder)
+    made: Service = _kind(backend)(server, folder)
+    return made
 
 
 def limits_of(backend: str) -> tuple[int, int]:
     """The most requests and bytes of one batch of a backend."""
+    kind = _kind(backend)
+    return kind.most_requests, kind.most_bytes
+
+
+def _kind(backend: str) -> Any:
     module, name = WHERE[backend.partition(".")[0]]
-    found = getattr(import_module(f"{__package__}.{module}"), name)
-    return found.most_requests, found.most_bytes
+    return getattr(import_module(f"{__package__}.{module}"), name)
 
 
 def refuse_without_batches(stage: StageConfig) -> None:

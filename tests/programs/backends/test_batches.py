@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +22,13 @@ from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.rounds import judge_in_rounds
 from agenticiqa.programs.errors import BackendError
-from support.batch_server import FAULTS, BatchServer, batch_server
+from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
 from support.loopback import Body
 from support.providers import ANTHROPIC, GEMINI, OPENAI, Dialect
 
 KEY, VARIABLE = "sk-batch-key", "KEY_OF_THE_TEST"
 JOBS = [Job(f"{name}.png") for name in "abc"]
 DIALECTS = [OPENAI, ANTHROPIC, GEMINI]
-RESENT = {  # faults after which some requests have to be in a second batch
-    "ended: expired, none answered",
-    "ended: expired, one answered",
-    "ended: cancelled, one answered",
-    "answer: 500",
-    "answer: 429",
-    "answer: 500 every time",
-    "results: one missing",
-    "results: none",
-    "results: cut off twice",
-    "results: the file is deleted",
-    "state: the batch is gone",
-    "refused: a wrong file",
-    "refused: too much under way",  # nothing of the first was taken
-}
 QUICK = ("create: no answer after it was made", "ended: expired, one answered", "results: one missing")
 ENDS_THE_RUN = {"create: 401", "create: 400", "refused: a wrong file"}
 FAILS_ONE = {"answer: 400", "answer: 500 every time"}
@@ -227,14 +213,21 @@ def until_it_is_told(line: str) -> None:
         raise KeyboardInterrupt
 
 
-def test_a_batch_that_may_have_been_sent_is_the_users_to_decide(tmp_path: Path) -> None:
-    """Anthropic's batches have no name of ours; one that has not ended is told from others by nothing but its size."""
+@contextmanager
+def one_that_may_have_been_sent(folder: Path) -> Iterator[BatchServer]:
+    """A run that was interrupted where it asks to decide, and its server, which ends batches at once from now on."""
     installed(ANTHROPIC)
     with batch_server(ANTHROPIC, said, key=KEY, hours=60) as server:
         server.faults.append(FAULTS["create: 500 after it was made"])
         with pytest.raises(KeyboardInterrupt):
-            judged(server, tmp_path / "b", until_it_is_told)
+            judged(server, folder, until_it_is_told)
         server.hours = 0.0
+        yield server
+
+
+def test_a_batch_that_may_have_been_sent_is_the_users_to_decide(tmp_path: Path) -> None:
+    """Anthropic's batches have no name of ours; one that has not ended is told from others by nothing but its size."""
+    with one_that_may_have_been_sent(tmp_path / "b") as server:
         run = BatchRun(tmp_path / "b", Limits(), print)
         run.adopt(1, "batch_1")
         run.close()
@@ -243,12 +236,7 @@ def test_a_batch_that_may_have_been_sent_is_the_users_to_decide(tmp_path: Path) 
 
 
 def test_a_batch_that_was_not_sent_is_sent_again(tmp_path: Path) -> None:
-    installed(ANTHROPIC)
-    with batch_server(ANTHROPIC, said, key=KEY, hours=60) as server:
-        server.faults.append(FAULTS["create: 500 after it was made"])
-        with pytest.raises(KeyboardInterrupt):
-            judged(server, tmp_path / "b", until_it_is_told)
-        server.hours = 0.0
+    with one_that_may_have_been_sent(tmp_path / "b") as server:
         server.batches["batch_1"].made = float("inf")
         run = BatchRun(tmp_path / "b", Limits(), print)
         run.send_again(1)

@@ -11,7 +11,7 @@ from PIL import Image
 from agenticiqa.programs.backends.batches import run
 from agenticiqa.programs.cli.main import main
 from support.batch_runs import KEY_VARIABLE, assess, configuration, rows, script, usage
-from support.batch_server import FAULTS, BatchServer, batch_server
+from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
 from support.distortion_levels import blur, scene
 from support.providers import OPENAI, provider_server
 
@@ -20,21 +20,6 @@ QUICK = (
     "create: 500 after it was made",
     "ended: expired, one answered",
 )
-ONCE_MORE = {  # faults after which some requests have to be in a second batch
-    "refused: too much under way",
-    "ended: expired, none answered",
-    "ended: expired, one answered",
-    "ended: cancelled, one answered",
-    "answer: 500",
-    "answer: 429",
-    "answer: 500 every time",
-    "results: one missing",
-    "results: none",
-    "results: cut off twice",
-    "results: the file is deleted",
-    "state: the batch is gone",
-    "refused: a wrong file",
-}
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +107,7 @@ def test_a_fault_changes_no_digit(
         assert "no" in said, "an answer that refuses the request fails its image, as without batches"
     assert status == 0
     assert rows(tmp_path / "scores.jsonl") == rows(plain)
-    assert bool(server.sent_twice()) == (fault in ONCE_MORE or fault == "answer: 400")
+    assert bool(server.sent_twice()) == (fault in RESENT or fault == "answer: 400")
 
 
 def test_a_second_process_is_kept_out(album: Path, server: BatchServer, tmp_path: Path) -> None:
