@@ -25,7 +25,7 @@ def judge_in_rounds(
     A pass judges every image whose answers have come; each ends with a result, or with further requests that wait.
     What tools measured is kept in the manifest, so that a pass costs little more than decoding.
     """
-    asked_by: dict[int, ImageRequests] = {}
+    asked_by: dict[int, ImageRequests] = {}  # of images that were judged, until they are taken from this pass
     stopped = False
 
     def judge_once(job: Job) -> T:
@@ -42,36 +42,36 @@ def judge_in_rounds(
         stopped = stopped or (not isinstance(outcome, Pending) and stop_when(outcome))
         return stopped
 
-    waiting: list[Job] = []
+    waiting: list[tuple[Job, ImageRequests]] = []
     ready: Iterable[Job] = jobs
     while True:
         for job, outcome in several(judge_once, ready, should_stop):
             if isinstance(outcome, Pending):
-                waiting.append(job)
+                waiting.append((job, asked_by.pop(id(job))))
             else:
                 yield job, outcome
         run.flush()
         if stopped or not waiting:
             return
-        ready = []
-        while not ready:
+        chosen = set[int]()
+        while not chosen:
             if run.under_way:
                 run.wait()
-            elif all(asked_by[id(job)].lacks_room for job in waiting):
-                yield from _without_room(run, waiting, stop_when)
+            elif all(asked.lacks_room for _, asked in waiting):
+                yield from _without_room(run, waiting[0][0], stop_when)
                 return
-            ready = [job for job in waiting if not asked_by[id(job)].pending & run.under_way]
-        chosen = set(map(id, ready))
-        waiting = [job for job in waiting if id(job) not in chosen]
+            chosen = {id(job) for job, asked in waiting if not asked.pending & run.under_way}
+        ready = [job for job, _ in waiting if id(job) in chosen]
+        waiting = [each for each in waiting if id(each[0]) not in chosen]
 
 
-def _without_room(run: BatchRun, waiting: list[Job], stop_when: Callable[[T], bool]) -> Iterable[tuple[Job, T]]:
+def _without_room(run: BatchRun, job: Job, stop_when: Callable[[T], bool]) -> Iterable[tuple[Job, T]]:
     limits = run.limits
     most = f"{limits.max_usd:g} USD" if limits.max_usd is not None else f"{limits.max_calls} calls"
     error = LimitReached(f"the next requests would exceed the limit of {most} ({limits.calls} requests were sent)")
     outcome: T = error
     stop_when(outcome)
-    yield waiting[0], outcome
+    yield job, outcome
 
 
 def _unusable(asked: ImageRequests, outcome: object) -> list[str] | None:

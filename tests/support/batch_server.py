@@ -45,7 +45,8 @@ class Made:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong, ``times`` times: at which ``step`` (upload, create, created, ended, state, results, download).
+    """What goes wrong, ``times`` times: at which ``step`` (upload, uploaded, create, created, ended, state, results,
+    download).
 
     ``do`` is given the server and what the step has: the batch, or the lines of its results. It returns a reply to be
     sent in place of the right one, other lines, or ``None``.
@@ -187,9 +188,10 @@ def openai_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
         name, content = _file_of_form(arrived)
         id = f"file-{len(server.names) + 1}"
         server.files[id], server.names[id] = content, name
-        return {
-            "id": id, "object": "file", "bytes": len(content), "created_at": 0, "filename": name, "purpose": "batch"
-        }  # fmt: skip
+        wrong = server.fault("uploaded", arrived)
+        return _openai_file(server, id) if wrong is None else wrong
+    if (arrived.method, path) == ("GET", "/files"):
+        return {"object": "list", "data": [_openai_file(server, id) for id in server.files], "has_more": False}
     if (arrived.method, path) == ("POST", "/batches"):
         return _openai_create(server, json.loads(arrived.raw))
     if (arrived.method, path) == ("GET", "/batches"):
@@ -213,6 +215,13 @@ def openai_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
         server.files.pop(found[1], None)
         return {"id": found[1], "object": "file", "deleted": True}
     return error_reply(404, {"error": {"message": f"Invalid URL ({arrived.method} {path})"}})
+
+
+def _openai_file(server: BatchServer, id: str) -> Line:
+    size = len(server.files[id])
+    return {
+        "id": id, "object": "file", "bytes": size, "created_at": 0, "filename": server.names[id], "purpose": "batch"
+    }  # fmt: skip
 
 
 def _openai_create(server: BatchServer, body: Body) -> Any:
@@ -325,13 +334,15 @@ def _anthropic_line(answer: Line) -> Line:
 def gemini_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
     """https://ai.google.dev/gemini-api/docs/batch-api and .../files."""
     if path == "/upload/v1beta/files" and arrived.headers.get("x-goog-upload-command") == "start":
-        server.names["next"] = json.loads(arrived.raw)["file"].get("displayName", "")
+        server.names["next"] = json.loads(arrived.raw)["file"]["display_name"]
         return Reply(headers={"X-Goog-Upload-URL": f"{server.url}/uploading"}, raw_body=b"{}")
     if path == "/uploading":
         if (wrong := server.fault("upload", arrived)) is not None:
             return wrong
         name = f"files/f{len(server.names)}"
         server.files[name], server.names[name] = arrived.raw, server.names["next"]
+        if (wrong := server.fault("uploaded", arrived)) is not None:
+            return wrong
         made = {"file": {"name": name, "uri": f"{server.url}/{name}", "sizeBytes": str(len(arrived.raw))}}
         return Reply(headers={"X-Goog-Upload-Status": "final"}, raw_body=json.dumps(made).encode())
     if found := re.fullmatch(r"/models/([\w-]+):batchGenerateContent", path):
@@ -355,6 +366,8 @@ def gemini_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
     if found := re.fullmatch(r"/files/results-(\w+):download", path):
         wrong = server.fault("download", found[1])
         return Reply(raw_body=server.lines(server.batches[found[1]], _gemini_line)) if wrong is None else wrong
+    if (arrived.method, path) == ("GET", "/files"):
+        return {"files": [{"name": name, "displayName": server.names[name]} for name in server.files]}
     if arrived.method == "DELETE":
         server.files.pop(path.removeprefix("/"), None)
         return {}
@@ -436,6 +449,7 @@ FAULTS: Mapping[str, Fault] = {
     "upload: 429": _reply("upload", 429),
     "upload: 500": _reply("upload", 500),
     "upload: broken off": Fault("upload", lambda server, given: Reply(raw_body=b"{}", cut=True)),
+    "upload: no answer after it was there": Fault("uploaded", lambda server, given: Reply(raw_body=b"{}", cut=True)),
     "create: 429": _reply("create", 429),
     "create: 500": _reply("create", 500),
     "create: 500 after it was made": _reply("created", 500),

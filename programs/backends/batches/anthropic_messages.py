@@ -13,6 +13,7 @@ from agenticiqa.programs.backends.addresses import without_login
 from agenticiqa.programs.backends.batches.services import (
     BatchAnswer,
     Progress,
+    Service,
     ServiceError,
     Unclear,
     http_client,
@@ -54,12 +55,11 @@ def answer_in(line: dict[str, Any]) -> BatchAnswer:
     return BatchAnswer(id)  # canceled, expired
 
 
-class AnthropicMessages:
+class AnthropicMessages(Service):
     """See ``services.Service``."""
 
     most_requests, most_bytes = 100_000, 256_000_000
     head, between, tail = b'{"requests":[', b",", b"]}"
-    at_once = True
 
     def __init__(self, server: Server, folder: Path) -> None:
         try:
@@ -76,10 +76,6 @@ class AnthropicMessages:
     def frame(self, id: str) -> tuple[bytes, bytes]:
         """See ``services.Service``."""
         return f'{{"custom_id":"{id}","params":'.encode(), b"}"
-
-    def upload(self, path: Path, name: str) -> str | None:
-        """The file is sent with the batch."""
-        return None
 
     def create(self, path: Path, file: str | None, name: str) -> str:
         """Send the file as it is, without holding it in memory."""
@@ -136,6 +132,3 @@ class AnthropicMessages:
         """Cancel it."""
         with in_words(self.server):
             self.client.messages.batches.cancel(handle)
-
-    def discard(self, file: str) -> None:
-        """Nothing to do."""

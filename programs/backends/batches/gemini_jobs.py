@@ -13,6 +13,7 @@ from agenticiqa.programs.backends.addresses import without_login
 from agenticiqa.programs.backends.batches.services import (
     BatchAnswer,
     Progress,
+    Service,
     http_client,
     in_words,
     json_lines,
@@ -43,12 +44,10 @@ def answer_in(line: dict[str, Any]) -> BatchAnswer:
     return BatchAnswer(key)
 
 
-class GeminiJobs:
+class GeminiJobs(Service):
     """See ``services.Service``."""
 
     most_requests, most_bytes = 1_000_000, 2_000_000_000
-    head, between, tail = b"", b"\n", b"\n"
-    at_once = True
 
     def __init__(self, server: Server, folder: Path) -> None:
         try:
@@ -73,15 +72,17 @@ class GeminiJobs:
             )
             return named(made, "name")
 
+    def uploaded(self, name: str) -> str | None:
+        """By its name."""
+        with in_words(self.server):
+            files = self.client.files.list(config={"page_size": 100})
+            return next((file.name for file in files if file.display_name == name), None)
+
     def create(self, path: Path, file: str | None, name: str) -> str:
         """With our name, by which it is found again."""
         with in_words(self.server):
             config: Any = {"display_name": name}
             return named(self.client.batches.create(model=self.server.model, src=file or "", config=config), "name")
-
-    def newest(self) -> str | None:
-        """Not needed."""
-        return None
 
     def find(self, name: str, requests: frozenset[str], newest: str | None, known: frozenset[str]) -> str | None:
         """By its name."""

@@ -8,25 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agenticiqa.programs.backends.batches.openai_files import answer_in, framed
-from agenticiqa.programs.backends.batches.services import BatchAnswer, Progress, ServiceError, json_lines
+from agenticiqa.programs.backends.batches.services import BatchAnswer, Progress, Service, ServiceError, json_lines
 from agenticiqa.programs.backends.wire import Server
 
 
-class OfflineFile:
+class OfflineFile(Service):
     """See ``services.Service``; the handle is the path of the file that vLLM is to write."""
 
     most_requests, most_bytes = 1_000_000, 2_000_000_000
-    head, between, tail = b"", b"\n", b"\n"
     at_once = False
+    frame = staticmethod(framed)
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server, self.folder = server, folder
         self.sizes: dict[str, int] = {}  # of the files that are written, when they were last looked at
-        self.frame = framed
-
-    def upload(self, path: Path, name: str) -> str | None:
-        """Nothing to do."""
-        return None
 
     def create(self, path: Path, file: str | None, name: str) -> str:
         """Put the file where vLLM is told to read it."""
@@ -34,10 +29,6 @@ class OfflineFile:
         if path.exists():
             os.replace(path, asked)
         return str((self.folder / f"{name}.out.jsonl").resolve())
-
-    def newest(self) -> str | None:
-        """Not needed."""
-        return None
 
     def find(self, name: str, requests: frozenset[str], newest: str | None, known: frozenset[str]) -> str | None:
         """It is there when its file is."""
@@ -64,6 +55,3 @@ class OfflineFile:
     def cancel(self, handle: str) -> None:
         """Take the file away; one that vLLM is reading goes on."""
         Path(handle.replace(".out.jsonl", ".in.jsonl")).unlink(missing_ok=True)
-
-    def discard(self, file: str) -> None:
-        """Nothing to do."""

@@ -5,12 +5,16 @@ https://platform.openai.com/docs/api-reference/batch: 50,000 requests and 200 MB
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.programs.backends.batches.services import (
     BatchAnswer,
     Progress,
+    Service,
+    ServiceError,
     http_client,
     in_words,
     json_lines,
@@ -19,7 +23,7 @@ from agenticiqa.programs.backends.batches.services import (
 from agenticiqa.programs.backends.wire import Server, openai_client
 
 OURS = "agenticiqa"  # the key of our name for a batch in its metadata
-LOOKED_THROUGH = 2000  # batches of an account, the newest first
+LOOKED_THROUGH = 2000  # batches or files of an account, the newest first
 OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
@@ -39,21 +43,26 @@ def answer_in(line: dict[str, Any]) -> BatchAnswer:
     return BatchAnswer(id)  # batch_expired, batch_cancelled
 
 
-class OpenAIFiles:
+class OpenAIFiles(Service):
     """See ``services.Service``."""
 
     most_requests, most_bytes = 50_000, 200_000_000
-    head, between, tail = b"", b"\n", b"\n"
-    at_once = True
+    frame = staticmethod(framed)
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server, self.client = server, openai_client(server, http_client(server))
-        self.frame = framed
 
     def upload(self, path: Path, name: str) -> str | None:
         """The file's id."""
         with in_words(self.server), path.open("rb") as file:
             return named(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
+
+    def uploaded(self, name: str) -> str | None:
+        """The newest of this name, among the newest; ``None`` also where a gateway lists no files."""
+        with suppress(ServiceError), in_words(self.server):
+            files = islice(self.client.files.list(purpose="batch", limit=1000), LOOKED_THROUGH)
+            return next((str(file.id) for file in files if file.filename == f"{name}.jsonl"), None)
+        return None
 
     def create(self, path: Path, file: str | None, name: str) -> str:
         """With our name in its metadata, by which it is found again."""
@@ -63,19 +72,11 @@ class OpenAIFiles:
             )
             return named(begun)
 
-    def newest(self) -> str | None:
-        """Not needed."""
-        return None
-
     def find(self, name: str, requests: frozenset[str], newest: str | None, known: frozenset[str]) -> str | None:
         """By its metadata."""
         with in_words(self.server):
-            for number, batch in enumerate(self.client.batches.list(limit=100)):
-                if (batch.metadata or {}).get(OURS) == name:
-                    return str(batch.id)
-                if number >= LOOKED_THROUGH:
-                    break
-        return None
+            batches = islice(self.client.batches.list(limit=100), LOOKED_THROUGH)
+            return next((str(batch.id) for batch in batches if (batch.metadata or {}).get(OURS) == name), None)
 
     def progress(self, handle: str, requests: int) -> Progress:
         """As its status says."""

@@ -280,7 +280,7 @@ class BatchRun:
     def _look_at(self, batch: Batch) -> bool:
         try:
             if batch.state in ("intended", "uploaded"):
-                self._send(batch.n)
+                self._send(batch.n, again=True)
             elif batch.state == "sent":
                 batch = self._state_of(batch)
             if batch.state == "ended":
@@ -351,19 +351,18 @@ class BatchRun:
             batch.n,
             ((id, each.status or 503, each.body if each.status else UNANSWERED) for id, each in last.items()),
         )
+        self._discard(batch)  # before it is closed, so that a kill between does it again
         self._close(batch, batch.told, counted=True)
         told = [f"{batch.requests - len(left)} of {batch.requests} answered"]
         told += [f"{len(left) - len(last)} go again ({batch.told})"] if len(left) > len(last) else []
         told += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
         told += [f"{strange} answers to other requests or twice"] if strange else []
         self.tell(f"batch {batch.n}: {', '.join(told)}")
-        if batch.file:
-            with suppress(ServiceError):
-                offered.discard(batch.file)
 
     def _give_up(self, batch: Batch, why: str, *, counted: bool) -> None:
         """Send what waits for this batch with the next one."""
         self._close(batch, why, counted=counted)
+        self._discard(batch)
         self.tell(f"batch {batch.n}: {why}; its requests go again")
 
     def _close(self, batch: Batch, told: str, *, counted: bool) -> None:
@@ -376,14 +375,20 @@ class BatchRun:
             self.under_way = set(self.manifest.waiting()).union(*(spool.requests for spool in self._spools.values()))
         self.manifest.update(batch.n, state="collected")
 
+    def _discard(self, batch: Batch) -> None:
+        """Delete its file of requests at the provider, as it holds the images."""
+        if batch.file:
+            with suppress(ServiceError):
+                self._service_at(batch).discard(batch.file)
+
     def _send_or_tell(self, n: int) -> None:
         try:
             self._send(n)
         except ServiceError as error:
             self._failed(n, error)
 
-    def _send(self, n: int) -> None:
-        """Send a batch that is intended; one that may have been sent before is looked for first."""
+    def _send(self, n: int, again: bool = False) -> None:
+        """Send a batch that is intended; what may have been uploaded or sent before is looked for first."""
         with self._sending:
             batch, handle = self._batch(n), None
             if batch.state not in ("intended", "uploaded"):
@@ -393,7 +398,8 @@ class BatchRun:
                 if not path.exists():
                     self._give_up(batch, "its file was deleted", counted=False)
                     return
-                newest, file = offered.newest(), offered.upload(path, batch.name)
+                newest, file = offered.newest(), offered.uploaded(batch.name) if again else None
+                file = file or offered.upload(path, batch.name)
                 self.manifest.update(n, state="uploaded", file=file, newest=newest)
                 batch = self._batch(n)
             else:

@@ -1,10 +1,11 @@
 """What each provider's batches need, in one form: a file of requests goes out, a handle comes back, then answers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -57,7 +58,7 @@ class Unclear(Exception):
     """A batch may have been taken, and the provider does not tell; the message names the batches it may be."""
 
 
-class Service(Protocol):
+class Service(ABC):
     """A provider's batches. Every call raises ServiceError.
 
     A file of at most ``most_requests`` requests and ``most_bytes`` bytes is ``head``, requests with ``between`` among
@@ -67,40 +68,50 @@ class Service(Protocol):
 
     most_requests: int
     most_bytes: int
-    head: bytes
-    between: bytes
-    tail: bytes
-    at_once: bool
+    head, between, tail = b"", b"\n", b"\n"
+    at_once = True
 
+    @abstractmethod
     def frame(self, id: str) -> tuple[bytes, bytes]:
         """What stands before and after a body."""
 
     def upload(self, path: Path, name: str) -> str | None:
         """Bring the file to the provider, under this name; what the provider calls it, where it takes files."""
+        return None
 
+    def uploaded(self, name: str) -> str | None:
+        """What the provider calls the file of this name that may have been brought to it; ``None`` if it was not."""
+        return None
+
+    @abstractmethod
     def create(self, path: Path, file: str | None, name: str) -> str:
         """Begin the batch; its handle."""
 
     def newest(self) -> str | None:
         """The handle of the newest batch of the account, where that is needed to find one again."""
+        return None
 
+    @abstractmethod
     def find(self, name: str, requests: frozenset[str], newest: str | None, known: frozenset[str]) -> str | None:
         """The handle of a batch that may have been begun; ``None`` if it was not. Raises Unclear.
 
         ``newest`` was the newest one before, ``known`` are handles that belong to others.
         """
 
+    @abstractmethod
     def progress(self, handle: str, requests: int) -> Progress:
         """Where it is."""
 
+    @abstractmethod
     def results(self, handle: str) -> Iterator[BatchAnswer]:
         """What came, in any order."""
 
+    @abstractmethod
     def cancel(self, handle: str) -> None:
         """End it early; what is answered already stays."""
 
-    def discard(self, file: str) -> None:
-        """Delete the file of requests."""
+    def discard(self, file: str) -> None:  # noqa: B027 - most have none
+        """Delete the file of requests, which holds the images."""
 
 
 WHERE: dict[str, tuple[str, str]] = {
@@ -109,12 +120,12 @@ WHERE: dict[str, tuple[str, str]] = {
     "google": ("gemini_jobs", "GeminiJobs"),
     "vllm": ("offline_file", "OfflineFile"),
 }
+TAKE_ADDRESSES = frozenset({"openai", "anthropic", "google", "vllm"})  # of images, in place of their bytes
 
 
 def service(backend: str, server: Server, folder: Path) -> Service:
     """The batches of a backend, whose ``server`` answers single requests. Raises BackendError without its package."""
-    made: Service = _kind(backend)(server, folder)
-    return made
+    return _kind(backend)(server, folder)
 
 
 def limits_of(backend: str) -> tuple[int, int]:
