@@ -22,6 +22,7 @@ OF_FUSION = {
     "workers": "--workers",
     "dry_run": "--dry-run",
     "batch": "--batch",
+    "image_urls": "--image-urls",
     "no_labels": "--no-labels",
 }
 

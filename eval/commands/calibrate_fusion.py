@@ -24,7 +24,7 @@ from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render, tables
-from agenticiqa.programs.cli.batching import check_batches, print_batches, within_batches
+from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.outputs import Appending, judge_and_write
 from agenticiqa.programs.cli.printable import print_error
@@ -55,12 +55,9 @@ def run(args: Namespace, given: Given) -> int:
         if config.summarizer.is_offline:
             raise UserError("the configuration asks no model for scores: name one with --backend, or for summarizer")
         jobs, problems = _jobs(given.photos, data.labels if data else [])
-        if args.batch:
-            config = check_batches(config, limits_from(args, config), jobs)
+        config = check_batches(args, config, limits_from(args, config), jobs)
         if args.dry_run:
-            tables.print_estimate(expected := estimate(config, jobs))
-            if args.batch:
-                print_batches(expected)
+            print_expected(args, config, jobs)
             return SOME_FAILED if problems else OK
         judged = _judged(args, config, jobs, out.with_suffix(".rows.jsonl"))
         if judged is None:
@@ -110,7 +107,7 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
     ``None`` when a limit or an outage ended it before all were rated.
     """
     workers, limits = workers_from(args, config), limits_from(args, config)
-    with ResultsFile(file) as results, within(limits), within_batches(args.batch, file, limits):
+    with ResultsFile(file) as results, within(limits), within_batches(args, file, limits):
         plan = plan_run(config, jobs, results)
         tables.print_estimate(estimate(config, plan.todo))
         install(config)

@@ -40,11 +40,10 @@ from agenticiqa.eval.tasks.reading import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.ledger import Limits, within
-from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
-from agenticiqa.programs.cli import render, tables
-from agenticiqa.programs.cli.batching import check_batches, print_batches, within_batches
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import (
     config_from,
     limits_from,
@@ -104,16 +103,13 @@ def run(args: Namespace) -> int:
         except UserError as error:
             print_error(f"{task}: {error}; without it, what is said on 1 to 5 is left out")
     jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
-    if args.batch:
-        if args.scorer or parts:
-            raise UserError("--batch sends the requests of the program: not with --scorer or --ablate")
-        config = check_batches(config, limits, jobs)
+    if args.batch and (args.scorer or parts):
+        raise UserError("--batch sends the requests of the program: not with --scorer or --ablate")
+    config = check_batches(args, config, limits, jobs)
     if args.dry_run and args.scorer:
         print(f"{len(jobs)} images: no model is asked")
     elif args.dry_run:
-        tables.print_estimate(expected := estimate(config, jobs))
-        if args.batch:
-            print_batches(expected)
+        print_expected(args, config, jobs)
     if args.dry_run or not config.is_offline:
         tell_price(config, parts, jobs)
     if args.baselines:
@@ -171,7 +167,7 @@ def _evaluated(
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile
-        with continuing(out), within(limits), within_batches(args.batch, results.path, limits):
+        with continuing(out), within(limits), within_batches(args, results.path, limits):
             rows = judge_set(program, labels, results, query=query, workers=workers, watch=_shown)
     part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
     about = {

@@ -19,9 +19,9 @@ from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prom
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.ledger import within
-from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
-from agenticiqa.programs.cli import render, tables
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -49,7 +49,7 @@ def task_of(args: Namespace) -> QuestionTask | None:
         return None
     if len(args.tasks) > 1:
         raise UserError(f"{known[0].name} is a benchmark of questions: evaluate it by itself")
-    for option in ("scorer", "ablate", "baselines", "splits", "partial", "batch"):
+    for option in ("scorer", "ablate", "baselines", "splits", "partial"):
         if getattr(args, option):
             raise UserError(
                 f"--{option} is about images with opinion scores, and {known[0].name} asks questions: leave it out"
@@ -65,8 +65,10 @@ def run(args: Namespace, task: QuestionTask) -> int:
     questions = list(asked_of(items, circular=args.circular))
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
+    jobs = [asked.job for asked in questions]
+    config = check_batches(args, config, limits, jobs)
     if args.dry_run:
-        tables.print_estimate(estimate(config, [asked.job for asked in questions]))
+        print_expected(args, config, jobs)
         return OK
     program = configured_program(config)
     out = args.out or default_folder(task.name, args.split, program.backend)
@@ -76,7 +78,8 @@ def run(args: Namespace, task: QuestionTask) -> int:
         description = made_with(program, config, items_sha256(found.usable), options)
         pin(out, description)
         with continuing(out), within(limits):
-            rows = _asked(task, program, questions, results, workers)
+            with within_batches(args, results.path, limits):
+                rows = _asked(task, program, questions, results, workers)
             if task.kind == "explanation":
                 figures = _judged(args, config, questions, rows, out, workers)
     if task.kind != "explanation":

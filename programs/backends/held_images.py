@@ -12,7 +12,7 @@ Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -23,7 +23,9 @@ from dspy import lm15
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding
-_EVERY_MARK = re.compile(rb"(%s[\w+/]{44})" % base64.b64encode(_MARK[: len(_MARK) // 3 * 3]))
+_EVERY_MARK = re.compile(
+    rb"((?:%s)?%s[\w+/]{44})" % (re.escape(HOST.encode()), base64.b64encode(_MARK[: len(_MARK) // 3 * 3]))
+)
 
 
 class MissingImage(RuntimeError):
@@ -45,6 +47,14 @@ class Held(Protocol):
         """Width and height in pixels."""
 
     @property
+    def source(self) -> str:
+        """The name of what was given, such as its path."""
+
+    @property
+    def sha256(self) -> str:
+        """The hex digest of the bytes as they were given."""
+
+    @property
     def sent_sha256(self) -> str:
         """The hex digest of the bytes that are sent."""
 
@@ -53,7 +63,10 @@ class Held(Protocol):
         """The bytes that are sent, as base64."""
 
 
+ServedAt = Callable[[str], str]  # from the name of an image to the address where a model fetches it
+
 _held: ContextVar[Mapping[str, Held]] = ContextVar("agenticiqa_held_images")
+_served_at: ContextVar[ServedAt | None] = ContextVar("agenticiqa_served_images", default=None)
 
 
 def address(image: Held) -> str:
@@ -69,6 +82,19 @@ def holding(images: Mapping[str, Held]) -> Iterator[dict[str, dspy.Image]]:
         yield {name: dspy.Image(address(image)) for name, image in images.items()}
     finally:
         _held.reset(token)
+
+
+@contextmanager
+def served_at(address_of: ServedAt) -> Iterator[None]:
+    """Requests inside carry the addresses of images; one that is sent as another file than its own still goes whole.
+
+    The address is put into the finished body only: its digest stays that of the image's content.
+    """
+    token = _served_at.set(address_of)
+    try:
+        yield
+    finally:
+        _served_at.reset(token)
 
 
 def held_image_at(place: str) -> Held | None:
@@ -95,7 +121,10 @@ def marked(request: lm15.Request) -> lm15.Request:
             return given
         if given.url not in held:
             raise MissingImage
-        return lm15.ImagePart(media_type=held[given.url].mime, data=_mark(given.url).decode())
+        image, mark = held[given.url], _mark(given.url).decode()
+        if _served_at.get() is not None and image.sent_sha256 == image.sha256:
+            return lm15.ImagePart(media_type=image.mime, url=f"{HOST}{mark}")
+        return lm15.ImagePart(media_type=image.mime, data=mark)
 
     return replace(
         request,
@@ -108,12 +137,18 @@ def _mark(place: str) -> bytes:
 
 
 def with_held_images(body: bytes) -> list[bytes]:
-    """A body in pieces, with the bytes of each held image in place of its mark.
+    """A body in pieces, with the bytes of each held image, or the address where it is served, in place of its mark.
 
     Raises MissingImage for a mark of an image that is not held.
     """
-    images = {_mark(place): image for place, image in _held.get({}).items()}
+    images, address_of = {_mark(place): image for place, image in _held.get({}).items()}, _served_at.get()
+
+    def sent(mark: bytes) -> bytes:
+        image = images[mark.removeprefix(HOST.encode())]
+        by_address = address_of if mark.startswith(HOST.encode()) else None
+        return by_address(image.source).encode("ascii") if by_address else image.base64
+
     try:
-        return [images[piece].base64 if number % 2 else piece for number, piece in enumerate(_EVERY_MARK.split(body))]
+        return [sent(piece) if number % 2 else piece for number, piece in enumerate(_EVERY_MARK.split(body))]
     except KeyError:
         raise MissingImage from None

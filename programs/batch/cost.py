@@ -12,7 +12,7 @@ counted: a model's hidden reasoning, worked examples of tuned prompts, discounts
 import json
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -77,7 +77,7 @@ class StageEstimate:
     """The expected cost of one stage, which asks ``model``.
 
     ``calls``, tokens and ``usd`` are those of one pass over all images without rejected answers; ``image_tokens`` are
-    part of ``input_tokens``; ``bytes`` is the size of the requests, images as base64. ``least_*`` leave out stages that
+    part of ``input_tokens``; ``bytes`` is the size of the requests. ``least_*`` leave out stages that
     depend on what is found, or on a model's plan. ``usd`` is ``None`` where the configuration has no price.
     """
 
@@ -96,9 +96,9 @@ class StageEstimate:
     bytes: int = 0
 
     def add(self, cost: "StageCost", images: int, sizes: int) -> None:
-        """Add one question, whose images have so many tokens and, in their files, bytes."""
+        """Add one question, whose images have so many tokens and, in a request, bytes."""
         self.calls_at_most += cost.at_most
-        self.bytes += cost.calls * (sizes * 4 // 3 + BYTES_PER_TOKEN * cost.text)
+        self.bytes += cost.calls * (sizes + BYTES_PER_TOKEN * cost.text)
         self.image_tokens += images
         of_a_call = {"calls": cost.calls, "input_tokens": cost.text + images, "output_tokens": cost.answer}
         for name, count in of_a_call.items():
@@ -149,8 +149,21 @@ class StageCost(NamedTuple):
 _LEVELS = StageCost(1, 1, text=30, answer=1, images=("image",))
 
 
-def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
+def bytes_in_request(image: ImageSource) -> int:
+    """The bytes of an image in a request: as base64 of its file, which most are sent as; 0 for one in memory."""
+    path = path_of(image)
+    try:
+        return 0 if path is None else Path(path).stat().st_size * 4 // 3
+    except OSError:
+        return 0
+
+
+def estimate(
+    config: Config, jobs: Iterable[Job], bytes_of: Callable[[ImageSource], int] = bytes_in_request
+) -> Estimate:
     """Estimate the cost of a run over ``jobs`` with ``config``. Nothing is sent, and no image file is decoded.
+
+    ``bytes_of`` gives the bytes that an image takes in a request.
 
     Raises ToolError when the configuration's calibration or pyiqa metrics are missing.
     """
@@ -180,7 +193,7 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
         for stage, cost in costs.items():
             given = [job.image if name == "image" else job.reference or job.image for name in cost.images]
             images_of = sum(tokens_of(sums[stage].model, sizes[name]) for name in cost.images)
-            sums[stage].add(cost, images_of, sum(map(_file_size, given)))
+            sums[stage].add(cost, images_of, sum(map(bytes_of, given)))
     found.images = len(images)
     found.stages = [row for row in sums.values() if row.calls_at_most]
     for row in found.stages:
@@ -336,12 +349,3 @@ def _size(source: ImageSource) -> Size:
             return image.size
     except Exception:  # a HEIC photo, or none that can be read: loading says what is wrong, as it will in the run
         return load(source).size
-
-
-def _file_size(source: ImageSource) -> int:
-    """The bytes of an image's file, which most images are sent as; 0 for one in memory."""
-    path = path_of(source)
-    try:
-        return 0 if path is None else Path(path).stat().st_size
-    except OSError:
-        return 0

@@ -318,13 +318,19 @@ def add_dry_run_argument(parser: ArgumentParser) -> None:
 
 
 def add_batch_argument(parser: ArgumentParser) -> None:
-    """The option that sends requests as batches."""
+    """The options that send requests as batches."""
     parser.add_argument(
         "--batch",
         action="store_true",
         help="send requests as batches, at half the price, answered within 24 hours (openai, anthropic, google; vllm: "
         "as files for vllm run-batch); after Ctrl-C or a crash the same command (assess: with --resume) goes on; see "
         "agenticiqa batches",
+    )
+    parser.add_argument(
+        "--image-urls",
+        metavar="PREFIX",
+        help="with --batch: requests carry addresses of images in place of their bytes, PREFIX/album/a.jpg for "
+        "album/a.jpg of the current folder; the model fetches them, so they have to be the same files",
     )
 
 

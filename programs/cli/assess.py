@@ -6,15 +6,13 @@ from pathlib import Path
 
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.ledger import within
-from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli import tables
-from agenticiqa.programs.cli.batching import check_batches, print_batches, within_batches
+from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.fusing import show_default, show_fitted
 from agenticiqa.programs.cli.options import (
     config_from,
@@ -86,13 +84,9 @@ def run(args: Namespace) -> int:
         print_error(f"skipped {skipped_text(found.skipped)}")
     if not found.jobs:
         return USAGE
-    if args.batch:
-        config = check_batches(config, limits, found.jobs)
+    config = check_batches(args, config, limits, found.jobs)
     if args.dry_run:
-        expected = estimate(config, found.jobs)
-        tables.print_estimate(expected, as_json=args.json)
-        if args.batch and not args.json:
-            print_batches(expected)
+        print_expected(args, config, found.jobs, as_json=args.json)
         return SOME_FAILED if found.problems else OK
     images = [job.image for job in found.jobs]
     postprocess = draw.drawing_into(args.save_maps, images) if args.save_maps else Assessment.to_dict
@@ -104,7 +98,7 @@ def run(args: Namespace) -> int:
         stack.enter_context(within(limits))
         results = stack.enter_context(open_results(file, args.resume)) if file else None
         if results:
-            stack.enter_context(within_batches(args.batch, results.path, limits))
+            stack.enter_context(within_batches(args, results.path, limits))
         plan = plan_run(config, found.jobs, results)
         summary.judged_before = len(found.jobs) - len(plan.todo)
         summary.judged_again, summary.settings = dict(plan.again), plan.settings

@@ -1,22 +1,33 @@
 """``--batch``: what is checked and told before, and where the batches of a run are kept."""
 
 import logging
+import os
+import re
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from math import ceil
 from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from agenticiqa.configs import STAGES, Config, Price, StageConfig
 from agenticiqa.programs.backends.batches.run import BatchRun
-from agenticiqa.programs.backends.batches.services import limits_of, refuse_without_batches
+from agenticiqa.programs.backends.batches.services import TAKE_ADDRESSES, limits_of, refuse_without_batches
 from agenticiqa.programs.backends.connect import stage_models
 from agenticiqa.programs.backends.deferred import by_batches
+from agenticiqa.programs.backends.held_images import served_at
 from agenticiqa.programs.backends.ledger import Limits
-from agenticiqa.programs.batch.cost import Estimate, estimate
+from agenticiqa.programs.batch.cost import Estimate, bytes_in_request, estimate
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
+from agenticiqa.programs.images import ImageSource, name_of
+from agenticiqa.programs.images.sources import path_of
+
+_ADDRESS = re.compile(r"https?://[\w.:@-]+(/[!$-\[\]-~]*)?", re.ASCII | re.IGNORECASE)  # nothing that JSON escapes
 
 
 def batches_beside(results: Path) -> Path:
@@ -24,17 +35,24 @@ def batches_beside(results: Path) -> Path:
     return results.with_name(f"{results.name}.batches")
 
 
-def check_batches(config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
-    """The configuration with the prices of batches.
+def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
+    """The configuration, with the prices of batches where ``--batch`` asks for them.
 
-    Raises BackendError for a backend without batches, and UserError where no model is asked or the limits are too low:
-    all images go step by step, so that a limit would leave every one of them half done.
+    Raises BackendError for a backend without batches, and UserError where no model is asked, images are not where
+    ``--image-urls`` says, or the limits are too low: all images go step by step, so that a limit would leave every one
+    of them half done.
     """
+    if not args.batch:
+        if args.image_urls is not None:
+            raise UserError("--image-urls is about requests in batches: add --batch")
+        return config
     if config.is_offline:
         raise UserError("--batch sends requests to a model: name one with --backend or --config")
-    for section in config.in_profile().sections.values():
-        for model in stage_models(section):
-            refuse_without_batches(model)
+    models = [model for section in config.in_profile().sections.values() for model in stage_models(section)]
+    for model in models:
+        refuse_without_batches(model)
+    if args.image_urls is not None:
+        _check_addresses(args.image_urls, config, models, jobs)
     config = at_batch_prices(config)
     if limits.max_usd is not None or limits.max_calls is not None:
         least = estimate(config, jobs).total
@@ -51,6 +69,43 @@ def check_batches(config: Config, limits: Limits, jobs: Sequence[Job]) -> Config
     return config
 
 
+def _check_addresses(prefix: str, config: Config, models: Sequence[StageConfig], jobs: Sequence[Job]) -> None:
+    """Raises UserError unless the images of all jobs have addresses, and the models take them."""
+    if not _ADDRESS.fullmatch(prefix):
+        raise UserError(f"--image-urls expects an address such as https://example.org/photos/, got {prefix!r}")
+    for model in models:
+        if not model.is_offline and (kind := model.backend.partition(".")[0]) not in TAKE_ADDRESSES:
+            raise UserError(f"--image-urls: {kind} takes no addresses of images: leave it out")
+    if config.max_side is not None:
+        raise UserError("--max-side sends smaller copies, which are served nowhere: leave out that, or --image-urls")
+    for job in jobs:
+        for image in (job.image, *([] if job.reference is None else [job.reference])):
+            address_of(prefix, image)
+
+
+def address_of(prefix: str, image: ImageSource) -> str:
+    """The address of an image where ``prefix`` stands for the current folder, as UTF-8 in percent-encoding.
+
+    What the prefix has after a question mark (a signature, say) ends each address. Raises UserError for an image that
+    is not a file in this folder.
+    """
+    path, name = path_of(image), name_of(image)
+    try:
+        below = Path(os.path.abspath(path or "/")).relative_to(Path.cwd()).as_posix()
+        encoded = quote(below.encode())
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{name}: its name is not UTF-8, and has no address: rename it, or leave out --image-urls"
+        ) from error
+    except ValueError as error:
+        raise UserError(
+            f"{name}: --image-urls stands for the current folder, which it is not in: run the command in the folder "
+            "that is served"
+        ) from error
+    parts = urlsplit(prefix)
+    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{encoded}"))
+
+
 def at_batch_prices(config: Config) -> Config:
     """The configuration with each stage's price as a batch."""
 
@@ -64,13 +119,18 @@ def at_batch_prices(config: Config) -> Config:
     return config.model_copy(update=changed | ({"levels": cheaper(config.levels)} if config.levels else {}))
 
 
-def within_batches(batch: bool, results: Path, limits: Limits) -> AbstractContextManager[None]:
-    """``in_batches`` beside a results file where ``batch`` asks for it."""
-    return in_batches(batches_beside(results), limits) if batch else nullcontext()
+def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
+    """Print what a run is expected to cost, and how many batches it makes, by the limits of their providers."""
+    prefix = args.image_urls
+    expected = estimate(config, jobs, (lambda image: len(address_of(prefix, image))) if prefix else bytes_in_request)
+    tables.print_estimate(expected, as_json=as_json)
+    if args.batch and not as_json:
+        _print_batches(expected)
+        if prefix and jobs:
+            print(f"Images are fetched by the model, the first from {address_of(prefix, jobs[0].image)}")
 
 
-def print_batches(expected: Estimate) -> None:
-    """Print how many batches the requests of a run make, by the limits of their providers."""
+def _print_batches(expected: Estimate) -> None:
     requests, size, batches = 0, 0, 0
     for stage in expected.stages:
         most, most_bytes = limits_of(stage.model)
@@ -79,6 +139,17 @@ def print_batches(expected: Estimate) -> None:
     print(
         f"As batches: {requests:,} requests, {size / 1e6:,.1f} MB, {batches:,} batches or more, one step after another."
     )
+
+
+@contextmanager
+def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[None]:
+    """``in_batches`` beside a results file, and with addresses of images, where the options ask for it."""
+    with ExitStack() as stack:
+        if args.batch:
+            stack.enter_context(in_batches(batches_beside(results), limits))
+            if args.image_urls is not None:
+                stack.enter_context(served_at(partial(address_of, args.image_urls)))
+        yield
 
 
 @contextmanager

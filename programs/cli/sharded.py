@@ -22,7 +22,9 @@ from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
 from agenticiqa.programs.scale.table import ShardFolder
 
 # What a run over shards has no use for: it keeps no image and no result in memory.
-NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "group", "xmp", "fail_under", "dry_run", "batch")
+NOT_WITH_SHARDS = (
+    "jobs", "save_maps", "html", "csv", "worst", "group", "xmp", "fail_under", "dry_run", "batch", "image_urls",
+)  # fmt: skip
 
 
 def run(args: Namespace) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
+from urllib.request import urlopen
 
 from support.loopback import Arrived, Body, Reply
 
@@ -161,6 +162,16 @@ def picture(mime: str, text: str, refuse: Callable[[str], NoReturn]) -> Picture:
     if found != mime:
         refuse(f"the image was specified using the {mime} media type, but appears to be {found}")
     return Picture(mime, data, text)
+
+
+def fetched(url: str, refuse: Callable[[str], NoReturn]) -> Picture:
+    """The image at an address of this machine, which a test serves."""
+    try:
+        with urlopen(url) as reply:
+            data: bytes = reply.read()
+    except OSError as error:
+        refuse(f"could not fetch {url}: {error}")
+    return Picture(sniffed(data) or "", data, base64.b64encode(data).decode())
 
 
 def sniffed(data: bytes) -> str | None:

@@ -14,7 +14,19 @@ from typing import Any, NoReturn
 
 from support import provider_schemas
 from support.loopback import Arrived, Body, Reply, error_reply
-from support.provider_base import Completion, Kind, Picture, Refused, Seen, errors_of, kinds, of_type, parsed, picture
+from support.provider_base import (
+    Completion,
+    Kind,
+    Picture,
+    Refused,
+    Seen,
+    errors_of,
+    fetched,
+    kinds,
+    of_type,
+    parsed,
+    picture,
+)
 
 TYPES = kinds(
     string="model",
@@ -193,6 +205,8 @@ class Chat:
                 if mime not in self.mimes:
                     self._refuse(UNSUPPORTED.get(self.name, f"You uploaded an unsupported image ({mime})."))
                 return picture(mime, data, self._refuse)
+            case {"type": "image_url", "image_url": {"url": str(url)}}:
+                return fetched(url, self._refuse)
         self._refuse(f"Invalid content part: {str(part)[:60]}")
 
 

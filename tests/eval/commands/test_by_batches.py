@@ -1,16 +1,21 @@
 """``evaluate --batch`` and ``calibrate --batch``: the same rows as without, and nothing sent at once."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.backends.batches import run
-from support.batch_runs import KEY_VARIABLE, configuration, rows, script
+from support import question_archives as archives
+from support.batch_runs import KEY_VARIABLE, always, configuration, rows, script
 from support.batch_server import BatchServer, batch_server
 from support.distortion_levels import blur, scene
+from support.fake_server import bad_json, field_of
+from support.loopback import Body
 from support.providers import OPENAI, provider_server
 
 KEY = "sk-batch-key"
@@ -51,6 +56,59 @@ def test_a_benchmark_has_the_rows_that_it_has_without_batches(
     assert not server.at_once
     assert rows(tmp_path / "batch" / "results.jsonl") == rows(tmp_path / "plain" / "results.jsonl")
     assert main(["batches", str(tmp_path / "batch"), "--json"]) == 0
+
+
+def chosen(request: Body) -> Any:
+    """An answer that depends on the question; to one question none is usable."""
+    usable = {"final_answer": "B", "quality_reasoning": "Seen."}
+    return bad_json() if "sign" in field_of(request, "query") else usable
+
+
+MARKS = ("name", "truth", "answer", "correct", "unparsed", "final_answer", "plan", "rejected_answers")
+
+
+def marks(run: Path) -> dict[str, dict[str, Any]]:
+    """What is said of each question, by name."""
+    read = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    return {f"{row['name']}": {mark: row.get(mark) for mark in MARKS} for row in read}
+
+
+def test_questions_are_answered_as_without_batches(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An answer that is rejected once, and a question without a usable one, among them."""
+    archives.qbench(tmp_path, rows=archives.QBENCH_ROWS[1:3])
+    answers = script(answer=always("answer", [bad_json(), chosen]))
+    server.script = answers
+    asked = ["evaluate", "qbench", "--root", str(tmp_path)]
+    with provider_server(OPENAI, answers, key=KEY) as at_once:
+        plain = configuration(tmp_path, at_once.url)
+        assert main([*asked, "--config", str(plain), "--no-cache", "--out", str(tmp_path / "plain")]) == 0
+    begun = [*asked, "--config", str(configuration(tmp_path, server.url)), "--out", str(tmp_path / "batch"), "--batch"]
+    capsys.readouterr()
+    assert main([*begun, "--dry-run"]) == 0
+    assert "As batches: " in capsys.readouterr().out
+    assert main([*begun, "--max-calls", "3"]) == 2
+    assert not server.log
+    assert main(begun) == 0
+    assert not server.at_once
+    assert not server.sent_twice()
+    found = marks(tmp_path / "batch")
+    assert found == marks(tmp_path / "plain")
+    assert {name: mark["unparsed"] for name, mark in found.items()} == {"0 00000.png": False, "1 00001.png": True}
+
+
+def test_plans_are_made_as_without_batches(server: BatchServer, tmp_path: Path) -> None:
+    wanted = {"query_type": "IQA", "query_scope": "Global"}
+    rows = [
+        {"id": n, "query": f"Rate {n}.", "image_path": f"{n}.png", "content": str(n), "kind": "k", "plan": wanted}
+        for n in range(3)
+    ]
+    archives.own(tmp_path, "own_plans.json", rows)
+    asked = ["evaluate", "own-plans", "--root", str(tmp_path), "--out", str(tmp_path / "run"), "--batch"]
+    assert main([*asked, "--config", str(configuration(tmp_path, server.url))]) == 0
+    assert [len(batch.requests) for batch in server.made()] == [3]
+    assert all(json.loads(line)["correct"] for line in (tmp_path / "run/results.jsonl").read_text().splitlines())
 
 
 @pytest.mark.slow

@@ -1,9 +1,12 @@
 """``--batch``: the same digits as without, whatever goes wrong on the way, and nothing sent or paid twice."""
 
 import json
+import re
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from PIL import Image
@@ -13,13 +16,13 @@ from agenticiqa.programs.cli.main import main
 from support.batch_runs import KEY_VARIABLE, assess, configuration, rows, script, usage
 from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
 from support.distortion_levels import blur, scene
+from support.loopback import Arrived, Reply, loopback
 from support.providers import OPENAI, provider_server
 
 KEY = "sk-batch-key"
-QUICK = (
-    "create: 500 after it was made",
-    "ended: expired, one answered",
-)
+# Of each kind one, through the whole command; the driver meets all of them (tests/programs/backends/test_batches.py).
+QUICK = "ended: expired, one answered"
+WHOLE = ("create: no answer after it was made", "create: 401", "answer: 400", "results: cut off twice", QUICK)
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +97,7 @@ def run_with(fault: str, album: Path, server: BatchServer, folder: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAULTS]
+    "fault", [pytest.param(name, marks=() if name == QUICK else pytest.mark.slow) for name in WHOLE]
 )
 def test_a_fault_changes_no_digit(
     fault: str, album: Path, plain: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -108,6 +111,78 @@ def test_a_fault_changes_no_digit(
     assert status == 0
     assert rows(tmp_path / "scores.jsonl") == rows(plain)
     assert bool(server.sent_twice()) == (fault in RESENT or fault == "answer: 400")
+
+
+@pytest.fixture
+def served(album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+    """The album, below the current folder, which a server shows to those with a signature; and what was fetched."""
+    site, fetched = tmp_path / "site", list[str]()
+    shutil.copytree(album, site / "größe & 1")
+    monkeypatch.chdir(site)
+
+    def show(arrived: Arrived) -> Reply:
+        parts = urlsplit(arrived.path)
+        fetched.append(parts.path)
+        return Reply(
+            raw_body=(site / unquote(parts.path).lstrip("/")).read_bytes() if parts.query == "sig=x%2F" else b""
+        )
+
+    with loopback(show) as address:
+        yield f"{address}/?sig=x%2F", fetched
+
+
+def test_images_that_are_served_go_as_addresses(
+    served: tuple[str, list[str]], plain: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix, fetched = served
+    config, out = configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
+    given = ("--batch", "--image-urls", prefix)
+    begun = ["assess", "größe & 1", "--config", str(config), "--jsonl", str(out), "--batch", "--dry-run"]
+    assert main(begun) == 0
+    whole = _megabytes(capsys.readouterr().out)
+    assert main([*begun, "--image-urls", prefix]) == 0
+    told = capsys.readouterr().out
+    assert _megabytes(told) < whole / 2
+    assert "the first from http://127.0.0.1:" in told
+    assert "/gr%C3%B6%C3%9Fe%20%26%201/1.png?sig=x%2F" in told
+    assert assess(Path("größe & 1"), config, out, *given) == 0
+    assert unplaced(out) == unplaced(plain)
+    assert set(fetched) == {f"/gr%C3%B6%C3%9Fe%20%26%201/{n}.png" for n in (1, 2, 4)}
+    assert len(fetched) >= len(server.ids()) - 3, "all but those that decide about a replan show the image"
+    (out.with_name("again.jsonl")).touch()
+    shutil.copytree(f"{out}.batches", f"{out.with_name('again.jsonl')}.batches")
+    moved = prefix.replace("127.0.0.1", "localhost")  # the same images elsewhere: their answers stay
+    assert assess(Path("größe & 1"), config, out.with_name("again.jsonl"), "--batch", "--image-urls", moved) == 0
+    assert unplaced(out.with_name("again.jsonl")) == unplaced(plain)
+    assert not server.sent_twice()
+
+
+def unplaced(out: Path) -> dict[str, dict[str, object]]:
+    """The results without the places of their images."""
+    return {name: {**row, "image": ""} for name, row in rows(out).items()}
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--image-urls", "http://h/"), "add --batch"),
+        (("--batch", "--image-urls", "ftp://h/"), "expects an address such as https://"),
+        (("--batch", "--image-urls", 'http://h/"x'), "expects an address such as https://"),
+        (("--batch", "--image-urls", "http://h/", "--max-side", "64"), "leave out that, or --image-urls"),
+        (("--batch", "--image-urls", "http://h/"), "run the command in the folder that is served"),
+    ],
+)
+def test_images_without_an_address_are_told_before(
+    more: tuple[str, ...],
+    told: str,
+    album: Path,
+    server: BatchServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert assess(album, configuration(tmp_path, server.url), tmp_path / "a.jsonl", *more) == 2
+    assert told in capsys.readouterr().err
+    assert not server.log
 
 
 def test_a_second_process_is_kept_out(album: Path, server: BatchServer, tmp_path: Path) -> None:
@@ -183,6 +258,12 @@ def test_a_dry_run_tells_batches_and_bytes(
     full, half = (float(each.splitlines()[-1].split("-")[-1]) for each in _totals(capsys.readouterr().out, told))
     assert half == pytest.approx(full / 2, abs=1e-4)
     assert not server.log
+
+
+def _megabytes(told: str) -> float:
+    """The size of all requests, as a dry run tells it."""
+    (size,) = re.findall(r"requests, ([\d,.]+) MB", told)
+    return float(size.replace(",", ""))
 
 
 def _totals(*shown: str) -> list[str]:
