@@ -5,6 +5,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import onnxruntime themselves, too
 TEMPORARY = Path(tempfile.mkdtemp(prefix="agenticiqa-test-"))
+CACHES = count()
 os.environ["DSPY_CACHEDIR"] = str(TEMPORARY / "dspy")
 for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:
     del os.environ[name]
@@ -31,7 +33,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The README's test command has minutes; .ci/run tries the properties again with --hypothesis-profile=thorough.
 settings.register_profile("quick", max_examples=25, deadline=None)
-settings.register_profile("thorough", max_examples=150, deadline=None)
+settings.register_profile("thorough", max_examples=60, deadline=None)
 settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,12 +60,11 @@ def examples() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def fresh_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new cache in memory, so that no test is given another's answers, and none of what other servers can do."""
     import dspy
 
-    monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path_factory.mktemp("cache")))
-
+    monkeypatch.setenv("AGENTICIQA_CACHE", str(TEMPORARY / f"cache{next(CACHES)}"))  # made when it is written to
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)
 
 

@@ -12,6 +12,7 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.programs.backends import answer_cache
 from agenticiqa.programs.backends.answer_cache import AnswerCache, install
+from support.engine import scripted_lm
 from support.fake_server import Server, by_stage, fake_server
 from support.judging import RATE, SCRIPT, program_for
 
@@ -51,9 +52,16 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("statement", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_record_is_asked_for_anew(
-    statement: str, cache: AnswerCache, server: Server, photo: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_record_is_a_miss_and_is_written_anew(statement: str, cache: AnswerCache, tmp_path: Path) -> None:
+    lm, engine = scripted_lm(["one", "two", "three"], cache=True)
+    assert lm("Is it sharp?") == ["one"]
+    values(tmp_path / "cache", statement)
+    assert [lm("Is it sharp?"), lm("Is it sharp?")] == [["two"], ["two"]]
+    assert len(engine.requests) == 2
+
+
+def test_a_damaged_record_is_asked_for_anew(cache: AnswerCache, server: Server, photo: Path) -> None:
+    statement = DAMAGE["another pickle"]
     program = program_for(server)
     first = program(photo, RATE)
     asked = len(server.requests)

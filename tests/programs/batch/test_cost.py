@@ -350,8 +350,15 @@ def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_cache")
-@pytest.mark.parametrize("query", [RATE, OTHER, REGION, PLACE, "Rate the noise of the car with BRISQUE."])
-@pytest.mark.parametrize("replans", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("query", "replans"),
+    [
+        (RATE, 0),
+        (RATE, 1),
+        *((query, 2) for query in (RATE, OTHER, REGION, PLACE)),
+        ("Rate the noise of the car with BRISQUE.", 2),
+    ],
+)
 def test_with_rules_that_plan_no_run_asks_more_than_the_most(query: str, replans: int, photo: Path) -> None:
     config = asking(attempts=2, planner=PlannerConfig(), max_replan_iterations=replans)
     with fake_server(by_stage(worst([]))) as server:

@@ -199,15 +199,13 @@ def test_tools_lists_kind_direction_and_range(capsys):
     assert "pip install 'agenticiqa[pyiqa]'" in table.err
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, examples, tmp_path, workers):
+def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, examples, tmp_path):
+    """With two workers: test_assess_paths.py."""
     for copy in range(60):
         shutil.copy(examples / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")
     file = tmp_path / "scores.jsonl"
     command = [sys.executable, "-m", "agenticiqa", "assess", str(album), "--jsonl", str(file)]
-    run = subprocess.Popen(
-        [*command, "--workers", str(workers)], stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    run = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.PIPE, text=True, start_new_session=True)
     for _ in range(1200):
         time.sleep(0.05)
         if file.exists() and file.read_text().count("\n") >= 2:
@@ -228,9 +226,18 @@ def test_a_closed_pipe_is_no_error(album):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no device that is always full")
-@pytest.mark.parametrize("options", ["--json", *(pytest.param(o, marks=pytest.mark.slow) for o in ("--jsonl -", ""))])
-def test_a_full_disk_under_the_output_is_one_line(album, options):
-    command = f"{sys.executable} -m agenticiqa assess {album} {options} > /dev/full"
+@pytest.mark.parametrize("options", [["--json"], ["--jsonl", "-"], []], ids=" ".join)
+def test_a_full_disk_under_the_output_is_one_line(album, options, monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["assess", str(album), *options]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "agenticiqa: output: No space left on device"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no device that is always full")
+def test_a_full_disk_says_no_more_when_the_process_ends(album):
+    command = f"{sys.executable} -m agenticiqa assess {album} > /dev/full"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == "agenticiqa: output: No space left on device"

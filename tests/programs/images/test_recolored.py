@@ -91,11 +91,11 @@ def test_it_is_found_where_the_image_is_shifted_or_a_part(words: str) -> None:
     ],
 )
 def test_it_scores_as_what_it_looks_like(words: str, most: float) -> None:
-    program = AgenticIQA.from_config()
-    result = program(MIXED_UP[words](COFFEE), reference=COFFEE)
+    program, image, reference = AgenticIQA.from_config(), loaded(MIXED_UP[words](COFFEE)), loaded(COFFEE)
+    result = program(image, reference=reference)
     assert result.reference_check is not None
     assert result.reference_check.colors == words
     assert result.quality_score < most
     assert words in result.quality_reasoning
-    explained = program(MIXED_UP[words](COFFEE), "What is wrong with this photo?", reference=COFFEE)
+    explained = program(image, "What is wrong with this photo?", reference=reference)
     assert words in explained.quality_reasoning

@@ -15,8 +15,9 @@ from support.images import loaded
 RANDOM = np.random.default_rng(2)
 NOISE_8 = RANDOM.integers(0, 256, (8, 8, 3), dtype=np.uint8)
 STRIP = RANDOM.integers(0, 256, (2, 600, 3), dtype=np.uint8)
-WINDOW = drawn("window", 1002)
-GRAY = np.asarray(Image.fromarray(skimage.data.coffee()).convert("L").convert("RGB"))
+# Loaded once: what is found in an image is kept with it.
+WINDOW = loaded(drawn("window", 1002))
+GRAY = loaded(np.asarray(Image.fromarray(skimage.data.coffee()).convert("L").convert("RGB")))
 
 
 @pytest.fixture(scope="module")
@@ -25,23 +26,22 @@ def program() -> AgenticIQA:
 
 
 @pytest.mark.parametrize(
-    ("pixels", "reason", "words"),
+    ("image", "reason", "words"),
     [
-        (NOISE_8, "too small", "The image has only 8 x 8 pixels"),
-        (STRIP, "thin", "The image is a strip of 600 x 2 pixels"),
+        (loaded(NOISE_8), "too small", "The image has only 8 x 8 pixels"),
+        (loaded(STRIP), "thin", "The image is a strip of 600 x 2 pixels"),
         (WINDOW, "graphic", "This looks like a screenshot or a drawing"),
         (GRAY, "gray", "The picture is gray"),
     ],
     ids=["8x8", "2x600", "window", "gray"],
 )
-def test_the_score_comes_with_a_word_a_key_and_a_wide_spread(program, pixels, reason, words):
-    result = program(pixels)
+def test_the_score_comes_with_a_word_a_key_and_a_wide_spread(program, image, reason, words):
+    result = program(image)
     assert words in result.quality_reasoning
     assert result.to_dict()["outside_training"] == result.outside_training == [reason]
     low, high = result.summarizer_result.score_interval["95"]
     whole_scale = reason in ("too small", "thin")
     assert (low, high) == (1, 5) if whole_scale else high - low >= (1.9 if reason == "gray" else 2.7)
-    image = loaded(pixels)
     assert estimate_opinion(image, None, findings_of(image)).spread >= LEAST_SPREAD[reason]
     assert max(result.summarizer_result.quality_probs.values()) < (0.75 if reason == "gray" else 0.6)
 
@@ -53,7 +53,7 @@ def test_a_photo_comes_without(program):
 
 
 def test_with_a_reference_the_comparison_says_enough(program):
-    result = program(WINDOW // 2 + 60, reference=WINDOW)
+    result = program(WINDOW.pixels // 2 + 60, reference=WINDOW)
     assert result.to_dict()["outside_training"] == []
     assert "looks like" not in result.quality_reasoning
     small = loaded(NOISE_8)

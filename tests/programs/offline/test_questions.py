@@ -7,12 +7,14 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
 from agenticiqa.programs.offline.by_region import with_local_damage
 from agenticiqa.programs.offline.findings import Finding, LocalDamage
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import UNABLE
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+from support.images import loaded
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -22,20 +24,21 @@ def program() -> AgenticIQA:
     return AgenticIQA.offline()
 
 
+# What is found in an image is kept with it, so that each question measures nothing anew.
 @pytest.fixture(scope="module")
-def pristine() -> np.ndarray:
-    return np.asarray(Image.open(EXAMPLES / "coffee.webp").convert("RGB"))
-
-
-@pytest.fixture(scope="module")
-def noisy(pristine: np.ndarray) -> np.ndarray:
-    return distort(pristine, "white_noise", 4)
+def pristine() -> LoadedImage:
+    return loaded(np.asarray(Image.open(EXAMPLES / "coffee.webp").convert("RGB")))
 
 
 @pytest.fixture(scope="module")
-def left_noisy(pristine: np.ndarray, noisy: np.ndarray) -> np.ndarray:
-    half = pristine.shape[1] // 2
-    return np.concatenate([noisy[:, :half], pristine[:, half:]], axis=1)
+def noisy(pristine: LoadedImage) -> LoadedImage:
+    return loaded(distort(pristine.pixels, "white_noise", 4))
+
+
+@pytest.fixture(scope="module")
+def left_noisy(pristine: LoadedImage, noisy: LoadedImage) -> LoadedImage:
+    half = pristine.width // 2
+    return loaded(np.concatenate([noisy.pixels[:, :half], pristine.pixels[:, half:]], axis=1))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def left_noisy(pristine: np.ndarray, noisy: np.ndarray) -> np.ndarray:
         ("Is the woman's face blurred?", UNABLE),
     ],
 )
-def test_of_a_noisy_photo(program: AgenticIQA, noisy: np.ndarray, question: str, answer: str) -> None:
+def test_of_a_noisy_photo(program: AgenticIQA, noisy: LoadedImage, question: str, answer: str) -> None:
     assert str(program(noisy, question).final_answer).startswith(answer)
 
 
@@ -62,11 +65,11 @@ def test_of_a_noisy_photo(program: AgenticIQA, noisy: np.ndarray, question: str,
         ("What is the PSNR?", "PSNR 1"),
     ],
 )
-def test_of_a_pair(program: AgenticIQA, noisy: np.ndarray, pristine: np.ndarray, question: str, answer: str) -> None:
+def test_of_a_pair(program: AgenticIQA, noisy: LoadedImage, pristine: LoadedImage, question: str, answer: str) -> None:
     assert str(program(noisy, question, pristine).final_answer).startswith(answer)
 
 
-def test_the_value_of_a_metric_has_its_unit(program: AgenticIQA, noisy: np.ndarray, pristine: np.ndarray) -> None:
+def test_the_value_of_a_metric_has_its_unit(program: AgenticIQA, noisy: LoadedImage, pristine: LoadedImage) -> None:
     assert " dB" in str(program(noisy, "Compute the PSNR.", pristine).final_answer)
 
 
@@ -80,13 +83,13 @@ def test_the_value_of_a_metric_has_its_unit(program: AgenticIQA, noisy: np.ndarr
     ],
 )
 def test_of_a_photo_with_one_noisy_half(
-    program: AgenticIQA, left_noisy: np.ndarray, question: str, answer: str
+    program: AgenticIQA, left_noisy: LoadedImage, question: str, answer: str
 ) -> None:
     assert str(program(left_noisy, question).final_answer).startswith(answer)
 
 
 def test_a_quality_rating_is_given_on_the_scale_that_the_question_states(
-    program: AgenticIQA, noisy: np.ndarray
+    program: AgenticIQA, noisy: LoadedImage
 ) -> None:
     result = program(noisy, "Rate the quality of this image out of 100.")
     assert result.quality_score is not None
