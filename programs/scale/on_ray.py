@@ -46,8 +46,12 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
         def keeper() -> Any:
             _connect(ray, workers)
             stack.callback(ray.shutdown)
-            # Its own limits are made there: locks cannot be sent.
-            return ray.remote(num_cpus=0)(_keeper).remote(limits.max_calls, limits.max_usd, in_flight)
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+            # On this command's node, so that none that dies takes it along. Locks cannot be sent: it makes its limits.
+            here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+            actor = ray.remote(num_cpus=0, scheduling_strategy=here)(_keeper)
+            return actor.remote(limits.max_calls, limits.max_usd, in_flight)
 
         def engine(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
             handle = keeper()

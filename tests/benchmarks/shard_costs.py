@@ -2,10 +2,12 @@
 
 ::
 
-    python tests/benchmarks/shard_costs.py [--images 5000] [--rows 1000 20000] [--shards 1000]
+    python tests/benchmarks/shard_costs.py [--images 5000] [--rows 1000 20000] [--shards 1000] [--ray] [--photos DIR]
 
-Images are judged by their bytes, which takes no time, so all that is measured is around the judging. Each step runs in
-a process of its own.
+Images are judged by their bytes, which takes no time, so all that is measured is around the judging. With ``--ray`` the
+same by workers of Ray, and two workers against one with judging that waits 100 ms, so that other work on the machine
+counts little; ``--photos`` judges those really, by threads and by Ray. Each step runs in a process of its own; its
+processor time is that of all processes below it, and the memory that of the command.
 """
 
 import argparse
@@ -16,6 +18,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,9 +28,11 @@ import pyarrow.parquet as pq
 if __name__ == "__main__":
     sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).parent)]
 
-from shard_kills import UndecodedIQA
+from shard_kills import MS, UndecodedIQA, below, slowly
 
 from agenticiqa.configs import Config
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.results_file import ResultsFile
@@ -38,11 +44,38 @@ from agenticiqa.programs.scale.run import judge_here, run_shards
 QUERY = "Rate the perceptual quality of this image."
 
 
-def shards(name: str, images: int) -> None:
+def shards(name: str, images: int, make: Callable[[Config], AgenticIQA] = UndecodedIQA.from_config) -> None:
     """Judge what a name leads to in shards, on this machine."""
-    question = SharedQuestion(QUERY)
-    run = ShardRun(Config(), {}, question, "scores", 2, (name,), make=UndecodedIQA.from_config)
+    run = ShardRun(Config(), {}, SharedQuestion(QUERY), "scores", 2, (name,), make=make)
     assert not run_shards(run, judge_here, images).unfinished
+
+
+def photos(name: str, images: int) -> None:
+    """The same, by the program that users have."""
+    shards(name, images, AgenticIQA.from_config)
+
+
+def on_ray(name: str, images: int, workers: int, make: Callable[[Config], AgenticIQA]) -> None:
+    """The same by so many workers of Ray."""
+    from agenticiqa.programs.scale.on_ray import ray_engine
+
+    run = ShardRun(Config(), {}, SharedQuestion(QUERY), "scores", 1, (name,), make=make)
+    with ray_engine(Limits(), workers, None) as engine:
+        used = processor_time()
+        assert not run_shards(run, engine, images).unfinished
+        written = sorted(path.stat().st_mtime for path in Path("scores").glob("shard-*.parquet"))
+        rate = images * (len(written) - 1) / (written[-1] - written[0])  # of the first shard the start is not known
+        print(f"{processor_time() - used:.2f} s with Ray's processes, {rate:.1f} images/s, ", end="", flush=True)
+
+
+def processor_time() -> float:
+    """Seconds of processor of this process and all below it, those that have ended included."""
+    ticks = 0
+    for pid in (os.getpid(), *(pid for pid, _ in below(os.getpid()))):
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def lines(name: str, images: int) -> None:
@@ -55,7 +88,14 @@ def lines(name: str, images: int) -> None:
             results.append(row)
 
 
-STEPS: dict[str, Callable[[str, int], None]] = {"shards": shards, "lines": lines}
+STEPS: dict[str, Callable[[str, int], None]] = {
+    "shards": shards,
+    "lines": lines,
+    "photos": photos,
+    **{f"ray {n}": partial(on_ray, workers=n, make=UndecodedIQA.from_config) for n in (1, 2)},
+    **{f"waiting {n}": partial(on_ray, workers=n, make=slowly) for n in (1, 2)},
+    **{f"photos {n}": partial(on_ray, workers=n, make=AgenticIQA.from_config) for n in (1, 2)},
+}
 
 
 def step(kind: str, name: str, images: int) -> None:
@@ -75,11 +115,15 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--rows", type=int, nargs="+", default=(1000, 20000))
     parser.add_argument("--shards", type=int, default=1000)
+    parser.add_argument("--ray", action="store_true")
+    parser.add_argument("--photos", type=Path)
     parser.add_argument("--step", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.step:
         step(args.step[0], args.step[1], int(args.step[2]))
         return
+    photos_of = args.photos and str(args.photos.resolve())
+    os.environ |= {MS: "100", "PYTHONPATH": os.pathsep.join(sys.path)}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("album").mkdir()
@@ -89,8 +133,17 @@ def main() -> None:
         for rows in args.rows:
             images = pa.array([{"bytes": f"image {each}".encode(), "path": None} for each in range(rows)])
             pq.write_table(pa.table({"image": images}), f"{rows}.parquet", row_group_size=1024)
-            run([("shards", f"{rows}.parquet", 256)], rows)
-        subprocess.run(["rm", "-rf", "scores"], check=True)
+            run([("ray 2" if args.ray else "shards", f"{rows}.parquet", 256)], rows)
+        if photos_of:
+            steps = [("photos", photos_of, 16), ("photos 1", photos_of, 16), ("photos 2", photos_of, 16)]
+            run(steps, len([*Path(photos_of).iterdir()]))
+        if args.ray:
+            run([("ray 1", "album", 256), ("ray 2", "album", 256)], args.images)
+            for number in range(600):
+                Path("some").mkdir(exist_ok=True)
+                os.link(f"album/{number:06d}.png", f"some/{number:06d}.png")
+            run([("waiting 1", "some", 10), ("waiting 2", "some", 10)], 600)
+            return
         Path("few").mkdir()
         for number in range(args.shards):
             os.link(f"album/{number:06d}.png", f"few/{number:06d}.png")
@@ -101,7 +154,7 @@ def main() -> None:
 def run(steps: list[tuple[str, str, int]], images: int, keep: bool = False) -> None:
     """Run steps in processes of their own; what they wrote is removed, but where it is kept for the next one."""
     for kind, name, each in steps:
-        print(f"{kind:6} {images:6} images, {each:3} a shard: ", end="", flush=True)
+        print(f"{kind:9} {images:6} images, {each:3} a shard: ", end="", flush=True)
         subprocess.run([sys.executable, __file__, "--step", kind, name, str(each)], check=True)
         if not keep:
             subprocess.run(["rm", "-rf", "scores", "lines.jsonl"], check=True)

@@ -2,12 +2,14 @@
 
 ::
 
-    python tests/benchmarks/shard_kills.py [--kills 3] [--what worker driver cluster local]
+    python tests/benchmarks/shard_kills.py [--kills 3] [--what worker node driver cluster local]
 
-``worker`` kills the process of one worker of Ray, ``driver`` the command, ``cluster`` every process of Ray on this
-machine that the command started, and the command; ``local`` is the command without Ray. Only processes below those that
-this script started are killed, by their numbers. Images are judged by their bytes, each in ``--ms`` milliseconds. A
-line for each of these: kills, rows missing, rows twice, rows that differ, finished shards that were written again.
+``worker`` kills the process of one worker of Ray, ``node`` every process of one of the two nodes of a simulated
+cluster, ``driver`` the command, ``cluster`` every process of Ray on this machine that the command started, and the
+command; ``local`` is the command without Ray. Only processes below those that this script started are killed, by their
+numbers. Images are judged by their bytes, each in ``--ms`` milliseconds. The command is given until all is judged, and
+then anew for another folder, until there were so many kills. A line for each of these: kills, rows missing, rows twice,
+rows that differ, finished shards that were written again, commands that ended by themselves with work left undone.
 """
 
 import argparse
@@ -21,9 +23,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).parent)]
@@ -41,8 +44,11 @@ from agenticiqa.programs.scale.run import judge_here, run_shards
 from agenticiqa.programs.scale.table import shard_rows
 from support.instant import InstantIQA, judged_once
 
-WHAT = ("worker", "driver", "cluster", "local")
+WHAT = ("worker", "node", "driver", "cluster", "local")
 MS = "SHARD_KILLS_MS"
+TRIES = 5
+COUNTED = ("missing", "twice", "different", "judged again", "undone")
+NODE = "node.pid"  # a file with the process that all others of the second node are below
 
 
 class UndecodedIQA(InstantIQA):
@@ -70,14 +76,19 @@ def slowly(config: Config) -> AgenticIQA:
     return program
 
 
-def judge(output: str, on_ray: bool) -> int:
+def judge(output: str, what: str) -> int:
     """The command of which processes are killed: judge ``album`` into ``output``; 1 where it is not all done."""
     from shard_kills import slowly  # by its name, so that other processes find it
+
+    if what == "node":
+        with two_nodes() as pid:
+            Path(NODE).write_text(str(pid))
+            return judge(output, "worker")
 
     run = ShardRun(
         Config(), {}, SharedQuestion("Rate the perceptual quality of this image."), output, 2, ("album",), make=slowly
     )
-    if on_ray:
+    if what != "local":
         from agenticiqa.programs.scale.on_ray import ray_engine
 
         with ray_engine(Limits(), 2, None) as engine:
@@ -85,6 +96,35 @@ def judge(output: str, on_ray: bool) -> int:
     else:
         ended = run_shards(run, judge_here, 20)
     return int(bool(ended.unfinished or ended.set_aside))
+
+
+def patiently(start: Callable[[], Any]) -> Any:
+    """A node of Ray has 30 s to start, which a busy machine may not give it."""
+    for _ in range(TRIES - 1):
+        with suppress(Exception):  # Ray raises plain ones
+            return start()
+    return start()
+
+
+@contextmanager
+def two_nodes(cpus: int = 1) -> Iterator[int]:
+    """A cluster of two nodes of so many processors each, simulated on this machine, which ``$RAY_ADDRESS`` names.
+
+    Yields the process that all others of the second node are below.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    size = {"num_cpus": cpus, "num_gpus": 0, "object_store_memory": 128 * 2**20, "include_dashboard": False}
+    cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=size))
+    try:
+        node = patiently(lambda: cluster.add_node(**size))
+        cluster.wait_for_nodes()
+        os.environ["RAY_ADDRESS"] = cluster.address
+        yield next(each.process.pid for each in node.all_processes["raylet"])
+    finally:
+        os.environ.pop("RAY_ADDRESS", None)
+        cluster.shutdown()
 
 
 def below(pid: int) -> Iterator[tuple[int, str]]:
@@ -131,13 +171,17 @@ def attempt(command: list[str], what: str, output: Path, kills: int, draw: rando
         if what == "worker" and not workers:
             time.sleep(0.2)
             continue
-        chosen = {
-            "worker": workers and [draw.choice(workers)],
-            "cluster": [process.pid, *(pid for pid, _ in known)],
-        }.get(what, [process.pid])
-        kill(chosen)
-        kills -= 1
-        before.append(len(finished(output)))
+        if what == "worker":
+            chosen = [draw.choice(workers)]
+        elif what == "node":
+            raylet = int(Path(NODE).read_text())
+            chosen = [raylet, *(pid for pid, _ in below(raylet))]
+        else:
+            chosen = [process.pid, *(pid for pid, _ in known if what == "cluster")]
+        if process.poll() is None:
+            kill(chosen)
+            kills -= 1
+            before.append(len(finished(output)))
         if what != "worker":
             break
     status = process.wait()
@@ -165,10 +209,10 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--ms", default="20")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--judge", nargs=2, metavar=("OUTPUT", "RAY"), help=argparse.SUPPRESS)
+    parser.add_argument("--judge", nargs=2, metavar=("OUTPUT", "WHAT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.judge:
-        return judge(args.judge[0], args.judge[1] == "ray")
+        return judge(*args.judge)
     draw, wrong = random.Random(args.seed), 0
     os.environ[MS] = args.ms
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
@@ -180,23 +224,25 @@ def main() -> int:
         command = [sys.executable, str(Path(__file__).resolve()), "--judge"]
         subprocess.run([*command, "whole", "local"], check=True)
         expected = dict(rows(Path("whole")))
-        print("moment   kills  files at each  missing  twice  different  judged again", flush=True)
         for what in args.what:
-            output, before, kept, again = Path(f"scores-{what}"), list[int](), dict[str, int](), 0
-            once = [*command, str(output), "local" if what == "local" else "ray"]
-            while attempt(once, what, output, args.kills - len(before), draw, before):
-                again += sum(kept.get(path, moment) != moment for path, moment in finished(output).items())
-                kept = finished(output)
-            again += sum(kept.get(path, moment) != moment for path, moment in finished(output).items())
-            found = rows(output)
-            images = Counter(image for image, _ in found)
-            missing, twice = len(expected.keys() - images.keys()), sum(count - 1 for count in images.values())
-            different = sum(expected.get(image) != row for image, row in found)
-            wrong += missing + twice + different + again
-            files = ", ".join(map(str, before))
-            print(
-                f"{what:8} {len(before):4}  {files:13}  {missing:7}  {twice:5}  {different:9}  {again:12}", flush=True
-            )
+            before, counts = list[int](), Counter[str]()
+            while len(before) < args.kills:
+                output, kept = Path(f"scores-{what}-{len(before)}"), dict[str, int]()
+                once = [*command, str(output), what]
+                status = -1
+                while status:
+                    status = attempt(once, what, output, args.kills - len(before), draw, before)
+                    counts["judged again"] += sum(kept.get(p, at) != at for p, at in finished(output).items())
+                    counts["undone"] += status > 0
+                    kept = finished(output)
+                found = rows(output)
+                images = Counter(image for image, _ in found)
+                counts["missing"] += len(expected.keys() - images.keys())
+                counts["twice"] += sum(count - 1 for count in images.values())
+                counts["different"] += sum(expected.get(image) != row for image, row in found)
+            wrong += counts.total() - counts["undone"]
+            told = ", ".join(f"{counts[each]} {each}" for each in COUNTED)
+            print(f"{what:8} {len(before):2} kills, when {before} files were there: {told}", flush=True)
     return int(bool(wrong))
 
 

@@ -1,7 +1,9 @@
 """Runs over shards with a program that judges at once."""
 
 import io
+import tarfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
@@ -19,6 +21,14 @@ def png(gray: int) -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (8, 8), (gray, gray, gray)).save(file, "PNG")
     return file.getvalue()
+
+
+def write_tar(path: Path, images: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w") as tar:
+        for name, content in images.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
 
 
 def run_of(names: Sequence[str], output: str = "scores", images: int = 4, **changes: Any) -> RunOfShards:

@@ -1,9 +1,7 @@
 """Judging in shards: what goes in, one row out for each image, and what a second run does."""
 
-import io
 import json
 import os
-import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,15 +22,7 @@ from agenticiqa.programs.scale.opening import jobs_of
 from agenticiqa.programs.scale.run import NO_FILE, judge_here, run_shards
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
 from support.instant import InstantIQA, instant
-from support.shards import QUESTION, png, run_of
-
-
-def write_tar(path: Path, images: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w") as tar:
-        for name, content in images.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+from support.shards import QUESTION, png, run_of, write_tar
 
 
 @pytest.fixture
