@@ -12,6 +12,7 @@ from agenticiqa.eval.calibrate.fit_report import Outcome
 from agenticiqa.eval.tasks.reading import LabeledSet, names_labels
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import find_images
+from agenticiqa.programs.scale.names import is_shard_folder
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.training_images import trained_on_count
@@ -101,8 +102,12 @@ class Given(NamedTuple):
 
 
 def sorted_by_kind(data: Sequence[Path]) -> Given:
-    """The data by kind: a ``.jsonl`` file is told by its first line. Raises UserError for labels named twice."""
-    rows = [path for path in data if path.suffix.lower() == ".jsonl" and not _has_labels(path)]
+    """The data by kind: a ``.jsonl`` file is told by its first line. Raises UserError for labels named twice.
+
+    A folder of shards holds rows.
+    """
+    lines = [path for path in data if path.suffix.lower() == ".jsonl" and not _has_labels(path)]
+    rows = [path for path in data if path in lines or is_shard_folder(path)]
     labels = [path for path in data if path not in rows and names_labels(path)]
     if len(labels) > 1:
         raise UserError(f"expected one labels file, got {len(labels)}: join them into one")

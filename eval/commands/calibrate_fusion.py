@@ -34,6 +34,7 @@ from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.scale.names import is_shard_folder
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
@@ -128,7 +129,7 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
 
 def _finished(files: Sequence[Path]) -> list[Row]:
     """The rows of finished runs that count, what they lack for a fit measured where their images are still there."""
-    rows = [row for file in files for row in latest_rows(_read(file))]
+    rows = [row for file in files for row in _read(file)]
     lacking = sum(map(_lacks_inputs, rows))
     if lacking:
         print(f"{lacking} rows are of an earlier version: further tools measure their images", file=sys.stderr)
@@ -137,10 +138,14 @@ def _finished(files: Sequence[Path]) -> list[Row]:
     return [*others, *render.progress(_completed(rows, folders), lacking, "measuring")]
 
 
-def _read(file: Path) -> list[Row]:
+def _read(file: Path) -> Iterable[Row]:
+    if is_shard_folder(file):
+        from agenticiqa.programs.scale.table import shard_rows
+
+        return shard_rows(file)
     shown, expected = printable_path(file), "expected the rows of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
     try:
-        return [row for _, row in checked_rows(file, lambda _: ("image", "query"))]
+        return latest_rows([row for _, row in checked_rows(file, lambda _: ("image", "query"))])
     except OSError as error:
         raise UserError(f"{shown}: {expected}, but they cannot be read ({error.strerror})") from error
     except UserError as error:

@@ -44,6 +44,9 @@ def test_a_limit_ends_the_run_and_the_next_one_asks_for_the_rest_only(
         expected = {digits(json.loads(line)) for line in lines.read_text().splitlines()}
         assert {digits(row) for row in shard_rows(out)} == expected
         assert len(expected) == IMAGES
+        for name, rows in {"shards": out, "lines": lines}.items():
+            assert main(["calibrate", str(rows), "--out", str(tmp_path / f"{name}.yaml")]) == 0
+        assert (tmp_path / "shards.yaml").read_text() == (tmp_path / "lines.yaml").read_text()
         assert main([*(word for word in in_shards if word not in ("--fuse", "auto"))]) == 0
         assert {row["fusion"]["shown"] for row in shard_rows(out)} == {"default"}
         assert not (out / "_fusion.yaml").exists()
