@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -187,3 +188,18 @@ def test_the_pages_script_answers_a_file_of_requests_in_the_cluster(
         -0.5,
         ["{", "?"],
     )
+
+
+@pytest.mark.ray
+def test_ray_finds_in_photos_what_one_process_finds() -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    tests = Path(__file__).parents[2]
+    command = [
+        sys.executable,
+        str(tests / "benchmarks" / "runners.py"),
+        str(tests.parent / "examples"),
+        "--images",
+        "3",
+    ]
+    told = subprocess.run([*command, "--runners", "Ray, 2 workers"], check=True, capture_output=True, text=True).stdout
+    assert told.count("3 rows, 0 missing, 0 differ") == 4  # offline and with a model
