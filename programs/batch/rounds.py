@@ -51,6 +51,8 @@ def judge_in_rounds(
             else:
                 yield job, outcome
         run.flush()
+        if not (stopped or waiting):
+            run.finish()
         if stopped or not waiting:
             return
         chosen = set[int]()

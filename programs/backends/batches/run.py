@@ -246,6 +246,11 @@ class BatchRun:
             self._look = min(2 * self._look, LONGEST_LOOK)
         self._look = FIRST_LOOK
 
+    def finish(self) -> None:
+        """Close batches whose answers are kept, where a process was killed before it had closed them."""
+        for batch in self.manifest.batches(("ended",)):
+            self._look_at(batch)
+
     def look(self) -> bool:
         """Look after every batch once; whether something was collected."""
         collected = [self._look_at(batch) for batch in self.manifest.batches()]
