@@ -313,7 +313,8 @@ def _answer(result: Assessment) -> str:
 def _tool_row(call: ToolCall) -> tuple[str, ...]:
     raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
     score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
-    return call.tool, placed(call.distortion, call.region), raw, score
+    subject = placed(call.distortion, call.region) + ", judged as: generated" * (call.judged_as == "generated")
+    return call.tool, subject, raw, score
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

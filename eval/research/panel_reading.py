@@ -60,6 +60,15 @@ def projections_of(graph: onnx.GraphProto) -> tuple[str, onnx.TensorProto, onnx.
     raise UserError("the model has no projections of features")
 
 
+def feature_network(model: onnx.ModelProto, folder: Path) -> Path:
+    """The model that also gives the ``standard`` features (1, F) of an image, written into a folder."""
+    network = onnx.ModelProto.FromString(model.SerializeToString())
+    network.graph.node.append(onnx.helper.make_node("Identity", [projections_of(model.graph)[0]], ["standard"]))
+    network.graph.output.append(onnx.helper.make_tensor_value_info("standard", onnx.TensorProto.FLOAT, None))
+    write_atomically(folder / "features.onnx", network.SerializeToString(deterministic=True))
+    return folder / "features.onnx"
+
+
 def features_of(files: Sequence[Path], network: Path, cache: Path) -> Floats:
     """The standardized features (N, F), in half precision in ``cache``."""
     digest, rows = sha256_of(network), []
@@ -92,14 +101,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.never:
             refuse_held_out(items, args.never)
         model = onnx.load(args.model)
-        name, weight, bias = projections_of(model.graph)
+        _, weight, bias = projections_of(model.graph)
         weights, levels = numpy_helper.to_array(weight).copy(), numpy_helper.to_array(bias).copy()
-        network = onnx.ModelProto.FromString(model.SerializeToString())
-        network.graph.node.append(onnx.helper.make_node("Identity", [name], ["standard"]))
-        network.graph.output.append(onnx.helper.make_tensor_value_info("standard", onnx.TensorProto.FLOAT, None))
         args.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(args.out / "features.onnx", network.SerializeToString(deterministic=True))
-        standard = features_of([item.image for item in items], args.out / "features.onnx", args.out)
+        standard = features_of([item.image for item in items], feature_network(model, args.out), args.out)
         contents = groups_of([item.content for item in items], gray_copies([item.image for item in items]))
         opinion = np.array([item.mos for item in items], np.float32)
         span = np.random.default_rng(0).choice(len(items), min(SPANNING, len(items)), replace=False)

@@ -150,6 +150,8 @@ def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
 def _subject(call: dict[str, Any]) -> str:
     """What a tool measured, and the size of its crop if it was not the whole image."""
     about = call["distortion"] if call["region"] == "Global" else f"{call['distortion']} in {call['region']}"
+    if call.get("judged_as") == "generated":
+        about = f"{about}, judged as: generated"
     if not call["box"]:
         return about
     left, top, right, bottom = call["box"]

@@ -40,6 +40,10 @@ from agenticiqa.signatures.types import (
 )
 
 R = TypeVar("R", bound=StageResult)
+JUDGED_AS_GENERATED = (
+    "The image is taken for an AI-generated picture and scored as people rate those. "
+    "1 or 2 photos of 100 are taken for one, too: their scores are then off by about half a level."
+)
 
 
 class Executor(StageModule):
@@ -242,6 +246,8 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     """What a reader of the scores has to know: tools without a score, boxes and crops, remarks."""
     notes = [f"{call.tool} gave no score for {call.region}: {call.error}" for call in tool_log if call.error]
     notes += [*account(work.boxes, work.image.size), *work.remarks]
+    if any(call.judged_as == "generated" for call in tool_log):
+        notes.append(JUDGED_AS_GENERATED)
     usual = {region: box and grown(box, work.image.size) for region, box in work.boxes.items()}
     notes += [
         f"{call.tool} needs a larger crop of {call.region} and measured {list(call.box)}."

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
     from agenticiqa.programs.tools.srcc_table import Agreement
     from agenticiqa.signatures.types import ToolCall
+    from agenticiqa.signatures.vocabulary import JudgedAs
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Tool:
     where nobody measured it. ``trained_on`` names the data sets that the metric was fitted to: figures on these would
     flatter it. ``cost_ms`` is the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown;
     ``smallest`` the least side in pixels. ``spread`` gives the standard deviation, in levels, of people's mean opinion
-    around the score of an image, for a tool that knows it of each image.
+    around the score of an image, for a tool that knows it of each image, and ``judged_as`` what it took an image for.
 
     ``map`` takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
     fraction of it, 0 where nothing is wrong, larger the worse; ``None`` for a metric that has no such map.
@@ -87,6 +88,7 @@ class Tool:
     trained_on: tuple[str, ...] = ()
     unit: str | None = None
     spread: "Callable[[LoadedImage], float] | None" = None
+    judged_as: "Callable[[LoadedImage], JudgedAs | None] | None" = None
 
     def strength(self, category: str) -> float:
         """How well it follows a category, as SRCC; where nobody measured it, 1 for what it is made for, else 0."""
@@ -268,7 +270,7 @@ def _measured(
     from agenticiqa.signatures.types import ToolCall
 
     started = time.perf_counter()
-    raw = calibrated = spread = error = None
+    raw = calibrated = spread = judged_as = error = None
     try:
         if isinstance(tool.measure, SharedMeasure):
             raw = _finite(tool, tool.measure.of_loaded(image))
@@ -277,6 +279,7 @@ def _measured(
         if tool.calibration is None:
             raise ToolError(f"{tool.name} has no calibration to 1..5 in this profile")
         calibrated, spread = tool.calibration(raw), tool.spread_for(image)
+        judged_as = tool.judged_as(image) if tool.judged_as else None
     except Exception as failure:  # one broken metric must not end the run; it is recorded, logged and shown
         raw = calibrated = spread = None
         error = str(failure) if isinstance(failure, ToolError) else f"{type(failure).__name__}: {failure}"
@@ -291,6 +294,7 @@ def _measured(
         unit=tool.unit,
         calibrated=calibrated,
         spread=spread,
+        judged_as=judged_as,
         ms=ms,
         error=error,
     )

@@ -3,16 +3,24 @@
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agenticiqa.signatures.vocabulary import JudgedAs
 
 QUALITY_LEVELS = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """A score in [1, 5], higher is better, and the standard deviation of the true mean opinion score around it."""
+    """A score in [1, 5], higher is better, and the standard deviation of the true mean opinion score around it.
+
+    ``judged_as`` says by whose opinions the image was judged: those of photos or those of AI-generated pictures.
+    """
 
     score: float
     spread: float
+    judged_as: "JudgedAs" = "photo"
 
     def probabilities(self) -> dict[int, float]:
         """Probabilities of the levels 1..5: the Gaussian's mass nearest to each, for 1 and 5 with the tails."""

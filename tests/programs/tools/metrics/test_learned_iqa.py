@@ -47,7 +47,7 @@ def test_an_image_of_any_shape_has_a_score_or_a_reason(size):
         return
     found = opinion(pixels)
     assert 1 <= found.score <= 5
-    assert found.spread >= module.SPREAD
+    assert found.spread >= module.SPREAD_GENERATED
 
 
 def test_a_loaded_image_is_judged_once_by_the_tool_and_by_the_scorer_also_under_threads(photo, monkeypatch):
@@ -95,6 +95,25 @@ def test_an_offline_score_says_that_the_learned_model_made_it_where_the_image_is
     assert any(call.tool == "LEARNED-IQA" for call in result.executor_evidence.tool_log)
     small = program(Image.fromarray(photo[:24, :24]), "Rate the quality.")
     assert small.summarizer_result.probability_source == "measurements"
+
+
+def test_a_photo_is_judged_as_one_and_the_result_says_so(photo):
+    result = AgenticIQA.offline()(Image.fromarray(photo), "Rate the quality.")
+    assert result.executor_evidence.judged_as == "photo"
+    assert not [note for note in result.executor_evidence.notes if "AI-generated" in note]
+
+
+def test_generated_pictures_are_judged_as_such_and_photos_are_not(shared_data):
+    generated = read_labels(shared_data / "agiqa3k" / "labels.csv")[::125]
+    photos = read_labels(shared_data / "clive" / "labels.csv")[::50]
+    told = [[opinion(load(item.image).pixels).judged_as for item in items] for items in (generated, photos)]
+    # Of the pictures it was trained on, all six generators' among them, 82 % are told, of the photos none in 500.
+    assert told[0].count("generated") >= 8
+    assert told[1].count("generated") == 0
+    result = AgenticIQA.offline()(generated[told[0].index("generated")].image, "Rate the quality.")
+    assert result.executor_evidence.judged_as == "generated"
+    assert any("taken for an AI-generated picture" in note for note in result.executor_evidence.notes)
+    assert "judged as: generated" in str(result)
 
 
 @pytest.mark.slow

@@ -1,0 +1,315 @@
+"""Give the trained quality model a reading of its own for AI-generated pictures, and what tells these from photos.
+
+    python -m agenticiqa.eval.research.generated_reading MODEL.onnx PICTURES.csv PHOTOS.csv ... --packages DIR --out DIR
+
+The reading is ridge regression on the opinions of the generated pictures. What tells them is ridge regression on
+radial basis functions of 128 principal directions of the features: a linear teller of as good a fit takes distorted
+photos for generated. It learns from judged photos and pictures, from distorted copies and other views of some of each,
+and from the ladders of pristine photos. A picture that the networks see damage in counts as a photo. Features are kept
+in DIR as they are computed (an hour of two cores), so the same command continues where it stopped. It prints, by folds
+and with each family of generators or set of photos left out, what the pictures are taken for and how scores follow
+opinions. It writes the pictures' scores by folds, DIR/folds.csv, and DIR/quality_model.onnx, whose reading has the
+share of "generated" as its third number.
+"""
+
+import argparse
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx.utils
+from numpy.typing import NDArray
+from onnx import numpy_helper
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import euclidean_distances
+
+from agenticiqa.eval.datasets import MosScale, folds_by_content, read_labels
+from agenticiqa.eval.intervals import interval
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.ladders import kept_rungs
+from agenticiqa.eval.research.likeness import gray_copies, groups_of
+from agenticiqa.eval.research.panel_reading import FOLDS, feature_network, features_of, projections_of, reading_of
+from agenticiqa.eval.research.quality_head import reduction
+from agenticiqa.eval.research.quality_network import STATISTICS
+from agenticiqa.eval.research.quality_rows import read_photos
+from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.tools.numerics.networks import run_network, silent_onnxruntime
+
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+DISTORTED, VIEWED = 150, 60  # images of each set that distorted copies, and other views, are made of
+DIRECTIONS, SPANNED = 128, 6000  # principal directions, and the images that they are computed from
+CENTERS = 1600  # of the radial basis functions: a third each generated, judged photos, pristine photos distorted
+RIDGE = 1.0
+GENERATED_WEIGHT, LADDER_WEIGHT = 3.0, 0.5  # of an image, beside 1 of a photo
+# What the teller gives is near 1 for generated pictures and near 0 for photos: where it begins to count, and in full.
+PHOTO, GENERATED = 0.4, 0.7
+PRISTINE = "pristine"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """N pictures: ``standard`` features (N, F), ``whole`` where people judged a picture as it is.
+
+    ``source`` is the family of its generator, else the set of photos; ``opinion`` is on 1..5, NaN without one.
+    """
+
+    standard: NDArray[np.float16]
+    generated: Mask
+    whole: Mask
+    source: NDArray[np.str_]
+    generator: NDArray[np.str_]
+    content: NDArray[np.str_]
+    opinion: NDArray[np.float64]
+
+    @property
+    def weight(self) -> Floats:
+        """How much each counts for the teller."""
+        photos = np.where(self.source == PRISTINE, LADDER_WEIGHT, 1.0)
+        return np.where(self.generated, GENERATED_WEIGHT, photos).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Teller:
+    """Principal directions (F, D), centers (C, D) and width of the basis functions, their weights (C,), the level."""
+
+    directions: Floats
+    centers: Floats
+    width: float
+    weights: Floats
+    level: float
+
+
+def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, network: Path, cache: Path) -> Pictures:
+    """All pictures, those of the first labels being generated; computed once and kept in the folder ``cache``."""
+    digest = sha256_of(network)
+    rows: list[tuple[NDArray[np.float16], bool, bool, str, str, str, float]] = []
+
+    def features(image: Floats) -> Floats:
+        return run_network(network, digest, "standard", image)[0]
+
+    for number, table in enumerate(labels):
+        items, generated = read_labels(table), number == 0
+        scene = [item.content for item in items]
+        if not generated:
+            groups = groups_of(scene, gray_copies([item.image for item in items]))
+            scene = [f"{table.parent.name} {group}" for group in groups]
+        about = [
+            (item.generator.split("_")[0], item.generator, content, scale.to_1_5(item.mos))
+            if generated and item.generator
+            else (table.parent.name, "", content, float("nan"))
+            for item, content in zip(items, scene, strict=True)
+        ]
+        standard = features_of([item.image for item in items], network, cache)
+        rows += [(each, generated, True, *of) for each, of in zip(standard.astype(np.float16), about, strict=True)]
+        center = np.mean([item.mos for item in items])
+        chosen = sorted(range(len(items)), key=lambda place: zlib.crc32(items[place].name.encode()))[:DISTORTED]
+        for rank, place in enumerate(chosen):
+            well = "labeled well" if items[place].mos > center else "labeled"
+            for how in (well, "views") if rank < VIEWED else (well,):
+                found = kept_rungs(items[place].image, cache, features, how).features
+                rows += [(each, generated, False, *about[place]) for each in found]
+    for file, content, is_test in read_photos(packages):
+        if not is_test:
+            found = kept_rungs(file, cache, features, "train").features
+            rows += [(each, False, False, PRISTINE, "", content, float("nan")) for each in found]
+    first, *others = zip(*rows, strict=True)
+    return Pictures(np.array(first), *(np.array(each) for each in others))
+
+
+def projected(standard: NDArray[np.float16], directions: Floats) -> Floats:
+    """The coordinates (N, D) of pictures; a thousand at a time, as all in single precision would fill the memory."""
+    return np.concatenate(
+        [standard[start : start + 1000].astype(np.float32) @ directions for start in range(0, len(standard), 1000)]
+    )
+
+
+def fit_teller(pictures: Pictures, seed: int = 0) -> tuple[Teller, Callable[[Mask], Floats]]:
+    """The teller fitted to all pictures, and what it tells of each of them (N,) if fitted on those of a mask only."""
+    rng = np.random.default_rng(seed)
+    whole, ladders = np.flatnonzero(pictures.whole), np.flatnonzero(pictures.source == PRISTINE)
+    spanned = rng.choice(np.concatenate([whole, rng.choice(ladders, len(ladders) // 4)]), SPANNED, replace=False)
+    pca = PCA(DIRECTIONS, svd_solver="randomized", random_state=seed)
+    directions = pca.fit(pictures.standard[spanned].astype(np.float32)).components_.T.astype(np.float32)
+    coordinates = projected(pictures.standard, directions)
+    kinds = (pictures.generated & pictures.whole, ~pictures.generated & pictures.whole, pictures.source == PRISTINE)
+    chosen = np.concatenate([rng.choice(np.flatnonzero(kind), CENTERS // 3, replace=False) for kind in kinds])
+    centers = coordinates[chosen]
+    distances = euclidean_distances(coordinates, centers, squared=True)
+    width = float(np.median(distances[::37]))
+    values = np.exp(-distances / width)
+    # So that ridge regression is that of the kernel, restricted to the centers (C. Williams, M. Seeger, "Using the
+    # Nystroem method to speed up kernel machines", NIPS 2000).
+    lengths, vectors = np.linalg.eigh(values[chosen].astype(np.float64))
+    inward = (vectors / np.sqrt(np.maximum(lengths, 1e-6))).astype(np.float32)
+    given, target, weight = values @ inward, pictures.generated.astype(np.float32), pictures.weight
+
+    def fitted(mask: Mask) -> Ridge:
+        return Ridge(RIDGE, solver="cholesky").fit(given[mask], target[mask], weight[mask])
+
+    model = fitted(np.ones(len(target), bool))
+    teller = Teller(directions, centers, width, inward @ model.coef_, float(model.intercept_))
+    return teller, lambda mask: fitted(mask).predict(given)
+
+
+def share_of(told: Floats, seen: Floats) -> Floats:
+    """How much a picture counts as generated, 0..1, by what the teller says and how surely damage is seen."""
+    return np.clip((told - PHOTO) / (GENERATED - PHOTO), 0, 1) * (1 - seen)
+
+
+NODES = """telling (float[n, f] standard, float[n, 1] score, float[n, 1] novelty, float[n, 1] seen)
+    => (float[n, 3] reading) {
+  directions32 = Cast <to = 1> (directions)
+  place = MatMul (standard, directions32)
+  squares = Mul (place, place)
+  length = ReduceSum (squares, second_axis)
+  centers32 = Cast <to = 1> (centers)
+  toward = MatMul (place, centers32)
+  apart = Sub (length, toward)
+  distance = Add (apart, lengths)
+  exponent = Mul (distance, by_width)
+  bases = Exp (exponent)
+  weighed = MatMul (bases, weights)
+  above = Add (weighed, above_photo)
+  whole_share = Clip (above, zero, one)
+  undamaged = Sub (one, seen)
+  share = Mul (whole_share, undamaged)
+  product = MatMul (standard, own)
+  opinion = Add (product, own_level)
+  difference = Sub (opinion, score)
+  change = Mul (difference, share)
+  changed = Add (score, change)
+  reading = Concat <axis = 1> (changed, novelty, share)
+}"""
+
+
+def with_generated(model: onnx.ModelProto, teller: Teller, own: Floats, level: float) -> onnx.ModelProto:
+    """The model whose reading is the score, the novelty and the share of "generated", (1, 3)."""
+    made = onnx.ModelProto.FromString(model.SerializeToString())
+    graph = made.graph
+    last = next(node for node in graph.node if "reading" in node.output)
+    names = {"standard": projections_of(graph)[0], "score": last.input[0], "novelty": last.input[1]}
+    names |= {"seen": seen_in(graph), "reading": "reading"}
+    graph.node.remove(last)
+    centers = teller.centers.astype(np.float16)
+    ramp = GENERATED - PHOTO
+    held = {
+        "directions": teller.directions.astype(np.float16),
+        "centers": 2 * centers.T,  # exact: what is subtracted is twice the product
+        "lengths": (centers.astype(np.float32) ** 2).sum(axis=1)[None],
+        "by_width": np.float32(-1 / teller.width),
+        "weights": (teller.weights[:, None] / ramp).astype(np.float32),
+        "above_photo": np.float32((teller.level - PHOTO) / ramp),
+        "own": own[:, None].astype(np.float32),
+        "own_level": np.float32(level),
+        "second_axis": np.array([1], np.int64),
+        "zero": np.float32(0),
+        "one": np.float32(1),
+    }
+    graph.initializer.extend(numpy_helper.from_array(np.asarray(each), f"told_{name}") for name, each in held.items())
+    for node in onnx.parser.parse_graph(NODES).node:
+        for values in (node.input, node.output):
+            values[:] = [names.get(name, f"told_{name}") for name in values]
+        node.name = node.output[0]
+        graph.node.append(node)
+    next(output for output in graph.output if output.name == "reading").type.tensor_type.shape.dim[1].dim_value = 3
+    onnx.checker.check_model(made)
+    return made
+
+
+def seen_in(graph: onnx.GraphProto) -> str:
+    """The name of how surely the networks see damage, (1, 1) in 0..1: their last sigmoid."""
+    return [node.output[0] for node in graph.node if node.op_type == "Sigmoid"][-1]
+
+
+def read_before(model: Path, pictures: Pictures, rows: NDArray[np.intp], out: Path) -> tuple[Floats, Floats]:
+    """What the model gave before: the score, and how surely it sees damage, of the pictures of ``rows``."""
+    graph = onnx.load(model).graph
+    standard, seen = projections_of(graph)[0], seen_in(graph)
+    onnx.utils.extract_model(model, out / "head.onnx", [standard], ["reading", seen], check_model=False)
+    session = silent_onnxruntime().InferenceSession(out / "head.onnx", providers=["CPUExecutionProvider"])
+    given = (pictures.standard[row : row + 1].astype(np.float32) for row in rows)
+    found = [session.run(["reading", seen], {standard: each}) for each in given]
+    return np.array([each[0][0, 0] for each in found]), np.array([each[1][0, 0] for each in found])
+
+
+def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Floats, scores: Floats) -> None:
+    """Print what the pictures of a mask are taken for, how far scores move, and how scores follow opinions."""
+    line = f"{name}: n = {mask.sum()}, generated {(shares[mask] > 0.5).mean():.3f}"
+    line += f", moved by {np.sqrt(((scores - before)[mask] ** 2).mean()):.3f}"
+    if pictures.generated[mask].any():
+        of, opinion = pictures.generator[mask], pictures.opinion[mask]
+        pooled = interval(srcc, scores[mask], opinion, pictures.content[mask].tolist())
+        within = np.mean([srcc(scores[mask][of == each], opinion[of == each]) for each in np.unique(of)])
+        error = np.sqrt(((scores[mask] - opinion) ** 2).mean())
+        line += f", SRCC {srcc(before[mask], opinion):.3f} -> {pooled:.3f}, within {within:.3f}, error {error:.3f}"
+    print(line, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = parser_of(__doc__)
+    parser.add_argument("model", type=Path, help="the file of the model, whose reading has two numbers")
+    parser.add_argument("labels", type=Path, nargs="+", help="labels.csv of generated pictures, then those of photos")
+    parser.add_argument("--scale", type=float, nargs=2, default=(0, 5), help="the pictures' opinions (default: 0 5)")
+    parser.add_argument("--packages", type=Path, required=True, metavar="DIR", help="the pristine photos' packages")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where everything is written")
+
+    def run(args: argparse.Namespace) -> None:
+        args.out.mkdir(parents=True, exist_ok=True)
+        model = onnx.load(args.model)
+        network = feature_network(model, args.out)
+        pictures = read_pictures(args.labels, MosScale(*args.scale), args.packages, network, args.out)
+        teller, told_without = fit_teller(pictures)
+        rows = np.flatnonzero(pictures.whole)
+        before, seen = np.full((2, len(pictures.whole)), np.nan, np.float32)
+        before[rows], seen[rows] = read_before(args.model, pictures, rows, args.out)
+        judged = np.flatnonzero(pictures.generated & pictures.whole)
+        standard = pictures.standard[judged].astype(np.float32)
+        toward = reduction(standard, STATISTICS)
+        coordinates, opinion = standard @ toward, pictures.opinion[judged].astype(np.float32)
+
+        def scores_without(left_out: Mask) -> tuple[Floats, Floats]:
+            taught = ~left_out[judged]
+            weights, level = reading_of(coordinates[taught], opinion[taught])
+            own = projected(pictures.standard, toward @ weights[:, None])[:, 0] + level
+            shares = share_of(told_without(~left_out), seen)
+            return shares, before + shares * (own - before)
+
+        folds = folds_by_content(pictures.content.tolist(), FOLDS, dealt=True)
+        shares, scores = np.zeros_like(before), np.zeros_like(before)
+        for fold in range(FOLDS):
+            fold_shares, fold_scores = scores_without(folds == fold)
+            shares[folds == fold], scores[folds == fold] = fold_shares[folds == fold], fold_scores[folds == fold]
+        for generated in (True, False):
+            for source in np.unique(pictures.source[pictures.whole & (pictures.generated == generated)]):
+                mask = pictures.whole & (pictures.source == source)
+                report(f"{source}, by folds", pictures, mask, shares, before, scores)
+        names = [item.name for item in read_labels(args.labels[0])]
+        lines = [f"{name},{score:.4f}" for name, score in zip(names, scores[judged].clip(1, 5), strict=True)]
+        write_atomically(args.out / "folds.csv", "\n".join(["image,LEARNED-IQA", *lines, ""]))
+        report("all generated, by folds", pictures, pictures.generated & pictures.whole, shares, before, scores)
+        for source in np.unique(pictures.source[pictures.whole]):
+            mask = pictures.source == source
+            left_shares, left_scores = scores_without(mask)
+            shares[mask], scores[mask] = left_shares[mask], left_scores[mask]
+            report(f"{source}, left out", pictures, mask & pictures.whole, shares, before, scores)
+        report("all families left out", pictures, pictures.generated & pictures.whole, shares, before, scores)
+        weights, level = reading_of(coordinates, opinion)
+        made = args.out / "quality_model.onnx"
+        whole = with_generated(model, teller, (toward @ weights).astype(np.float32), level)
+        write_atomically(made, whole.SerializeToString(deterministic=True))
+        print(f'SHA256 = "{sha256_of(made)}"')
+
+    return run_command(parser, run, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
