@@ -20,7 +20,7 @@ Values = NDArray[np.float64]
 Weights = Mapping[str, Values]
 
 WEIGHTS = Path(__file__).with_name("detector.npz")
-SHA256 = "6b7c5104126b27760a80b92164e3c5e8711d644404a6a757abc4bb48cc892332"
+SHA256 = "57ed4f57351656d40fcb23361311c0f11020c0bc88af9980634462a52151e80c"
 
 TEXTURE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head == "texture")
 TONE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head == "tone")
