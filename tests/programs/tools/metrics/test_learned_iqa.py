@@ -11,6 +11,7 @@ from agenticiqa.eval.metrics import srcc
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load
+from agenticiqa.programs.result import to_html
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.metrics import learned_iqa as module
 from agenticiqa.programs.tools.metrics.learned_iqa import (
@@ -113,7 +114,7 @@ def test_generated_pictures_are_judged_as_such_and_photos_are_not(shared_data):
     result = AgenticIQA.offline()(generated[told[0].index("generated")].image, "Rate the quality.")
     assert result.executor_evidence.judged_as == "generated"
     assert any("taken for an AI-generated picture" in note for note in result.executor_evidence.notes)
-    assert "judged as: generated" in str(result)
+    assert "judged as: generated" in to_html(result)
 
 
 @pytest.mark.slow
