@@ -1,6 +1,7 @@
 """Each benchmark runs, with its smallest settings, so that none rots. What they measure so says nothing."""
 
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -24,6 +25,10 @@ SMALLEST: dict[str, tuple[str, str]] = {
     "bombs": ("--only gif_frames", "gif_frames"),
     "shard_costs": ("--images 20 --rows 20 --shards 4", "4 images,   1 a shard"),
     "shard_kills": ("--what local --kills 1 --images 24 --ms 5", "local"),
+    "runners": (
+        "{examples} --images 3 --side 96 --kinds offline --runners '2 processes or threads'",
+        "3 rows, 0 missing, 0 differ",
+    ),
     "gate_measures": ("{examples} --most 2", "enlarged"),
 }
 
@@ -40,8 +45,8 @@ def test_a_benchmark_runs_to_its_end(name: str, tmp_path: Path) -> None:
     rows = [f"{EXAMPLES / photo},{mos}" for mos, photo in enumerate(photos, 2)]
     (tmp_path / "labels.csv").write_text("\n".join(["image,mos", *rows, ""]))
     settings, told = SMALLEST[name]
-    given = settings.format(root=EXAMPLES.parent, examples=EXAMPLES, folder=tmp_path).split()
-    command = [sys.executable, HERE / f"{name}.py", *given]
+    given = settings.format(root=EXAMPLES.parent, examples=EXAMPLES, folder=tmp_path)
+    command = [sys.executable, HERE / f"{name}.py", *shlex.split(given)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert told in done.stdout
