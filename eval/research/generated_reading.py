@@ -107,6 +107,7 @@ def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, netwo
             else (table.parent.name, "", content, float("nan"))
             for item, content in zip(items, scene, strict=True)
         ]
+        print(f"{table}: {len(items)} images, then {DISTORTED} of them distorted", flush=True)
         standard = features_of([item.image for item in items], network, cache)
         rows += [(each, generated, True, *of) for each, of in zip(standard.astype(np.float16), about, strict=True)]
         center = np.mean([item.mos for item in items])
@@ -116,6 +117,7 @@ def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, netwo
             for how in (well, "views") if rank < VIEWED else (well,):
                 found = kept_rungs(items[place].image, cache, features, how).features
                 rows += [(each, generated, False, *about[place]) for each in found]
+    print(f"{packages}: ladders of pristine photos", flush=True)
     for file, content, is_test in read_photos(packages):
         if not is_test:
             found = kept_rungs(file, cache, features, "train").features
