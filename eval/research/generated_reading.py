@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.parser
+import onnx.shape_inference
 import onnx.utils
 from numpy.typing import NDArray
 from onnx import numpy_helper
@@ -231,12 +232,12 @@ def seen_in(graph: onnx.GraphProto) -> str:
     return [node.output[0] for node in graph.node if node.op_type == "Sigmoid"][-1]
 
 
-def read_before(model: Path, pictures: Pictures, rows: NDArray[np.intp], out: Path) -> tuple[Floats, Floats]:
+def read_before(model: onnx.ModelProto, pictures: Pictures, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """What the model gave before: the score, and how surely it sees damage, of the pictures of ``rows``."""
-    graph = onnx.load(model).graph
-    standard, seen = projections_of(graph)[0], seen_in(graph)
-    onnx.utils.extract_model(model, out / "head.onnx", [standard], ["reading", seen], check_model=False)
-    session = silent_onnxruntime().InferenceSession(out / "head.onnx", providers=["CPUExecutionProvider"])
+    standard, seen = projections_of(model.graph)[0], seen_in(model.graph)
+    extractor = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
+    head = extractor.extract_model([standard], ["reading", seen]).SerializeToString()
+    session = silent_onnxruntime().InferenceSession(head, providers=["CPUExecutionProvider"])
     given = (pictures.standard[row : row + 1].astype(np.float32) for row in rows)
     found = [session.run(["reading", seen], {standard: each}) for each in given]
     return np.array([each[0][0, 0] for each in found]), np.array([each[1][0, 0] for each in found])
@@ -272,7 +273,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         teller, told_without = fit_teller(pictures)
         rows = np.flatnonzero(pictures.whole)
         before, seen = np.full((2, len(pictures.whole)), np.nan, np.float32)
-        before[rows], seen[rows] = read_before(args.model, pictures, rows, args.out)
+        before[rows], seen[rows] = read_before(model, pictures, rows)
         judged = np.flatnonzero(pictures.generated & pictures.whole)
         standard = pictures.standard[judged].astype(np.float32)
         toward = reduction(standard, STATISTICS)

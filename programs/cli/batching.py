@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from agenticiqa.configs import STAGES, Config, Price, StageConfig
 from agenticiqa.programs.backends.batches.run import BatchRun
-from agenticiqa.programs.backends.batches.services import TAKE_ADDRESSES, limits_of, refuse_without_batches
+from agenticiqa.programs.backends.batches.services import limits_of, refuse_without_batches
 from agenticiqa.programs.backends.connect import stage_models
 from agenticiqa.programs.backends.deferred import by_batches
 from agenticiqa.programs.backends.held_images import served_at
@@ -48,11 +48,11 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
         return config
     if config.is_offline:
         raise UserError("--batch sends requests to a model: name one with --backend or --config")
-    models = [model for section in config.in_profile().sections.values() for model in stage_models(section)]
-    for model in models:
-        refuse_without_batches(model)
+    for section in config.in_profile().sections.values():
+        for model in stage_models(section):
+            refuse_without_batches(model)
     if args.image_urls is not None:
-        _check_addresses(args.image_urls, config, models, jobs)
+        _check_addresses(args.image_urls, config, jobs)
     config = at_batch_prices(config)
     if limits.max_usd is not None or limits.max_calls is not None:
         least = estimate(config, jobs).total
@@ -69,13 +69,10 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
     return config
 
 
-def _check_addresses(prefix: str, config: Config, models: Sequence[StageConfig], jobs: Sequence[Job]) -> None:
-    """Raises UserError unless the images of all jobs have addresses, and the models take them."""
+def _check_addresses(prefix: str, config: Config, jobs: Sequence[Job]) -> None:
+    """Raises UserError unless the images of all jobs have addresses; every provider of batches takes these."""
     if not _ADDRESS.fullmatch(prefix):
         raise UserError(f"--image-urls expects an address such as https://example.org/photos/, got {prefix!r}")
-    for model in models:
-        if not model.is_offline and (kind := model.backend.partition(".")[0]) not in TAKE_ADDRESSES:
-            raise UserError(f"--image-urls: {kind} takes no addresses of images: leave it out")
     if config.max_side is not None:
         raise UserError("--max-side sends smaller copies, which are served nowhere: leave out that, or --image-urls")
     for job in jobs:

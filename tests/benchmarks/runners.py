@@ -26,6 +26,7 @@ if __name__ == "__main__":
 from PIL import Image
 from shard_kills import TRIES, two_nodes
 
+from agenticiqa.programs.images import find_images
 from agenticiqa.programs.scale.table import shard_rows
 from support.fake_server import fake_server
 from support.rated_album import Rater, rating_configuration
@@ -62,10 +63,7 @@ def judged(album: Path, output: Path, shard_images: int, words: Sequence[str]) -
 def copies(folder: Path, images: int, side: int, into: Path) -> list[str]:
     """Make small copies of photos, in PNG; returns their names."""
     into.mkdir()
-    found = sorted(
-        path for path in folder.iterdir() if path.suffix.lower() in (".jpg", ".jpeg", ".png", ".bmp", ".webp")
-    )
-    for number, path in enumerate(found[:images]):
+    for number, path in enumerate(find_images([folder])[:images]):
         with Image.open(path) as photo:
             photo.draft("RGB", (side, side))
             small = photo.convert("RGB")

@@ -120,7 +120,6 @@ WHERE: dict[str, tuple[str, str]] = {
     "google": ("gemini_jobs", "GeminiJobs"),
     "vllm": ("offline_file", "OfflineFile"),
 }
-TAKE_ADDRESSES = frozenset({"openai", "anthropic", "google", "vllm"})  # of images, in place of their bytes
 
 
 def service(backend: str, server: Server, folder: Path) -> Service:
