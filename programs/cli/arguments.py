@@ -176,16 +176,6 @@ def add_overview_arguments(parser: ArgumentParser) -> None:
     )
     table = group.add_argument("--csv", metavar="FILE", type=Path, help="write a table of the scores and distortions")
     add_raw_csv(group.add_argument)
-    group.add_argument(
-        "--group",
-        action="store_true",
-        help="group near duplicates (bursts, re-encodings), and print which to keep, and why; no photo is touched",
-    )
-    group.add_argument(
-        "--xmp",
-        action="store_true",
-        help="write PHOTO.xmp beside each photo: xmp:Rating 1 to 5 (with --group -1 for near copies), and the reason",
-    )
     group.add_argument("--worst", metavar="N", type=int, help="print the N images of the lowest score")
     group.add_argument(
         "--fail-under",

@@ -13,7 +13,6 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.grouping import with_groups, write_sidecars
 from agenticiqa.programs.cli.outputs import Write
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note, write_output
 from agenticiqa.programs.errors import UserError
@@ -32,14 +31,11 @@ def check_overview(args: Namespace) -> None:
     """Raise UserError for options that cannot be done, before anything is judged."""
     if args.worst is not None and args.worst < 1:
         raise UserError("--worst is at least 1")
-    for name in ("worst", "group"):
-        if getattr(args, name) and (args.json or args.jsonl == STDIN):
-            raise UserError(
-                f"--{name} prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl"
-            )
+    if args.worst and (args.json or args.jsonl == STDIN):
+        raise UserError("--worst prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl")
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
         raise UserError(f"--fail-under is a score from 1 to 5, got {args.fail_under:g}")
-    if is_stdout(args.csv) and (args.json or args.jsonl == STDIN or args.worst or args.group):
+    if is_stdout(args.csv) and (args.json or args.jsonl == STDIN or args.worst):
         raise UserError("--csv - prints the table on stdout: leave out what else is printed there, or name a file")
     if is_stdout(args.html):
         raise UserError("--html needs a file, as thumbnails are kept in a folder beside it: name one")
@@ -55,7 +51,7 @@ def is_asked_for(args: Namespace) -> bool:
 
 def replaces_results(args: Namespace) -> bool:
     """Whether the overview is shown in place of each result on stdout."""
-    return bool(args.html or args.csv or args.worst or args.group or args.xmp)
+    return bool(args.html or args.csv or args.worst)
 
 
 def collect_entries(write: Write | None, entries: Entries) -> Write:
@@ -89,10 +85,6 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
 
 def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
     """Write and print what was asked for; returns how many images score below the limit. Raises OSError."""
-    if args.group:
-        entries = with_groups(entries)
-    if args.xmp:
-        write_sidecars(entries)
     if args.html:
         _write_sheet(args.html, entries, failed)
         print_note(f"The contact sheet is {printable_path(args.html)}")
@@ -118,10 +110,9 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
 
 def table_text(entries: Sequence[Entry]) -> str:
     """The entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for what there is none of."""
-    columns = (*COLUMNS, "group") if any(entry.group for entry in entries) else COLUMNS
-    lines = [[getattr(entry, name) for name in columns] for entry in entries]
+    lines = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
     return csv_text(
-        [columns, *([round(each, 4) if isinstance(each, float) else each for each in line] for line in lines)]
+        [COLUMNS, *([round(each, 4) if isinstance(each, float) else each for each in line] for line in lines)]
     )
 
 

@@ -38,6 +38,12 @@ exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score,
 4 an image scores below --fail-under, 130 interrupted
 """
 
+# Options of version 0.1.0's development that do not exist any more, and what to use instead; kept for one release.
+REMOVED = {
+    "--group": "sort a burst by eye, or with a photo manager; scores do not tell which of its frames is the best",
+    "--xmp": "write the scores with --csv FILE and let a photo manager import them",
+}
+
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")
 _ONE_OF = re.compile(r"one of the arguments (.+) is required$")
 _IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
@@ -98,6 +104,8 @@ def explained(message: str, options: Collection[str]) -> str:
         if not wrong:
             return f"unexpected argument {unknown[1]!r}"
         name = wrong[0].partition("=")[0]
+        if name in REMOVED:
+            return f"{name} is gone: {REMOVED[name]}"
         if name in options:
             return f"{name} belongs behind the command"
         return f"unknown option {name}{did_you_mean(name, options)}"

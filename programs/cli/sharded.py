@@ -23,7 +23,7 @@ from agenticiqa.programs.scale.table import ShardFolder
 
 # What a run over shards has no use for: it keeps no image and no result in memory.
 NOT_WITH_SHARDS = (
-    "jobs", "save_maps", "html", "csv", "worst", "group", "xmp", "fail_under", "dry_run", "batch", "image_urls",
+    "jobs", "save_maps", "html", "csv", "worst", "fail_under", "dry_run", "batch", "image_urls",
 )  # fmt: skip
 
 

@@ -26,9 +26,10 @@ addresses. What an image may be given as is the table in ``images.sources``.
 import hashlib
 from dataclasses import replace
 
+import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, open_bytes, png, refuse, rgb
+from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, decode_pixels, open_bytes, png, refuse, rgb
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.sources import ImageSource, read_source
 
@@ -52,6 +53,19 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     sent = digest if decoded.data is data else ""
     notes = (*given.notes, *decoded.notes)
     return LoadedImage(name, digest, decoded.data, decoded.mime, decoded.pixels, notes, sent)
+
+
+def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.ndarray:
+    """Return only the pixels that ``load`` measures, uint8 of shape (height, width, 3), without what a model is sent.
+
+    With ``draft_side`` a JPEG may be decoded at a fraction of its size, but no side below this: for small copies.
+    Raises as ``load`` does.
+    """
+    given = read_source(source)
+    image = given.content if isinstance(given.content, Image.Image) else open_bytes(given.source, given.content)
+    if draft_side is not None:
+        image.draft("RGB", (draft_side, draft_side))
+    return decode_pixels(given.source, image, MAX_PIXELS)
 
 
 def load_pair(

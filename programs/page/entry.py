@@ -20,8 +20,7 @@ class Entry:
     ``score`` is in 1..5 or ``None``, ``low`` and ``high`` are the ends between which people's mean opinion lies for 80
     of 100 images, ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` are
     of the most severe distortion, empty where none was found; ``place`` is empty for the whole image. ``answer`` is the
-    answer to a question that asks for no score. ``caveat`` says why the score is uncertain, if at all. ``group`` says
-    which near duplicate is worth keeping, and why, where images were grouped.
+    answer to a question that asks for no score. ``caveat`` says why the score is uncertain, if at all.
     """
 
     image: str
@@ -37,8 +36,6 @@ class Entry:
     explanation: str
     answer: str
     caveat: str = ""
-    group: str = ""
-    is_near_copy: bool = False
 
     @property
     def level_number(self) -> int:

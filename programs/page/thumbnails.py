@@ -13,10 +13,8 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import ImageSource
-from agenticiqa.programs.images.decoding import decode_pixels, open_bytes
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.images.loading import MAX_PIXELS
-from agenticiqa.programs.images.sources import read_source
+from agenticiqa.programs.images.loading import load_pixels
 
 SIDE = 240  # pixels of the longer side
 QUALITY = 70  # of WebP, 0..100
@@ -58,13 +56,7 @@ def write_thumbnails(
 
 def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
     """A WebP of an image, upright and at most ``side`` pixels wide and high. Raises ImageError as ``load`` does."""
-    given = read_source(source)
-    if isinstance(given.content, Image.Image):
-        image = given.content
-    else:
-        image = open_bytes(given.source, given.content)
-        image.draft("RGB", (side, side))  # a JPEG is decoded at a fraction of its size, not below this
-    small = Image.fromarray(decode_pixels(given.source, image, MAX_PIXELS))
+    small = Image.fromarray(load_pixels(source, draft_side=side))
     small.thumbnail((side, side), Image.Resampling.HAMMING)  # as sharp as bicubic when reducing, in less time
     buffer = io.BytesIO()
     small.save(buffer, "WEBP", quality=QUALITY, method=1)

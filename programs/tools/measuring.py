@@ -5,13 +5,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from agenticiqa.programs.errors import ImageError, ToolError, UserError
 from agenticiqa.programs.images import ImageSource, LoadedImage
-from agenticiqa.programs.images.decoding import decode_pixels, open_bytes
-from agenticiqa.programs.images.loading import MAX_PIXELS
-from agenticiqa.programs.images.sources import read_source
+from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.tool import Tool, get_tool, raw_value
@@ -92,9 +89,7 @@ def pixels_of(source: ImageSource) -> RGB:
         return source.pixels
     if isinstance(source, np.ndarray) and source.dtype == np.uint8 and source.ndim == 3 and source.shape[2] == 3:
         return source
-    given = read_source(source)
-    opened = given.content if isinstance(given.content, Image.Image) else open_bytes(given.source, given.content)
-    return decode_pixels(given.source, opened, MAX_PIXELS)
+    return load_pixels(source)
 
 
 def _value(tool: Tool, image: Any, reference: Any) -> float:

@@ -8,8 +8,12 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from agenticiqa.eval.datasets import LabeledImage, read_labels
-from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
-from agenticiqa.programs.images.phash import MOST_BITS, phash
+from agenticiqa.eval.labels.near_duplicates import (
+    MOST_BITS,
+    near_duplicates,
+    near_duplicates_doubt,
+    perceptual_hash,
+)
 from support.distortion_levels import scene
 
 
@@ -30,7 +34,7 @@ def photos(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_the_hash_holds_through_compression_size_and_brightness(photos: dict[str, Path]) -> None:
-    hashes = {name: phash(path) for name, path in photos.items()}
+    hashes = {name: perceptual_hash(path) for name, path in photos.items()}
     assert hashes.pop("broken.png") is None
     first, copy, other, third = (found for found in hashes.values() if found is not None)
     assert (first ^ copy).bit_count() <= MOST_BITS
@@ -77,7 +81,7 @@ def test_references_stand_for_their_copies(photos: dict[str, Path]) -> None:
 
 
 def test_many_images_are_compared_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenticiqa.programs.images.phash.BLOCK", 2)
+    monkeypatch.setattr("agenticiqa.eval.labels.near_duplicates.BLOCK", 2)
     pixels = [scene(40, 40, seed=seed) for seed in (1, 2, 3, 1, 2)]
     for number, image in enumerate(pixels):
         Image.fromarray(np.asarray(image)).save(tmp_path / f"{number}.png")
@@ -85,9 +89,33 @@ def test_many_images_are_compared_in_blocks(tmp_path: Path, monkeypatch: pytest.
     assert [(a.stem, b.stem) for a, b in near_duplicates(labels) or ()] == [("0", "3"), ("1", "4")]
 
 
+def test_what_is_compared_is_what_a_viewer_shows(tmp_path: Path) -> None:
+    """Orientation, alpha and 16 bits are applied, and pictures of one color are not copies of each other."""
+    photo, other = (Image.fromarray(scene(200, 300, seed=seed)) for seed in (1, 2))
+    turned = Image.Exif()
+    turned[0x0112] = 6  # the viewer turns it clockwise
+    photo.save(tmp_path / "photo.png")
+    photo.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.jpg", exif=turned)
+    for name, shown in (("alpha", photo), ("alpha_other", other)):
+        drawing = Image.new("RGBA", shown.size)
+        drawing.putalpha(Image.eval(shown.convert("L"), lambda level: 255 - level))
+        drawing.save(tmp_path / f"{name}.png")
+    for name, shown in (("scan", photo), ("scan_other", other)):
+        deep = np.asarray(shown.convert("L")).astype(np.uint16) * 257
+        Image.fromarray(deep).save(tmp_path / f"{name}.png")
+    for color in ("black", "white", "blue", "red"):
+        Image.new("RGB", (64, 48), color).save(tmp_path / f"{color}.png")
+    pairs = near_duplicates([labeled(path, path.name) for path in sorted(tmp_path.iterdir())])
+    same = {"photo", "turned", "alpha", "scan"}
+    assert {frozenset((a.stem, b.stem)) for a, b in pairs or ()} == {
+        *(frozenset((a, b)) for a in same for b in same if a != b),
+        frozenset(("alpha_other", "scan_other")),
+    }
+
+
 @pytest.mark.slow
 def test_biq2021_has_one_scene_in_training_and_test(shared_data: Path) -> None:
     pairs = near_duplicates(read_labels(shared_data / "biq2021" / "labels.csv"))
     assert pairs is not None
     assert ("ss01_1759.jpg", "ss01_1761.jpg") in [(a.name, b.name) for a, b in pairs]
-    assert len(pairs) == 10
+    assert len(pairs) == 16

@@ -38,6 +38,7 @@ def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
         (["--versoin"], "unknown option --versoin, did you mean --version?"),
         (["-v", "assess", PHOTO], "-v belongs behind the command"),
         (["assess", PHOTO, "--xyzzy"], "unknown option --xyzzy;"),
+        (["assess", "album", "--xmp", "--html", "a.html"], "--xmp is gone: write the scores with --csv FILE"),
         (["tools", "extra"], "unexpected argument 'extra'"),
         (["photo.jpg", "--json"], "to rate it: agenticiqa assess photo.jpg --json"),
         (["no such/my photo.WEBP"], "agenticiqa assess 'no such/my photo.WEBP'"),

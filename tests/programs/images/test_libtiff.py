@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.gate import checked
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import libtiff, load
-from agenticiqa.programs.images.phash import phash
+from agenticiqa.programs.images.loading import load_pixels
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Pillow's libtiff shows no symbols there")
 NOISE = np.random.default_rng(0).integers(0, 256, (64, 48), dtype=np.uint8)
@@ -45,10 +45,11 @@ def test_what_can_be_decoded_gets_notes(capfd: pytest.CaptureFixture[str]) -> No
     assert capfd.readouterr() == ("", "")
 
 
-def test_gate_and_groups_print_nothing_either(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_gate_and_pixels_alone_print_nothing_either(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.tif"
     path.write_bytes(damaged("tiff_lzw"))
-    assert phash(path) is None
+    with pytest.raises(ImageError, match="LZWDecode"):
+        load_pixels(path)
     assert "LZWDecode" in checked(GatePolicy(), Job(path)).reasons["undecodable"]
     assert capfd.readouterr() == ("", "")
 
