@@ -291,11 +291,6 @@ def add_backend_arguments(parser: ArgumentParser) -> None:
     add("--no-cache", action="store_true", help="do not reuse a model's earlier answers")
     add("--max-calls", metavar="N", type=int, help="stop before more calls to a model than this")
     add("--max-usd", metavar="M", type=float, help="stop before more is spent than this (needs price in --config)")
-    add(
-        "--mlflow",
-        metavar="EXPERIMENT",
-        help="save a trace of each image in this MLflow experiment, at $MLFLOW_TRACKING_URI",
-    )
 
 
 def add_dry_run_argument(parser: ArgumentParser) -> None:

@@ -33,14 +33,12 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
             sys.stdout.flush()
             return status
         # Only a command needs these, not --help or --version: they load DSPy.
-        from agenticiqa.programs.cli import logs, tracing
+        from agenticiqa.programs.cli import logs
         from agenticiqa.programs.images.files import cache_folder
 
         # matplotlib's list of fonts goes to our cache folder, not to its own; no style of the user's is read.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
         with logs.logging_to(-1 if args.quiet else args.verbose, args.log):
-            if experiment := vars(args).get("mlflow"):
-                tracing.begin(experiment)
             status = commands[args.command].run(args)
         sys.stdout.flush()
         return status
