@@ -58,7 +58,6 @@ class StageConfig(Section):
     fallback_backend: str | None = None
     fallback_api_base: str | None = None
     fallback_api_key_env: str | None = None
-    projector: str | None = Field(default=None, description="gguf: the file (mmproj) by which the model sees images")
     temperature: float | None = Field(default=0.0, ge=0, le=2, description="null: the model's own")
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0)
@@ -191,7 +190,7 @@ class Config(Section):
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
         """This configuration with every stage on ``backend`` and without a fallback, so that nothing goes elsewhere.
 
-        A stage's ``api_key_env`` stays with its server, and its ``price`` and ``projector`` with its model.
+        A stage's ``api_key_env`` stays with its server, and its ``price`` with its model.
         """
 
         def moved(stage: StageConfig) -> StageConfig:
@@ -199,7 +198,7 @@ class Config(Section):
             key_env = stage.api_key_env if same_server else None
             changes: dict[str, object] = {"backend": backend, "api_base": api_base, "api_key_env": key_env}
             if backend != stage.backend:
-                changes |= {"price": None, "projector": None}
+                changes["price"] = None
             no_fallback = dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env"))
             return stage.model_copy(update={**changes, **no_fallback})
 
@@ -301,6 +300,8 @@ def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
     where = ".".join(map(str, location)) or "the file"
     if kind != "extra_forbidden":
         return f"{where}: {message}"
+    if location[-1] == "projector":  # for one release, as the backend that it belonged to
+        return f"key {where!r} is gone: run llama-server with --mmproj, and use llamacpp.<model> with api_base"
     section: type[BaseModel] = Config
     for part in location[:-1]:
         annotation = section.model_fields[str(part)].annotation

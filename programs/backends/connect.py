@@ -1,11 +1,9 @@
 """From a stage's configuration to the language models that it asks: which they are, where, with which key."""
 
-import hashlib
 import os
 import re
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dspy
@@ -16,15 +14,14 @@ from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.in_flight import in_flight_at
-from agenticiqa.programs.backends.providers import IN_PROCESS, PROVIDERS, Provider
+from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.backends.refusals import ModelFeatures
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
 
-GGUF_CONTEXT = 16384  # tokens; the longest prompt has some 5,000, and a photo up to as many again
-OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "projector", "price")
+OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "price")
 ALWAYS_REASON = re.compile(r"openai\.(.*/)?(o\d|gpt-5(?![\d.]*-chat))")
 ROOM_TO_REASON = 16_000  # tokens, as DSPy demands for them, too
 NO_KEY = "none"  # what a server without keys is sent
@@ -73,34 +70,21 @@ class Reconnect:
 
 def _lm(stage: StageConfig) -> dspy.LM:
     """DSPy's model for a stage's own backend. The server's address is in its name: DSPy's cache tells servers apart."""
-    known, model = provider_of(stage), stage.backend.partition(".")[2]
-    provider = known or IN_PROCESS
-    common: dict[str, Any] = {
-        "image_tokens": partial(image_tokens, stage.backend),
-        "timeout": stage.timeout,
-        "features": features_of(stage),
-        "formats": provider.formats,
-        "price": stage.price,
-        "stage": stage,
-    }
-    if known is None:
-        from agenticiqa.programs.backends.gguf import GgufEngine
-
-        file, projector = Path(model).expanduser(), Path(stage.projector).expanduser() if stage.projector else None
-        wire = GgufEngine(file, projector, context=GGUF_CONTEXT, timeout=stage.timeout)  # which checks both files
-        name = f"gguf@{_version(file, projector)}//{file.name}"
-        engine = Model(name=name, wire_model=file.name, wire=wire, max_retries=0, **common)
-    else:
-        reached = server_of(stage)
-        engine = Model(
-            name=name_of(stage),
-            wire_model=model,
-            wire=reached,
-            max_retries=stage.max_retries,
-            in_flight=in_flight_at(_server(stage)),
-            secrets=(*(() if reached.key == NO_KEY else (reached.key,)), *secrets_in(stage.api_base)),
-            **common,
-        )
+    provider, reached = provider_of(stage), server_of(stage)
+    engine = Model(
+        name=name_of(stage),
+        wire_model=stage.backend.partition(".")[2],
+        wire=reached,
+        max_retries=stage.max_retries,
+        in_flight=in_flight_at(_server(stage)),
+        secrets=(*(() if reached.key == NO_KEY else (reached.key,)), *secrets_in(stage.api_base)),
+        image_tokens=partial(image_tokens, stage.backend),
+        timeout=stage.timeout,
+        features=features_of(stage),
+        formats=provider.formats,
+        price=stage.price,
+        stage=stage,
+    )
     options = {"top_p": stage.top_p if provider.takes_top_p else None, "seed": stage.seed if provider.seed else None}
     try:
         return dspy.LM(
@@ -116,10 +100,10 @@ def _lm(stage: StageConfig) -> dspy.LM:
 
 
 def server_of(stage: StageConfig) -> "Server":
-    """The server of a stage's own backend, which is no model file. Raises BackendError as ``connect`` does."""
+    """The server of a stage's own backend. Raises BackendError as ``connect`` does."""
     from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
 
-    provider, model = provider_of(stage) or IN_PROCESS, stage.backend.partition(".")[2]
+    provider, model = provider_of(stage), stage.backend.partition(".")[2]
     key = key_from(key_variable(stage), stage.backend)
     address = stage.api_base and checked_address(stage.api_base)
     return server(provider, model, address, key, stage.timeout, stage.max_tokens)
@@ -127,16 +111,13 @@ def server_of(stage: StageConfig) -> "Server":
 
 def features_of(stage: StageConfig) -> ModelFeatures:
     """What questions to a stage's own backend ask for. Raises BackendError as ``provider_of`` does."""
-    provider = provider_of(stage) or IN_PROCESS
+    provider = provider_of(stage)
     return ModelFeatures(stage.structured_outputs, stage.logprobs, provider.forms, provider.logprobs, name_of(stage))
 
 
 def name_of(stage: StageConfig) -> str:
     """The name of a stage's own backend, without any secret: ``provider@host:port/path//model``."""
     kind, _, model = stage.backend.partition(".")
-    if kind == "gguf":
-        files = (model, stage.projector)
-        return "gguf/" + " with ".join(str(Path(file).expanduser().resolve()) for file in files if file)
     return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
 
 
@@ -145,12 +126,6 @@ def _server(stage: StageConfig) -> str:
     if stage.api_base:
         return public_address(stage.api_base).partition("/")[0]
     return stage.backend.partition(".")[0]
-
-
-def _version(*files: Path | None) -> str:
-    """A short hash of paths, sizes and times: files of the same names, and changed files, get different ones."""
-    found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file]
-    return hashlib.sha256(repr(found).encode()).hexdigest()[:8]
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:
@@ -194,26 +169,24 @@ def _with_room_to_reason(stage: StageConfig) -> StageConfig:
     return stage
 
 
-def provider_of(stage: StageConfig) -> Provider | None:
-    """The provider of a stage's own backend; ``None`` for a model in this process (gguf).
+def provider_of(stage: StageConfig) -> Provider:
+    """Return the provider of a stage's own backend.
 
     Raises BackendError for an unknown provider, a missing address, or a form of answer that the provider lacks.
     """
     name = stage.backend
     kind, _, model = name.partition(".")
-    if kind == "gguf" and model:
-        return None
-    provider = PROVIDERS.get(kind)
-    if not model and (provider is not None or kind == "gguf"):
+    if kind == "gguf":  # for one release
         raise BackendError(
-            f"backend {name!r} names no model: expected {kind}.{'<file>' if kind == 'gguf' else '<model>'}"
+            f"backend {name!r} is gone: run llama-server on the file, and use llamacpp.<model> with api_base"
         )
+    provider = PROVIDERS.get(kind)
     if provider is None:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
-        hint = did_you_mean(kind, ["offline", AMBIENT, "gguf", *PROVIDERS])
-        raise BackendError(
-            f"backend {name!r} is unknown{hint}: expected offline, dspy, gguf.<file> or one of {expected}"
-        )
+        hint = did_you_mean(kind, ["offline", AMBIENT, *PROVIDERS])
+        raise BackendError(f"backend {name!r} is unknown{hint}: expected offline, dspy or one of {expected}")
+    if not model:
+        raise BackendError(f"backend {name!r} names no model: expected {kind}.<model>")
     if provider.key_env is None and stage.api_base is None:
         raise BackendError(f"backend {name!r} needs the address of its server: set api_base (--api-base)")
     if stage.structured_outputs == "json_object" and "json_object" not in provider.forms:
@@ -239,8 +212,6 @@ def key_variable(stage: StageConfig) -> str | None:
     The key of a provider is never sent to another address: with ``api_base``, ``api_key_env`` has to name the key.
     """
     provider = provider_of(stage)
-    if provider is None:
-        return None
     return stage.api_key_env or (None if stage.api_base else provider.key_env)
 
 
@@ -264,14 +235,8 @@ def key_from(variable: str | None, name: str) -> str:
 
 def backend_name(config: Config) -> str:
     """The backends of the stages: one name when all are the same, else ``stage=name`` for each."""
-    stages = {name: _shown(section.backend) for name, section in config.sections.items()}
+    stages = {name: section.backend for name, section in config.sections.items()}
     if config.profile == "levels" and "levels" in stages:
         return f"{stages['levels']} (levels)"
     names = set(stages.values())
     return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())
-
-
-def _shown(backend: str) -> str:
-    """A backend's name in results: of a model file only its name, not its folder."""
-    kind, _, model = backend.partition(".")
-    return f"gguf.{Path(model).name}" if kind == "gguf" else backend

@@ -72,7 +72,7 @@ GEMINI_3 = 1120  # its default for an image
 QWEN = Patches(1, 16384, side=28)  # patches at most, as the model's own files say
 LLAMA_CPP = Patches(1, 4096, side=28)  # llama.cpp's own limit
 FEWEST = 4  # patches of Qwen2.5-VL; a smaller image is scaled up
-OF_LLAMA_CPP = ("llamacpp", "lmstudio", "gguf")
+OF_LLAMA_CPP = ("llamacpp", "lmstudio")
 
 
 def image_tokens(backend: str, size: Size) -> int:

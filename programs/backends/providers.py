@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 Form = Literal["json_schema", "json_object", "off"]
 
-OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # what llama.cpp decodes, as a server or in process
+OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # what llama.cpp decodes
 
 
 @dataclass(frozen=True)
@@ -70,4 +70,3 @@ PROVIDERS: dict[str, Provider] = {
     "llamacpp": Provider(formats=OF_LLAMA_CPP, continues={"chat_template_kwargs": {"enable_thinking": False}}),
     "lmstudio": Provider(forms=("json_schema",), logprobs=0),
 }
-IN_PROCESS = Provider(formats=OF_LLAMA_CPP)  # a model file in this process

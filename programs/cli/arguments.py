@@ -259,7 +259,7 @@ def add_model_arguments(parser: ArgumentParser) -> Callable[..., Action]:
     add(
         "--backend",
         metavar="B",
-        help="the model for every stage: openai.gpt-4o, vllm.MODEL, gguf.FILE, ... or offline; "
+        help="the model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline; "
         "agenticiqa backends lists the providers",
     )
     add("--api-base", metavar="URL", help="with --backend: the address of an OpenAI-compatible server")

@@ -16,7 +16,7 @@ from PIL import Image
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.connect import connect, features_of, key_variable, name_of, provider_of, stage_models
-from agenticiqa.programs.backends.providers import IN_PROCESS, PROVIDERS, Provider
+from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.options import models_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -91,7 +91,7 @@ def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
         "key": {"variable": variable, "set": bool(os.environ.get(variable))} if variable else None,
         "structured_outputs": FORMS[features.form],
         "logprobs": features.top_logprobs,
-        **_interface(provider_of(stage) or IN_PROCESS),
+        **_interface(provider_of(stage)),
         "known": f"{refusal} refused on {refusal.when}" if refusal else "nothing was refused",
     }
 
@@ -107,13 +107,13 @@ def provider_rows() -> list[dict[str, Any]]:
     """The providers that a configuration can name, and what each interface takes; a model may take less."""
     return [
         {
-            "provider": f"{name}.<model>" if name in PROVIDERS else f"{name}.<file>",
-            "needs": provider.key_env or ("api_base" if name in PROVIDERS else "the extra local-lm"),
+            "provider": f"{name}.<model>",
+            "needs": provider.key_env or "api_base",
             "json_object": "json_object" in provider.forms,
             "logprobs": bool(provider.logprobs),
             **_interface(provider),
         }
-        for name, provider in {**PROVIDERS, "gguf": IN_PROCESS}.items()
+        for name, provider in PROVIDERS.items()
     ]
 
 

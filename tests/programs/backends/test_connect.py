@@ -345,8 +345,8 @@ def test_usage_is_counted_over_every_attempt() -> None:
     assert math.isclose(spent["total_tokens"], 136)
 
 
-def test_a_model_file_that_is_not_there_is_told_in_one_line() -> None:
-    with pytest.raises(BackendError, match="there is no model at"):
+def test_a_model_file_is_left_to_a_server() -> None:
+    with pytest.raises(BackendError, match="run llama-server on the file"):
         connect(StageConfig(backend="gguf./no/such.gguf"))
 
 

@@ -51,7 +51,7 @@ def test_an_image_on_its_side_costs_the_same(backend: str) -> None:
         assert image_tokens(backend, size) == image_tokens(backend, size[::-1]) > 0
 
 
-@pytest.mark.parametrize(("backend", "most"), [("anthropic.claude-haiku-4-5", 1568), ("gguf./m.gguf", 4096)])
+@pytest.mark.parametrize(("backend", "most"), [("anthropic.claude-haiku-4-5", 1568), ("llamacpp.m", 4096)])
 def test_no_image_costs_more_than_the_budget(backend: str, most: int) -> None:
     sizes = [(side, int(side * share)) for side in range(1200, 9000, 487) for share in (1.0, 0.75, 0.4)]
     tokens = [image_tokens(backend, size) for size in sizes]

@@ -160,7 +160,21 @@ def test_a_failure_of_the_reference_names_both(album: Path, capsys: pytest.Captu
 
 def test_a_dry_run_names_each_image_once(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("zero.jpg").touch()
-    assert main(["assess", "zero.jpg", str(album), "--backend", "gguf.m.gguf", "--dry-run"]) == 0
+    assert (
+        main(
+            [
+                "assess",
+                "zero.jpg",
+                str(album),
+                "--backend",
+                "vllm.m",
+                "--api-base",
+                "http://127.0.0.1:9/v1",
+                "--dry-run",
+            ]
+        )
+        == 0
+    )
     (told,) = [line for line in capsys.readouterr().err.splitlines() if "zero.jpg" in line]
     assert told.count("zero.jpg") == 1
 

@@ -43,7 +43,7 @@ def test_without_a_model_everything_is_offline(capsys: pytest.CaptureFixture[str
 def test_what_can_be_named_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backends"]) == 0
     out = capsys.readouterr().out
-    for name in [*PROVIDERS, "gguf"]:
+    for name in PROVIDERS:
         assert f"{name}.<" in out
     assert "OPENAI_API_KEY" in out
     assert main(["backends", "--backend", "vllm.m", "--api-base", "http://127.0.0.1:9/v1"]) == 0
@@ -153,7 +153,7 @@ def test_a_backend_of_no_kind_is_a_mistake(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_provider_without_a_model_is_not_called_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, form in (("openai", "openai.<model>"), ("openai.", "openai.<model>"), ("gguf", "gguf.<file>")):
+    for name, form in (("openai", "openai.<model>"), ("openai.", "openai.<model>")):
         assert main(["backends", "--backend", name]) == 2
         assert f"backend '{name}' names no model: expected {form}" in capsys.readouterr().err
 

@@ -39,7 +39,7 @@ FAMILIES = {
     "vllm@host:8000//Qwen/Qwen2.5-VL-7B-Instruct": (IN_28, "pixels of the image, which is 644 wide and 476 high"),
     "hosted_vllm/Qwen/Qwen2.5-VL-72B-Instruct-AWQ": (IN_28, "pixels of the image, which is 644 wide"),
     "ollama@host//qwen2.5vl:7b": (IN_28, "pixels of the image, which is 644 wide"),
-    "gguf@1234abcd//Qwen2.5-VL-7B-Instruct-Q4_K_M.gguf": (IN_28, "pixels of the image, which is 644 wide"),
+    "llamacpp@localhost:8080//Qwen2.5-VL-7B-Instruct-Q4_K_M.gguf": (IN_28, "pixels of the image, which is 644 wide"),
     "vllm@host//TianheWu/VisualQuality-R1-7B": (IN_28, "pixels of the image, which is 644 wide"),
     "vllm@host//Qwen/Qwen3-VL-8B-Instruct": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
     "vllm@host//Qwen/Qwen2-VL-7B-Instruct": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
