@@ -11,7 +11,7 @@ from agenticiqa.programs.images.files import without_controls
 
 # A browser that follows it loads nothing, even if something hostile came into a page: only images beside the page.
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src 'self' file: data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
 )
 PACKAGES = {"page": "agenticiqa.programs.page"}

@@ -98,7 +98,6 @@ def _ratings(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | N
     files = dict(zip(points, terminal.progress(made, len(wanted), "thumbnails"), strict=True))
     return {
         "runs": [_rated(run, number, page, files, mos_range) for number, run in enumerate(runs)],
-        "library": charts.library(),
         "script": inline("report.js", PACKAGE),
     }
 
@@ -110,7 +109,7 @@ def _rated(
     points, found = run.scored, sections.residual_fit(run.scored)
     curve, folder = found.curve if found else (), quote(folder_beside(page).name)
     axis = "score" if "scorer" in run.made_with else "score of the program, 1 to 5"
-    chart = charts.scatter(points, curve, folder, f"chosen{number}", axis)
+    chart = charts.scatter(run.points, curve, axis)
     levels = sections.probabilities(run, mos_range)
     largest = found.residuals[: sections.WORST] if found else []
     smallest = found.residuals[::-1][: min(sections.BEST, len(points) - len(largest))] if found else []
@@ -121,8 +120,8 @@ def _rated(
         "rows": len(run.points),
         "scored": len(points),
         "unscored": [(point.name, point.entry.answer or "failed") for point in run.points if point.entry.score is None],
-        "scatter": charts.as_json(chart),
-        "reliability": charts.as_json(charts.reliability_diagram(levels["bins"])) if "bins" in levels else None,
+        "scatter": charts.as_svg(chart),
+        "reliability": charts.as_svg(charts.reliability_diagram(levels["bins"])) if "bins" in levels else None,
         "levels": levels,
         "largest": [shown[point.name] for _, point in largest],
         "smallest": [shown[point.name] for _, point in smallest],

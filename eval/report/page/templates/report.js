@@ -1,37 +1,4 @@
 "use strict";
-const dark = matchMedia("(prefers-color-scheme: dark)");
-
-// Charts are drawn on a canvas, so their colors are set from the page's.
-function paint() {
-  const style = getComputedStyle(document.documentElement);
-  const ink = style.getPropertyValue("--ink").trim();
-  const line = style.getPropertyValue("--line").trim();
-  const models = Bokeh.documents.flatMap((shown) => shown.roots()).flatMap((root) => [root, ...root.references()]);
-  for (const model of models) {
-    if (model.type.endsWith("Axis")) {
-      model.setv({axis_label_text_color: ink, major_label_text_color: ink, axis_line_color: ink,
-        major_tick_line_color: ink, minor_tick_line_color: ink});
-    } else if (model.type === "Grid") {
-      model.setv({grid_line_color: line});
-    } else if (model.type === "Figure") {
-      model.setv({outline_line_color: line});
-    }
-  }
-}
-
-function showChosen(place, picture, lines) {
-  const image = document.createElement("img");
-  image.src = picture;
-  image.alt = lines[0];
-  const words = lines.map((text) => Object.assign(document.createElement("div"), {textContent: text}));
-  document.getElementById(place).replaceChildren(...(picture ? [image] : []), ...words);
-}
-
-for (const chart of document.querySelectorAll("script[data-chart]")) {
-  Bokeh.embed.embed_item(JSON.parse(chart.textContent), chart.dataset.chart).then(paint);
-}
-dark.addEventListener("change", paint);
-
 // All images: only the rows in sight are elements, so that ten thousand scroll as ten do.
 const ROW = 54;  // pixels of a row, as in report.css
 const shown = (value, sign = "") => value == null ? "-" : (sign && value >= 0 ? sign : "") + value.toFixed(2);
@@ -95,6 +62,20 @@ async function listSamples(section) {
     steps.replaceChildren(made("h4", {textContent: data.name[i]}), picture(i), made("dl", {}, ...lines));
     draw();
   }
+
+  // A point of the chart is a link to the number of its image; ten thousand points share one listener.
+  const chart = document.getElementById(`chart${section.dataset.number}`);
+  const place = document.getElementById(`chosen${section.dataset.number}`);
+  const pointAt = (event) => {
+    const link = event.target.closest("a");
+    if (!link) return;
+    event.preventDefault();
+    const i = Number(link.href.baseVal.slice(1));
+    const lines = [data.name[i], `score ${shown(data.score[i])}, MOS ${shown(data.mos[i])}`, data.finding[i] || "no distortion found"];
+    place.replaceChildren(picture(i), ...lines.map((textContent) => made("div", {textContent})));
+    if (event.type === "click") choose(i);
+  };
+  for (const kind of ["mouseover", "click"]) chart.addEventListener(kind, pointAt);
 
   rows.addEventListener("keydown", (event) => {
     const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
