@@ -38,7 +38,7 @@ exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score,
 4 an image scores below --fail-under, 130 interrupted
 """
 
-# Options of version 0.1.0's development that do not exist any more, and what to use instead; kept for one release.
+# Options that were removed, and what to use in their place; an entry is kept for one release.
 REMOVED = {
     "--group": "sort a burst by eye, or with a photo manager; scores do not tell which of its frames is the best",
     "--mlflow": "in Python, call mlflow.dspy.autolog() before the program; from the shell, --log FILE keeps all steps",
