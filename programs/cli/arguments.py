@@ -239,10 +239,6 @@ def add_batches_arguments(parser: ArgumentParser) -> None:
         nargs="*",
         help="cancel these batches, or all; what is answered already is kept, and paid",
     )
-    what.add_argument(
-        "--adopt", metavar=("N", "HANDLE"), nargs=2, help="batch N was sent: it is the provider's batch HANDLE"
-    )
-    what.add_argument("--send-again", metavar="N", type=int, help="batch N was not sent: --resume sends it")
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
 
@@ -307,9 +303,9 @@ def add_batch_argument(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--batch",
         action="store_true",
-        help="send requests as batches, at half the price, answered within 24 hours (openai, anthropic, google; vllm: "
-        "as files for vllm run-batch); after Ctrl-C or a crash the same command (assess: with --resume) goes on; see "
-        "agenticiqa batches",
+        help="send requests as batches, at half the price, answered within 24 hours (openai, also at other servers "
+        "that have its batches; vllm: as files for vllm run-batch); after Ctrl-C or a crash the same command (assess: "
+        "with --resume) goes on; see agenticiqa batches",
     )
     parser.add_argument(
         "--image-urls",

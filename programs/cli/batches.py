@@ -1,12 +1,12 @@
-"""``agenticiqa batches``: what a run with ``--batch`` has under way; collect it, cancel it, settle what is unclear."""
+"""``agenticiqa batches``: list what a run with ``--batch`` has under way, collect it, or cancel it."""
 
 import json
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from agenticiqa.programs.backends.batches.manifest import Batch, Manifest
-from agenticiqa.programs.backends.batches.run import ALL, BatchRun
+from agenticiqa.programs.backends.batches.manifest import ALL, Batch, Manifest
+from agenticiqa.programs.backends.batches.run import BatchRun
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.cli.batching import batches_beside
 from agenticiqa.programs.cli.printable import print_note
@@ -19,17 +19,12 @@ from agenticiqa.programs.images.files import printable_path
 def run(args: Namespace) -> int:
     """Do what is asked for, and list the batches."""
     folder = folder_of(Path(args.run))
-    if args.collect or args.cancel is not None or args.adopt or args.send_again is not None:
+    if args.collect or args.cancel is not None:
         batches = BatchRun(folder, Limits(), print_note)
         try:
-            if args.adopt:
-                batches.adopt(number(args.adopt[0]), args.adopt[1])
-            elif args.send_again is not None:
-                batches.send_again(args.send_again)
-            else:
-                if args.cancel is not None:
-                    batches.cancel(args.cancel)
-                batches.look()
+            if args.cancel is not None:
+                batches.cancel(args.cancel)
+            batches.look()
         finally:
             batches.close()
     manifest = Manifest(folder, shared=True)
@@ -47,13 +42,6 @@ def folder_of(given: Path) -> Path:
     if found is None:
         raise UserError(f"{printable_path(given)}: no run with --batch has its results here")
     return found
-
-
-def number(given: str) -> int:
-    """The number of a batch. Raises UserError."""
-    if not given.isdecimal():
-        raise UserError(f"{given!r} is not the number of a batch, as agenticiqa batches lists it")
-    return int(given)
 
 
 def show(batches: list[Batch], answered: dict[int, int], as_json: bool) -> None:

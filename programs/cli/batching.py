@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from agenticiqa.configs import STAGES, Config, Price, StageConfig
 from agenticiqa.programs.backends.batches.run import BatchRun
-from agenticiqa.programs.backends.batches.services import limits_of, refuse_without_batches
+from agenticiqa.programs.backends.batches.supported import refuse_without_batches, service_of
 from agenticiqa.programs.backends.connect import stage_models
 from agenticiqa.programs.backends.deferred import by_batches
 from agenticiqa.programs.backends.held_images import served_at
@@ -70,7 +70,7 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
 
 
 def _check_addresses(prefix: str, config: Config, jobs: Sequence[Job]) -> None:
-    """Raises UserError unless the images of all jobs have addresses; every provider of batches takes these."""
+    """Raises UserError unless the images of all jobs have addresses."""
     if not _ADDRESS.fullmatch(prefix):
         raise UserError(f"--image-urls expects an address such as https://example.org/photos/, got {prefix!r}")
     if config.max_side is not None:
@@ -130,9 +130,9 @@ def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_j
 def _print_batches(expected: Estimate) -> None:
     requests, size, batches = 0, 0, 0
     for stage in expected.stages:
-        most, most_bytes = limits_of(stage.model)
+        service = service_of(stage.model)
         requests, size = requests + stage.calls, size + stage.bytes
-        batches += max(ceil(stage.calls / most), ceil(stage.bytes / most_bytes))
+        batches += max(ceil(stage.calls / service.most_requests), ceil(stage.bytes / service.most_bytes))
     print(
         f"As batches: {requests:,} requests, {size / 1e6:,.1f} MB, {batches:,} batches or more, one step after another."
     )

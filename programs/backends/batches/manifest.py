@@ -10,18 +10,20 @@ A request that waits for no batch and has no answer is sent with the next one.
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from threading import RLock
 
+from agenticiqa.programs.backends.batches.supported import has_batches
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import make_private, printable_path
 
 OPEN = ("intended", "uploaded", "sent", "ended")
+ALL = (*OPEN, "collected")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS batch (
   n INTEGER PRIMARY KEY, name TEXT NOT NULL, backend TEXT NOT NULL, api_base TEXT, key_env TEXT, state TEXT NOT NULL,
-  requests INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT, handle TEXT, newest TEXT, told TEXT NOT NULL DEFAULT '',
+  requests INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT, handle TEXT, told TEXT NOT NULL DEFAULT '',
   made TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
 CREATE TABLE IF NOT EXISTS request (
   id TEXT PRIMARY KEY, batch INTEGER, tries INTEGER NOT NULL, highest REAL, usd REAL, status INTEGER, answer BLOB);
@@ -32,8 +34,8 @@ CREATE TABLE IF NOT EXISTS measured (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch. ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``newest`` is the provider's
-    newest batch before this one was sent; ``told`` what the provider said of how it ended.
+    """One batch. ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``told`` is what the provider
+    said of how it ended.
     """
 
     n: int
@@ -46,7 +48,6 @@ class Batch:
     bytes: int
     file: str | None
     handle: str | None
-    newest: str | None
     told: str
     made: str
 
@@ -69,8 +70,14 @@ class Request:
         return zlib.decompress(self.answer or b"")
 
 
+FIELDS = ", ".join(field.name for field in fields(Batch))  # a file of an earlier version has one more
+
+
 class Manifest:
-    """The file of a run, thread-safe. One that is not ``shared`` is locked: a second process gets UserError."""
+    """The file of a run, thread-safe. One that is not ``shared`` is locked: a second process gets UserError.
+
+    Raises UserError also for a file with batches under way at a provider of which no batches are supported.
+    """
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         make_private(folder)
@@ -86,8 +93,16 @@ class Manifest:
         try:
             self._rows = sqlite3.connect(folder / "manifest.sqlite", check_same_thread=False, timeout=30)
             self._rows.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {SCHEMA}")
+            lost = [batch for batch in self.batches() if not has_batches(batch.backend)]
         except sqlite3.DatabaseError as error:
             raise UserError(f"{printable_path(folder)}: the list of batches cannot be read ({error})") from error
+        if lost:
+            self.close()
+            raise UserError(
+                f"{printable_path(folder)}: batch {lost[0].n} ({lost[0].handle or 'not sent yet'}) is for "
+                f"{lost[0].backend}, which does not support --batch any more: cancel it at the provider, delete this "
+                "folder, and run without --batch"
+            )
         (folder / "manifest.sqlite").chmod(0o600)
 
     def close(self) -> None:
@@ -107,7 +122,7 @@ class Manifest:
         """The batches in these states, the oldest first."""
         marks = ",".join("?" * len(states))
         with self._lock:
-            rows = self._rows.execute(f"SELECT * FROM batch WHERE state IN ({marks}) ORDER BY n", tuple(states))
+            rows = self._rows.execute(f"SELECT {FIELDS} FROM batch WHERE state IN ({marks}) ORDER BY n", tuple(states))
             return [Batch(*row) for row in rows]
 
     def waiting(self, n: int | None = None) -> dict[str, int]:

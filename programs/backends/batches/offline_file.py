@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agenticiqa.programs.backends.batches.openai_files import answer_in, framed
-from agenticiqa.programs.backends.batches.services import BatchAnswer, Progress, Service, ServiceError, json_lines
+from agenticiqa.programs.backends.batches.openai_files import answers_in
+from agenticiqa.programs.backends.batches.services import BatchAnswer, Progress, Service, ServiceError
 from agenticiqa.programs.backends.wire import Server
 
 
@@ -17,23 +17,29 @@ class OfflineFile(Service):
 
     most_requests, most_bytes = 1_000_000, 2_000_000_000
     at_once = False
-    frame = staticmethod(framed)
 
     def __init__(self, server: Server, folder: Path) -> None:
-        self.server, self.folder = server, folder
+        super().__init__(server, folder)
         self.sizes: dict[str, int] = {}  # of the files that are written, when they were last looked at
 
-    def create(self, path: Path, file: str | None, name: str) -> str:
+    def upload(self, path: Path, name: str) -> str:
         """Put the file where vLLM is told to read it."""
-        asked = self.folder / f"{name}.in.jsonl"
-        if path.exists():
-            os.replace(path, asked)
+        asked = self._asked(name)
+        os.replace(path, asked)
+        return str(asked)
+
+    def uploaded(self, name: str) -> str | None:
+        """The file, if it is there."""
+        asked = self._asked(name)
+        return str(asked) if asked.exists() else None
+
+    def create(self, file: str, name: str) -> str:
+        """Nothing is left to do: the user runs vLLM."""
         return str((self.folder / f"{name}.out.jsonl").resolve())
 
-    def find(self, name: str, requests: frozenset[str], newest: str | None, known: frozenset[str]) -> str | None:
-        """It is there when its file is."""
-        asked = self.folder / f"{name}.in.jsonl"
-        return str((self.folder / f"{name}.out.jsonl").resolve()) if asked.exists() else None
+    def find(self, name: str) -> str | None:
+        """None: ``create`` may be repeated."""
+        return None
 
     def progress(self, handle: str, requests: int) -> Progress:
         """It is over when there is a file, which vLLM writes at its end, and it has all lines or grows no more."""
@@ -50,8 +56,14 @@ class OfflineFile(Service):
     def results(self, handle: str) -> Iterator[BatchAnswer]:
         """What vLLM wrote."""
         with open(handle, encoding="utf-8", errors="replace") as file:
-            yield from map(answer_in, json_lines(iter(file)))
+            yield from answers_in(file)
 
     def cancel(self, handle: str) -> None:
         """Take the file away; one that vLLM is reading goes on."""
         Path(handle.replace(".out.jsonl", ".in.jsonl")).unlink(missing_ok=True)
+
+    def discard(self, file: str) -> None:
+        """Leave it: it is the user's, who may run it again."""
+
+    def _asked(self, name: str) -> Path:
+        return self.folder / f"{name}.in.jsonl"

@@ -1,30 +1,28 @@
-"""OpenAI's files and batches, by the package ``openai``; also of gateways that have them.
+"""OpenAI's files and batches, by the package ``openai``; also of servers and gateways that have them.
 
 https://platform.openai.com/docs/api-reference/batch: 50,000 requests and 200 MB a file, one model, 24 hours.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.programs.backends.batches.services import (
-    BatchAnswer,
-    Progress,
-    Service,
-    ServiceError,
-    http_client,
-    in_words,
-    json_lines,
-    named,
-)
-from agenticiqa.programs.backends.wire import Server, openai_client
+import httpx
+
+from agenticiqa.configs.reading import json_value
+from agenticiqa.programs.backends.batches.services import BatchAnswer, Progress, Service, ServiceError
+from agenticiqa.programs.backends.failures import redacted
+from agenticiqa.programs.backends.transport import proxy_for
+from agenticiqa.programs.backends.wire import OPENAI, SENT, Server, openai_client
 
 OURS = "agenticiqa"  # the key of our name for a batch in its metadata
 LOOKED_THROUGH = 2000  # batches or files of an account, the newest first
 OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+LONGEST_SAID = 300  # characters of what a provider says
+UPLOAD = 600.0  # seconds that a write or read of one piece may take
 
 
 def framed(id: str) -> tuple[bytes, bytes]:
@@ -43,44 +41,55 @@ def answer_in(line: dict[str, Any]) -> BatchAnswer:
     return BatchAnswer(id)  # batch_expired, batch_cancelled
 
 
+def answers_in(lines: Iterable[str]) -> Iterator[BatchAnswer]:
+    """Yield the answer in each line of results that is not blank."""
+    for line in lines:
+        if line.strip():
+            try:
+                found = json_value(line)
+            except (ValueError, RecursionError):
+                found = None
+            yield answer_in(found) if isinstance(found, dict) else BatchAnswer("")
+
+
 class OpenAIFiles(Service):
     """See ``services.Service``."""
 
     most_requests, most_bytes = 50_000, 200_000_000
-    frame = staticmethod(framed)
 
     def __init__(self, server: Server, folder: Path) -> None:
-        self.server, self.client = server, openai_client(server, http_client(server))
+        super().__init__(server, folder)
+        self.client = openai_client(server, _http_client(server))
 
-    def upload(self, path: Path, name: str) -> str | None:
+    def upload(self, path: Path, name: str) -> str:
         """The file's id."""
-        with in_words(self.server), path.open("rb") as file:
-            return named(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
+        with _in_words(self.server), path.open("rb") as file:
+            return _id_of(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
 
     def uploaded(self, name: str) -> str | None:
         """The newest of this name, among the newest; ``None`` also where a gateway lists no files."""
-        with suppress(ServiceError), in_words(self.server):
+        with suppress(ServiceError), _in_words(self.server):
             files = islice(self.client.files.list(purpose="batch", limit=1000), LOOKED_THROUGH)
             return next((str(file.id) for file in files if file.filename == f"{name}.jsonl"), None)
         return None
 
-    def create(self, path: Path, file: str | None, name: str) -> str:
+    def create(self, file: str, name: str) -> str:
         """With our name in its metadata, by which it is found again."""
-        with in_words(self.server):
+        with _in_words(self.server):
             begun = self.client.batches.create(
                 input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h", metadata={OURS: name}
             )
-            return named(begun)
+            return _id_of(begun)
 
-    def find(self, name: str, requests: frozenset[str], newest: str | None, known: frozenset[str]) -> str | None:
+    def find(self, name: str) -> str | None:
         """By its metadata."""
-        with in_words(self.server):
+        with _in_words(self.server):
             batches = islice(self.client.batches.list(limit=100), LOOKED_THROUGH)
             return next((str(batch.id) for batch in batches if (batch.metadata or {}).get(OURS) == name), None)
 
     def progress(self, handle: str, requests: int) -> Progress:
         """As its status says."""
-        with in_words(self.server):
+        with _in_words(self.server):
             batch = self.client.batches.retrieve(handle)
         errors = (batch.errors.data if batch.errors else None) or []
         told = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
@@ -90,12 +99,12 @@ class OpenAIFiles(Service):
 
     def results(self, handle: str) -> Iterator[BatchAnswer]:
         """Of both files: what was answered, and what failed."""
-        with in_words(self.server):
+        with _in_words(self.server):
             batch = self.client.batches.retrieve(handle)
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
                 try:
                     with self.client.files.with_streaming_response.content(file) as reply:
-                        yield from map(answer_in, json_lines(reply.iter_lines()))
+                        yield from answers_in(reply.iter_lines())
                 except Exception as error:
                     if getattr(error, "status_code", None) != 404:
                         raise
@@ -103,10 +112,51 @@ class OpenAIFiles(Service):
 
     def cancel(self, handle: str) -> None:
         """Cancel it."""
-        with in_words(self.server):
+        with _in_words(self.server):
             self.client.batches.cancel(handle)
 
     def discard(self, file: str) -> None:
         """Delete it, as it holds the images."""
-        with in_words(self.server):
+        with _in_words(self.server):
             self.client.files.delete(file)
+
+
+def _http_client(server: Server) -> httpx.Client:
+    """Return a client for files of any size.
+
+    As for single requests, it follows no redirect and sends no headers that describe this machine.
+    """
+
+    def bare(request: httpx.Request) -> None:
+        for name in set(request.headers) - SENT - {"content-length", "transfer-encoding"}:
+            del request.headers[name]
+
+    return httpx.Client(
+        trust_env=False,
+        proxy=proxy_for(server.address or OPENAI),
+        timeout=(10.0, UPLOAD, UPLOAD, UPLOAD),
+        follow_redirects=False,
+        event_hooks={"request": [bare]},
+    )
+
+
+@contextmanager
+def _in_words(server: Server) -> Iterator[None]:
+    """Errors of the package and of connections as ServiceError, without the key."""
+    from openai import OpenAIError
+
+    try:
+        yield
+    except (OpenAIError, httpx.HTTPError, OSError, ValueError) as error:
+        status = getattr(error, "status_code", None)
+        said = getattr(error, "message", None) or str(error) or type(error).__name__
+        text = redacted(" ".join(str(said).split()), (server.key,))[:LONGEST_SAID]
+        raise ServiceError(f"status {status}: {text}" if status else text, status) from error
+
+
+def _id_of(made: object) -> str:
+    """The id of what the provider says that it made."""
+    id = getattr(made, "id", None)
+    if not isinstance(id, str) or not id:
+        raise ServiceError("its answer does not name what it made")
+    return id

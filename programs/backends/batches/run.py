@@ -24,20 +24,20 @@ import httpx
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.addresses import secrets_in, without_login
-from agenticiqa.programs.backends.batches.manifest import Batch, Manifest, Request
-from agenticiqa.programs.backends.batches.services import MAY_PASS, BatchAnswer, Service, ServiceError, Unclear, service
+from agenticiqa.programs.backends.batches.manifest import ALL, Batch, Manifest, Request
+from agenticiqa.programs.backends.batches.openai_files import framed
+from agenticiqa.programs.backends.batches.services import MAY_PASS, BatchAnswer, Service, ServiceError
+from agenticiqa.programs.backends.batches.supported import service_of
 from agenticiqa.programs.backends.call_log import asked_at
 from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.deferred import Pending
 from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.ledger import LimitReached, Limits
-from agenticiqa.programs.errors import BackendError, ImageError, UserError
-from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.errors import BackendError, ImageError
 
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.engine import Model
-    from agenticiqa.programs.backends.wire import Server
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +75,7 @@ def one_image() -> Iterator[ImageRequests]:
 class Spool:
     """A file of requests that is being written; ``requests`` has their tries and highest prices."""
 
-    model: "Model"
-    service: Service
+    stage: StageConfig
     path: Path
     file: IO[bytes]
     requests: dict[str, tuple[int, float | None]] = field(default_factory=dict)
@@ -118,7 +117,6 @@ class BatchRun:
         self._spools: dict[str, Spool] = {}
         self._services: dict[tuple[str, str | None], Service] = {}
         self._failures, self._look = 0, FIRST_LOOK
-        self._unclear: set[int] = set()  # batches that were told of
         self._broken: Counter[int] = Counter()  # downloads with a line that cannot be read, by batch
         self.manifest.forget_errors()
         self._sweep()
@@ -144,7 +142,7 @@ class BatchRun:
 
     def asks_at_once(self, model: "Model") -> bool:
         """See ``deferred.Deferring``."""
-        return self._service_of(model).at_once
+        return self._service(_stage_of(model)).at_once
 
     def answer(self, model: "Model", highest_usd: float | None, body: bytes) -> tuple[Request, bool]:
         """The answer to a body, and whether the image had it before. Raises Pending while there is none."""
@@ -183,26 +181,24 @@ class BatchRun:
 
     def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
         """Add a request to the file of its model; the number of the batch of the last file, if that was full."""
-        offered = self._service_of(model)
-        before, after = offered.frame(id)
-        pieces = [before, *with_held_images(body), after]
-        size = sum(map(len, pieces)) + len(offered.between)
-        around = len(offered.head) + len(offered.tail)
-        if size + around > offered.most_bytes:
+        stage = _stage_of(model)
+        offered, (before, after) = self._service(stage), framed(id)
+        pieces = [before, *with_held_images(body), after, b"\n"]
+        size = sum(map(len, pieces))
+        if size > offered.most_bytes:
             self.limits.settle(highest, 0.0)
             raise ImageError(
                 f"the request has {size / 1e6:.1f} MB, and a batch at most {offered.most_bytes / 1e6:.0f}: --max-side "
                 "sends a smaller copy of the image"
             )
         spool, full = self._spools.get(model.name), None
-        if spool and (len(spool.requests) >= offered.most_requests or spool.size + size + around > offered.most_bytes):
+        if spool and (len(spool.requests) >= offered.most_requests or spool.size + size > offered.most_bytes):
             full, spool = self._seal(model.name), None
         if spool is None:
             path = self.folder / f"{secrets.token_hex(8)}.part"
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            spool = self._spools[model.name] = Spool(model, offered, path, os.fdopen(file, "wb"))
-        for piece in [offered.between if spool.requests else offered.head, *pieces]:
-            spool.file.write(piece)
+            spool = self._spools[model.name] = Spool(stage, path, os.fdopen(file, "wb"))
+        spool.file.writelines(pieces)
         spool.requests[id] = tries, highest
         spool.size += size
         self.under_way.add(id)
@@ -212,10 +208,8 @@ class BatchRun:
     def _seal(self, name: str) -> int:
         """Finish the file of a model, and note the intent to send it; the number of the batch."""
         spool = self._spools.pop(name)
-        stage = spool.model.stage
-        assert stage is not None
+        stage = spool.stage
         with spool.file as file:
-            file.write(spool.service.tail)
             file.flush()
             os.fsync(file.fileno())
         spool.path.rename(spool.path.with_suffix(".jsonl"))
@@ -268,20 +262,6 @@ class BatchRun:
                     except ServiceError as error:  # such as one that has ended
                         self.tell(f"batch {batch.n}: {error}")
 
-    def adopt(self, n: int, handle: str) -> None:
-        """The batch of this number is the provider's of this handle."""
-        self.manifest.update(self._unsent(n).n, state="sent", handle=handle)
-
-    def send_again(self, n: int) -> None:
-        """The batch of this number was not sent, whatever the provider has."""
-        self.manifest.update(n, newest=self._service_at(self._unsent(n)).newest())
-
-    def _unsent(self, n: int) -> Batch:
-        batch = next((each for each in self.manifest.batches(("intended", "uploaded")) if each.n == n), None)
-        if batch is None:
-            raise UserError(f"batch {n} is none that may have been sent or not")
-        return batch
-
     def _look_at(self, batch: Batch) -> bool:
         try:
             if batch.state in ("intended", "uploaded"):
@@ -292,15 +272,6 @@ class BatchRun:
                 self._take_in(batch)
             self._failures = 0
             return self._batch(batch.n).state == "collected"
-        except Unclear as error:
-            if batch.n not in self._unclear:
-                self._unclear.add(batch.n)
-                self.tell(
-                    f"batch {batch.n} may have been sent before: {error}; this is seen when that ends. To decide now, "
-                    f"stop, then agenticiqa batches {printable_path(self.folder)} --adopt {batch.n} HANDLE, if it was, "
-                    f"or --send-again {batch.n}"
-                )
-            return False
         except ServiceError as error:
             self._failed(batch.n, error)
             return False
@@ -329,7 +300,7 @@ class BatchRun:
         """Keep what came; what did not come is sent again with the next batch."""
         assert batch.handle is not None
         offered, waiting = self._service_at(batch), self.manifest.waiting(batch.n)
-        hidden = (self._server_of(batch).key, *secrets_in(batch.api_base))
+        hidden = (offered.server.key, *secrets_in(batch.api_base))
         broken, strange, faults = 0, 0, dict[str, BatchAnswer]()
 
         def usable() -> Iterator[tuple[str, int, bytes]]:
@@ -395,23 +366,21 @@ class BatchRun:
     def _send(self, n: int, again: bool = False) -> None:
         """Send a batch that is intended; what may have been uploaded or sent before is looked for first."""
         with self._sending:
-            batch, handle = self._batch(n), None
+            batch = self._batch(n)
             if batch.state not in ("intended", "uploaded"):
                 return
             offered, path = self._service_at(batch), self.folder / f"{batch.name}.jsonl"
-            if batch.state == "intended":
-                if not path.exists():
+            file, handle = batch.file, None
+            if file is None:
+                file = offered.uploaded(batch.name) if again else None
+                if file is None and not path.exists():
                     self._give_up(batch, "its file was deleted", counted=False)
                     return
-                newest, file = offered.newest(), offered.uploaded(batch.name) if again else None
                 file = file or offered.upload(path, batch.name)
-                self.manifest.update(n, state="uploaded", file=file, newest=newest)
-                batch = self._batch(n)
+                self.manifest.update(n, state="uploaded", file=file)
             else:
-                known = frozenset(each.handle for each in self.manifest.batches(ALL) if each.handle)
-                handle = offered.find(batch.name, frozenset(self.manifest.waiting(n)), batch.newest, known)
-            if handle is None:
-                handle = offered.create(path, batch.file, batch.name)
+                handle = offered.find(batch.name)
+            handle = handle or offered.create(file, batch.name)
             self.manifest.update(n, state="sent", handle=handle)
             path.unlink(missing_ok=True)
         size = f"{counted(batch.requests, 'request')}, {batch.bytes / 1e6:.1f} MB"
@@ -428,23 +397,14 @@ class BatchRun:
     def _batch(self, n: int) -> Batch:
         return next(batch for batch in self.manifest.batches(ALL) if batch.n == n)
 
-    def _service_of(self, model: "Model") -> Service:
-        stage = model.stage
-        assert stage is not None, "a run by batches asks models of a configuration"
+    def _service_at(self, batch: Batch) -> Service:
+        return self._service(StageConfig(backend=batch.backend, api_base=batch.api_base, api_key_env=batch.key_env))
+
+    def _service(self, stage: StageConfig) -> Service:
         key = stage.backend, stage.api_base and without_login(stage.api_base)
         with self._lock:
             if key not in self._services:
-                self._services[key] = service(stage.backend, server_of(stage), self.folder)
-            return self._services[key]
-
-    def _server_of(self, batch: Batch) -> "Server":
-        return server_of(StageConfig(backend=batch.backend, api_base=batch.api_base, api_key_env=batch.key_env))
-
-    def _service_at(self, batch: Batch) -> Service:
-        key = batch.backend, batch.api_base
-        with self._lock:
-            if key not in self._services:
-                self._services[key] = service(batch.backend, self._server_of(batch), self.folder)
+                self._services[key] = service_of(stage.backend)(server_of(stage), self.folder)
             return self._services[key]
 
     def _sweep(self) -> None:
@@ -455,7 +415,9 @@ class BatchRun:
                 path.unlink(missing_ok=True)
 
 
-ALL = ("intended", "uploaded", "sent", "ended", "collected")
+def _stage_of(model: "Model") -> StageConfig:
+    assert model.stage is not None, "a run by batches asks models of a configuration"
+    return model.stage
 
 
 def counted(number: int, one: str, more: str = "") -> str:
