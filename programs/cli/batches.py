@@ -5,8 +5,9 @@ from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from agenticiqa.programs.backends.batches.manifest import ALL, Batch, Manifest
+from agenticiqa.programs.backends.batches.manifest import ALL, Batch
 from agenticiqa.programs.backends.batches.run import BatchRun
+from agenticiqa.programs.backends.batches.supported import open_manifest
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.cli.batching import batches_beside
 from agenticiqa.programs.cli.printable import print_note
@@ -27,7 +28,7 @@ def run(args: Namespace) -> int:
             batches.look()
         finally:
             batches.close()
-    manifest = Manifest(folder, shared=True)
+    manifest = open_manifest(folder, shared=True)
     try:
         show(manifest.batches(ALL), manifest.answered(), as_json=args.json)
     finally:

@@ -1,13 +1,13 @@
-"""A loopback provider of batches: OpenAI's files and batches, Anthropic's message batches, Gemini's files and batches.
+"""A loopback provider of batches: OpenAI's files and batches.
 
 ::
 
-    with batch_server(OPENAI, by_stage({...}), key="sk-test") as server:
+    with batch_server(by_stage({...}), key="sk-test") as server:
         ...                              # StageConfig(backend="openai.m", api_base=server.url, ...)
         assert server.asked_twice() == []
 
-Each line of a batch is read and answered as the dialect's server (``support.providers``) does for a single request,
-which it takes, too. A batch is over ``hours`` seconds after it was made. ``faults`` are named in ``FAULTS``.
+Each line of a batch is read and answered as the server (``support.providers``) does for a single request, which it
+takes, too. A batch is over ``hours`` seconds after it was made. ``faults`` are named in ``FAULTS``.
 """
 
 import json
@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from support.fake_server import Script
 from support.loopback import Arrived, Body, Reply, error_reply, loopback
 from support.provider_base import Refused
-from support.providers import Dialect, written
+from support.providers import OPENAI, written
 
 Line = dict[str, Any]
 
@@ -35,7 +35,6 @@ class Made:
 
     handle: str
     name: str | None
-    model: str
     requests: dict[str, Body]
     made: float
     state: str = "in_progress"
@@ -61,7 +60,6 @@ class Fault:
 class BatchServer:
     """A running provider."""
 
-    dialect: Dialect
     script: Script
     key: str | None
     hours: float
@@ -95,11 +93,11 @@ class BatchServer:
                 return fault.do(self, given)
         return None
 
-    def make(self, requests: list[tuple[str, Body]], name: str | None, model: str) -> Made:
+    def make(self, requests: list[tuple[str, Body]], name: str | None) -> Made:
         """A new batch."""
         assert len(dict(requests)) == len(requests), "providers refuse the same id twice in a batch"
         handle = f"batch_{len(self.made()) + 1}"
-        batch = Made(handle, name, model, dict(requests), time.monotonic())
+        batch = Made(handle, name, dict(requests), time.monotonic())
         self.batches[handle] = batch
         return batch
 
@@ -108,7 +106,7 @@ class BatchServer:
         if batch.state != "in_progress" or time.monotonic() - batch.made < self.hours:
             return
         for id, body in batch.requests.items():
-            reply = self.answer(body, batch.model)
+            reply = self.answer(body)
             batch.answers.append({"id": id, "status": reply.status, "body": json.loads(reply.raw_body or b"{}")})
         batch.state = "completed"
         self.fault("ended", batch)
@@ -123,58 +121,41 @@ class BatchServer:
             text[: len(text) // 2] if line.get("cut") else text + b"\n" for line, text in zip(lines, texts, strict=True)
         )
 
-    def answer(self, body: Body, model: str) -> Reply:
-        """The reply to one request, as the dialect's server gives it."""
-        path = PATHS[self.dialect.name].format(base=self.dialect.base, model=model)
-        headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
-        headers |= {"authorization": f"Bearer {self.key}", "x-api-key": str(self.key), "x-goog-api-key": str(self.key)}
-        return self.respond_at_once(Arrived(path, headers, json.dumps(body).encode()))
+    def answer(self, body: Body) -> Reply:
+        """The reply to one request of a batch."""
+        headers = {"content-type": "application/json", "authorization": f"Bearer {self.key}"}
+        return self.respond_at_once(Arrived(f"{OPENAI.base}/chat/completions", headers, json.dumps(body).encode()))
 
     def respond_at_once(self, arrived: Arrived) -> Reply:
         """The reply to a single request."""
         try:
-            seen = self.dialect.read(arrived, self.key)
+            seen = OPENAI.read(arrived, self.key)
         except Refused as refused:
             return refused.reply
         said = self.script(seen.as_chat()) if callable(self.script) else self.script
         reply = Reply(said) if isinstance(said, str) else said
-        return reply if reply.raw_body is not None else written(self.dialect, seen, reply)
-
-
-PATHS = {
-    "openai": "{base}/chat/completions",
-    "anthropic": "{base}/messages",
-    "gemini": "{base}/models/{model}:generateContent",
-}
+        return reply if reply.raw_body is not None else written(OPENAI, seen, reply)
 
 
 @contextmanager
-def batch_server(
-    dialect: Dialect, script: Script, key: str | None = "sk-batch-key", hours: float = 0.05
-) -> Iterator[BatchServer]:
+def batch_server(script: Script, key: str | None = "sk-batch-key", hours: float = 0.05) -> Iterator[BatchServer]:
     """Run a provider on loopback."""
-    server = BatchServer(dialect, script, key, hours)
-    api = {"openai": openai_api, "anthropic": anthropic_api, "gemini": gemini_api}[dialect.name]
+    server = BatchServer(script, key, hours)
 
     def respond(arrived: Arrived) -> Reply:
         with server.lock:
             path = urlsplit(arrived.path).path
             server.log.append(f"{arrived.method} {path}")
-            if path != f"{dialect.base}/uploading" and not any(
-                str(server.key) in arrived.headers.get(name, "") for name in KEYS
-            ):
-                return server.dialect.fault("bad_key")
+            if str(server.key) not in arrived.headers.get("authorization", ""):
+                return OPENAI.fault("bad_key")
             for batch in list(server.batches.values()):
                 server.settle(batch)
-            reply = api(server, arrived, path.removeprefix(dialect.base))
+            reply = openai_api(server, arrived, path.removeprefix(OPENAI.base))
             return reply if isinstance(reply, Reply) else Reply(raw_body=json.dumps(reply).encode())
 
     with loopback(respond) as address:
-        server.url = f"{address}{dialect.base}"
+        server.url = f"{address}{OPENAI.base}"
         yield server
-
-
-KEYS = ("authorization", "x-api-key", "x-goog-api-key")
 
 
 def openai_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
@@ -231,7 +212,7 @@ def _openai_create(server: BatchServer, body: Body) -> Any:
     assert len({line["body"]["model"] for line in lines}) == 1, "OpenAI takes one model a batch"
     assert all((line["method"], line["url"]) == ("POST", body["endpoint"]) for line in lines)
     requests = [(line["custom_id"], line["body"]) for line in lines]
-    batch = server.make(requests, (body.get("metadata") or {}).get("agenticiqa"), lines[0]["body"]["model"])
+    batch = server.make(requests, (body.get("metadata") or {}).get("agenticiqa"))
     wrong = server.fault("created", batch)
     return _openai_batch(batch) if wrong is None else wrong
 
@@ -268,137 +249,6 @@ def _file_of_form(arrived: Arrived) -> tuple[str, bytes]:
         if found := re.search(rb'filename="([^"]+)"', head):
             return found[1].decode(), content.removesuffix(b"\r\n")
     raise AssertionError("no file in the form")
-
-
-def anthropic_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
-    """https://docs.anthropic.com/en/api/creating-message-batches."""
-    place = "/messages/batches"
-    if path == "/messages":
-        server.at_once.append(json.loads(arrived.raw))
-        return server.respond_at_once(arrived)
-    if (arrived.method, path) == ("POST", place):
-        if (wrong := server.fault("create", arrived)) is not None:
-            return wrong
-        requests = [(each["custom_id"], each["params"]) for each in json.loads(arrived.raw)["requests"]]
-        batch = server.make(requests, None, "")
-        wrong = server.fault("created", batch)
-        return _anthropic_batch(batch) if wrong is None else wrong
-    if (arrived.method, path) == ("GET", place):
-        after = parse_qs(urlsplit(arrived.path).query).get("after_id")
-        shown = [_anthropic_batch(batch) for batch in reversed(server.batches.values())]
-        shown = shown if not after else shown[[each["id"] for each in shown].index(after[0]) + 1 :]
-        last = shown[-1]["id"] if shown else None
-        return {"data": shown, "has_more": False, "first_id": shown[0]["id"] if shown else None, "last_id": last}
-    if found := re.fullmatch(rf"{place}/(\w+)(/\w+)?", path):
-        if (batch := server.batches.get(found[1])) is None:
-            error = {"type": "not_found_error", "message": f"{found[1]} not found"}
-            return error_reply(404, {"type": "error", "error": error})
-        batch.state = "cancelled" if found[2] == "/cancel" else batch.state
-        server.settle(batch)
-        if found[2] == "/results":
-            wrong = server.fault("download", batch)
-            return Reply(raw_body=server.lines(batch, _anthropic_line)) if wrong is None else wrong
-        wrong = server.fault("state", batch)
-        return _anthropic_batch(batch) if wrong is None else wrong
-    return error_reply(404, {"type": "error", "error": {"type": "not_found_error", "message": path}})
-
-
-def _anthropic_batch(batch: Made) -> Line:
-    over = batch.state != "in_progress"
-    good = sum(line["status"] == 200 for line in batch.answers)
-    counts = {"processing": 0 if over else len(batch.requests), "succeeded": good, "canceled": 0, "expired": 0}
-    return {
-        "id": batch.handle,
-        "type": "message_batch",
-        "processing_status": "ended" if over else "in_progress",
-        "request_counts": {**counts, "errored": len(batch.requests) - good if over else 0},
-        "created_at": "2001-01-01T00:00:00Z",
-        "expires_at": "2001-01-02T00:00:00Z",
-        "ended_at": "2001-01-01T00:00:00Z" if over else None,
-        "archived_at": None,
-        "cancel_initiated_at": None,
-        "results_url": "https://elsewhere.invalid/" if over else None,
-    }
-
-
-def _anthropic_line(answer: Line) -> Line:
-    kind = {200: "succeeded", 0: "expired"}.get(answer["status"], "errored")
-    said = {"message": answer["body"]} if kind == "succeeded" else {}
-    if kind == "errored":
-        types = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloaded_error"}
-        type = types.get(answer["status"], "api_error")
-        said = {"error": {"type": "error", "error": {"type": type, "message": answer["body"]["error"]["message"]}}}
-    return {"custom_id": answer["id"], "result": {"type": kind, **said}}
-
-
-def gemini_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
-    """https://ai.google.dev/gemini-api/docs/batch-api and .../files."""
-    if path == "/upload/v1beta/files" and arrived.headers.get("x-goog-upload-command") == "start":
-        server.names["next"] = json.loads(arrived.raw)["file"]["display_name"]
-        return Reply(headers={"X-Goog-Upload-URL": f"{server.url}/uploading"}, raw_body=b"{}")
-    if path == "/uploading":
-        if (wrong := server.fault("upload", arrived)) is not None:
-            return wrong
-        name = f"files/f{len(server.names)}"
-        server.files[name], server.names[name] = arrived.raw, server.names["next"]
-        if (wrong := server.fault("uploaded", arrived)) is not None:
-            return wrong
-        made = {"file": {"name": name, "uri": f"{server.url}/{name}", "sizeBytes": str(len(arrived.raw))}}
-        return Reply(headers={"X-Goog-Upload-Status": "final"}, raw_body=json.dumps(made).encode())
-    if found := re.fullmatch(r"/models/([\w-]+):batchGenerateContent", path):
-        if (wrong := server.fault("create", arrived)) is not None:
-            return wrong
-        asked = json.loads(arrived.raw)["batch"]
-        lines = [json.loads(line) for line in server.files[asked["inputConfig"]["fileName"]].splitlines()]
-        requests = [(line["key"], line["request"]) for line in lines]
-        batch = server.make(requests, asked.get("displayName"), found[1])
-        wrong = server.fault("created", batch)
-        return _gemini_job(batch) if wrong is None else wrong
-    if (arrived.method, path) == ("GET", "/batches"):
-        return {"operations": [_gemini_job(batch) for batch in reversed(server.batches.values())]}
-    if found := re.fullmatch(r"/batches/(\w+)(:cancel)?", path):
-        if (batch := server.batches.get(found[1])) is None:
-            return _gemini_error(404)
-        batch.state = "cancelled" if found[2] else batch.state
-        server.settle(batch)
-        wrong = server.fault("state", batch)
-        return _gemini_job(batch) if wrong is None else wrong
-    if found := re.fullmatch(r"/files/results-(\w+):download", path):
-        wrong = server.fault("download", found[1])
-        return Reply(raw_body=server.lines(server.batches[found[1]], _gemini_line)) if wrong is None else wrong
-    if (arrived.method, path) == ("GET", "/files"):
-        return {"files": [{"name": name, "displayName": server.names[name]} for name in server.files]}
-    if arrived.method == "DELETE":
-        server.files.pop(path.removeprefix("/"), None)
-        return {}
-    return _gemini_error(404) if path != "/models" else server.respond_at_once(arrived)
-
-
-def _gemini_error(status: int) -> Reply:
-    return error_reply(status, {"error": {"code": status, "message": "not found", "status": "NOT_FOUND"}})
-
-
-def _gemini_job(batch: Made) -> Line:
-    states = {"in_progress": "RUNNING", "completed": "SUCCEEDED"}
-    over = batch.state in ("completed", "expired", "cancelled")
-    return {
-        "name": f"batches/{batch.handle}",
-        "metadata": {
-            "displayName": batch.name,
-            "model": f"models/{batch.model}",
-            "state": f"BATCH_STATE_{states.get(batch.state, batch.state.upper())}",
-            **({"output": {"responsesFile": f"files/results-{batch.handle}"}} if over else {}),
-        },
-        "done": batch.state != "in_progress",
-        **({"error": {"code": 3, "message": batch.errors[0]["code"]}} if batch.errors else {}),
-    }
-
-
-def _gemini_line(answer: Line) -> Line:
-    if answer["status"] == 200:
-        return {"key": answer["id"], "response": answer["body"]}
-    codes = {400: 3, 429: 8, 500: 13, 0: 4}
-    return {"key": answer["id"], "error": {"code": codes[answer["status"]], "message": "no"}}
 
 
 # What goes wrong, by name.

@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from threading import RLock
 
-from agenticiqa.programs.backends.batches.supported import has_batches
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import make_private, printable_path
 
@@ -74,10 +73,7 @@ FIELDS = ", ".join(field.name for field in fields(Batch))  # a file of an earlie
 
 
 class Manifest:
-    """The file of a run, thread-safe. One that is not ``shared`` is locked: a second process gets UserError.
-
-    Raises UserError also for a file with batches under way at a provider of which no batches are supported.
-    """
+    """The file of a run, thread-safe. One that is not ``shared`` is locked: a second process gets UserError."""
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         make_private(folder)
@@ -93,16 +89,9 @@ class Manifest:
         try:
             self._rows = sqlite3.connect(folder / "manifest.sqlite", check_same_thread=False, timeout=30)
             self._rows.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {SCHEMA}")
-            lost = [batch for batch in self.batches() if not has_batches(batch.backend)]
+            self._rows.execute(f"SELECT {FIELDS} FROM batch LIMIT 0")  # raises where a column is missing
         except sqlite3.DatabaseError as error:
             raise UserError(f"{printable_path(folder)}: the list of batches cannot be read ({error})") from error
-        if lost:
-            self.close()
-            raise UserError(
-                f"{printable_path(folder)}: batch {lost[0].n} ({lost[0].handle or 'not sent yet'}) is for "
-                f"{lost[0].backend}, which does not support --batch any more: cancel it at the provider, delete this "
-                "folder, and run without --batch"
-            )
         (folder / "manifest.sqlite").chmod(0o600)
 
     def close(self) -> None:

@@ -24,10 +24,10 @@ import httpx
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.addresses import secrets_in, without_login
-from agenticiqa.programs.backends.batches.manifest import ALL, Batch, Manifest, Request
+from agenticiqa.programs.backends.batches.manifest import ALL, Batch, Request
 from agenticiqa.programs.backends.batches.openai_files import framed
 from agenticiqa.programs.backends.batches.services import MAY_PASS, BatchAnswer, Service, ServiceError
-from agenticiqa.programs.backends.batches.supported import service_of
+from agenticiqa.programs.backends.batches.supported import open_manifest, service_of
 from agenticiqa.programs.backends.call_log import asked_at
 from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.deferred import Pending
@@ -112,7 +112,7 @@ class BatchRun:
 
     def __init__(self, folder: Path, limits: Limits, tell: Callable[[str], None]) -> None:
         self.folder, self.limits, self.tell = folder, limits, tell
-        self.manifest = Manifest(folder)
+        self.manifest = open_manifest(folder)
         self._lock, self._sending = RLock(), RLock()
         self._spools: dict[str, Spool] = {}
         self._services: dict[tuple[str, str | None], Service] = {}
@@ -353,9 +353,10 @@ class BatchRun:
 
     def _discard(self, batch: Batch) -> None:
         """Delete its file of requests at the provider, as it holds the images."""
-        if batch.file:
-            with suppress(ServiceError):
-                self._service_at(batch).discard(batch.file)
+        with suppress(ServiceError):
+            offered = self._service_at(batch)
+            if file := batch.file or offered.uploaded(batch.name):
+                offered.discard(file)
 
     def _send_or_tell(self, n: int) -> None:
         try:

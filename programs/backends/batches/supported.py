@@ -1,10 +1,14 @@
-"""The backends that have batches, and how each takes them."""
+"""The backends that have batches, how each takes them, and what is refused of the others."""
+
+from pathlib import Path
 
 from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends.batches.manifest import Manifest
 from agenticiqa.programs.backends.batches.offline_file import OfflineFile
 from agenticiqa.programs.backends.batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.batches.services import Service
-from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.errors import BackendError, UserError
+from agenticiqa.programs.images.files import printable_path
 
 SERVICES: dict[str, type[Service]] = {"openai": OpenAIFiles, "vllm": OfflineFile}
 
@@ -26,3 +30,17 @@ def refuse_without_batches(stage: StageConfig) -> None:
         raise BackendError(
             f"backend {stage.backend!r} does not support --batch, {able} do: name one of these, or run without --batch"
         )
+
+
+def open_manifest(folder: Path, *, shared: bool = False) -> Manifest:
+    """Open the manifest of a run. Raise UserError where a batch is under way at a backend that has none any more."""
+    manifest = Manifest(folder, shared=shared)
+    for batch in manifest.batches():
+        if not has_batches(batch.backend):
+            manifest.close()
+            raise UserError(
+                f"{printable_path(folder)}: batch {batch.n} ({batch.handle or 'not sent yet'}) is for {batch.backend}, "
+                "which does not support --batch any more: cancel it at the provider, delete this folder, and run "
+                "without --batch"
+            )
+    return manifest

@@ -26,7 +26,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setattr(run, "FIRST_LOOK", 0.02)
     monkeypatch.setattr(run, "LONGEST_LOOK", 0.05)
-    with batch_server(OPENAI, script(), key=KEY) as running:
+    with batch_server(script(), key=KEY) as running:
         yield running
 
 

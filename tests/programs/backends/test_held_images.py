@@ -59,24 +59,17 @@ def test_an_address_tells_an_image_by_its_content(large: Path, examples: Path) -
     assert address(load(photo)) != address(load(large))
 
 
-@pytest.mark.parametrize(
-    ("route", "part"),
-    [
-        ("openai-chat", '{"type":"image_url","image_url":{"url":"%s"}}'),
-        ("anthropic", '{"type":"image","source":{"type":"url","url":"%s"}}'),
-        ("gemini", '{"fileData":{"mimeType":"image/jpeg","fileUri":"%s"}}'),
-    ],
-)
-def test_an_image_that_is_served_goes_as_its_address(route: str, part: str, examples: Path) -> None:
+def test_an_image_that_is_served_goes_as_its_address(examples: Path) -> None:
     """The body before has neither bytes nor address: its digest is the image's, wherever that is served."""
     image = load(examples / "coffee_jpeg.jpg")
-    dialect = lm15.LMRouter(lm15.RouterConfig(env={}, api_keys={route.partition("-")[0]: "k"})).lm(f"{route}:m")
+    dialect = lm15.OpenAIChatLM(api_key="k")
+    part = '{"type":"image_url","image_url":{"url":"https://h/coffee_jpeg.jpg?s=1"}}'
     with served_at(lambda name: f"https://h/{Path(name).name}?s=1"), holding({"image": image}) as shown:
         message = lm15.Message.user([lm15.ImagePart(url=shown["image"].url), lm15.TextPart("What?")])
         request = lm15.Request(model="m", messages=(message,), config=lm15.Config(max_tokens=9))
         body = dialect.build_request(marked(request), stream=False).body
         assert b"coffee" not in body
-        assert part % "https://h/coffee_jpeg.jpg?s=1" in b"".join(with_held_images(body)).decode()
+        assert part in b"".join(with_held_images(body)).decode()
     converted = image.sent_as({"image/png"})
     with served_at(lambda name: "https://h/"), holding({"image": converted}) as shown:
         request = lm15.Request(model="m", messages=(lm15.Message.user([lm15.ImagePart(url=shown["image"].url)]),))

@@ -53,7 +53,7 @@ def plain(album: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[BatchServer]:
-    with batch_server(OPENAI, script(), key=KEY) as running:
+    with batch_server(script(), key=KEY) as running:
         yield running
 
 
@@ -204,7 +204,7 @@ def test_what_is_under_way_is_listed_and_canceled(
     def interrupted(*args: object) -> bool:
         raise KeyboardInterrupt
 
-    with batch_server(OPENAI, script(), key=KEY, hours=30) as server:
+    with batch_server(script(), key=KEY, hours=30) as server:
         with monkeypatch.context() as patch:
             patch.setattr(run.BatchRun, "look", interrupted)
             assert assess(album, configuration(tmp_path, server.url), out, "--batch") == 130
@@ -218,10 +218,15 @@ def test_what_is_under_way_is_listed_and_canceled(
     assert len(rows(out)) == 3
 
 
+REFUSED = "does not support --batch, openai.<model> and vllm.<model> do: name one of these, or run without --batch\n"
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--batch", "--backend", "ollama.x", "--api-base", "http://127.0.0.1:1/v1"), "has no batches"),
+        (("--batch", "--backend", "ollama.x", "--api-base", "http://127.0.0.1:1/v1"), f"'ollama.x' {REFUSED}"),
+        (("--batch", "--backend", "anthropic.claude-x"), f"'anthropic.claude-x' {REFUSED}"),
+        (("--batch", "--backend", "google.gemini-x"), f"'google.gemini-x' {REFUSED}"),
         (("--batch",), "name one with --backend"),
     ],
 )
