@@ -182,7 +182,8 @@ class BatchRun:
     def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
         """Add a request to the file of its model; the number of the batch of the last file, if that was full."""
         stage = _stage_of(model)
-        offered, (before, after) = self._service(stage), framed(id)
+        offered = self._service(stage)
+        before, after = framed(id)
         pieces = [before, *with_held_images(body), after, b"\n"]
         size = sum(map(len, pieces))
         if size > offered.most_bytes:
@@ -208,10 +209,10 @@ class BatchRun:
     def _seal(self, name: str) -> int:
         """Finish the file of a model, and note the intent to send it; the number of the batch."""
         spool = self._spools.pop(name)
-        stage = spool.stage
         with spool.file as file:
             file.flush()
             os.fsync(file.fileno())
+        stage = spool.stage
         spool.path.rename(spool.path.with_suffix(".jsonl"))
         batch = {
             "name": spool.path.stem,
