@@ -5,7 +5,7 @@ taken to Fisher's z = atanh(r), in which its error is nearly symmetric; around z
 each of G contents is ``(G - 1) / G * sum((z_g - z)^2)`` and the interval ``z +- t * sqrt(variance)``, taken back (Efron
 and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents differ with long tails, so that a variance of
 few of them is less sure than one of normal values: Student's t has (G - 1) / 2 degrees of freedom, at least 2, and
-G - 1 for differences, where tails cancel. ``eval/research/interval_coverage.py`` measures how often each holds.
+G - 1 for differences, where tails cancel. ``tests/eval/test_intervals.py`` simulates how often each holds.
 """
 
 import math

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.detector_report import (
+from agenticiqa.eval.research.detector_figures import (
     ALARM,
     alarm_table,
     confusion_table,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agenticiqa.eval.datasets import LabeledImage, read_labels
-from agenticiqa.eval.research.detector_report import ALARM, is_correct, srcc_with_level
+from agenticiqa.eval.research.detector_figures import ALARM, srcc_with_level
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline import detector
@@ -19,10 +19,18 @@ from agenticiqa.programs.offline.distortions import findings_of, predictions_for
 from agenticiqa.programs.offline.features import MIN_SIDE
 from agenticiqa.programs.offline.findings import NETWORK_SHARE
 from agenticiqa.programs.tools.distort import distort
+from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import loaded
 
+# By the names in LIVE's labels. Lost packets of JPEG 2000 are coding artifacts that mostly look blurred.
+RIGHT_OF_LIVE = {
+    "gaussian-blur": (BLURS,),
+    "jp2k-fast-fading": (COMPRESSION, BLURS),
+    "jpeg": (COMPRESSION,),
+    "white-noise": (NOISE,),
+}
 FOLLOWED = ("motion_blur", "chroma_noise", "webp", "banding", "low_contrast")
 
 
@@ -53,7 +61,7 @@ def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, distorte
     hits = []
     for item, image in zip(live, distorted, strict=True):
         severities = vector(image, pristine[item.reference] if referenced else None)
-        hits.append(is_correct(str(item.distortion), DETECTABLE[int(severities.argmax())]))
+        hits.append(DETECTABLE[int(severities.argmax())] in RIGHT_OF_LIVE[str(item.distortion)])
     assert np.mean(hits) >= (0.9 if referenced else 0.82), sum(hits)
 
 

@@ -1,0 +1,80 @@
+"""Count how well distortions are named: confusion table, false alarms, and severity against the true level."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.metrics import srcc
+from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.signatures.categories import BLURS, COMPRESSION
+from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
+
+VISIBLE = 0.5  # least severity that counts as named
+ALARM = 1.5  # severity at which "slight" ends
+NONE = "none"
+
+# The correct categories by kind of distortion. Lost packets of JPEG 2000 are coding artifacts that mostly look blurred.
+CORRECT: dict[str, tuple[Distortion, ...]] = {kind: (made.category,) for kind, made in KINDS.items()} | {
+    "fast_fading": (COMPRESSION, BLURS),
+}
+SHORT = ("Blurs", "Color", "Compr.", "Noise", "Bright.", "Sharp.", "Contrast")
+
+Severities = NDArray[np.float64]
+
+
+def top_category(severities: Severities) -> str:
+    """Return the category of the highest severity, or "none" where that is not visible; severities (7,)."""
+    return DETECTABLE[int(severities.argmax())] if severities.max() >= VISIBLE else NONE
+
+
+def correct_shares(kinds: Sequence[str], severities: Severities) -> dict[str, float]:
+    """Return the share of images with a correct top category, by kind with a detectable one; severities (N, 7)."""
+    hits: dict[str, list[bool]] = {}
+    for kind, row in zip(kinds, severities, strict=True):
+        if set(CORRECT.get(kind, ())) & set(DETECTABLE):
+            hits.setdefault(kind, []).append(top_category(row) in CORRECT[kind])
+    return {kind: float(np.mean(each)) for kind, each in hits.items()}
+
+
+def srcc_with_level(kind: str, levels: Sequence[float], severities: Severities) -> float:
+    """Return the SRCC of distortion levels (N,) with the severity of their category; 0 where that is constant.
+
+    Where two categories are correct, the higher severity counts; severities (N, 7).
+    """
+    columns = [DETECTABLE.index(name) for name in CORRECT[kind] if name in DETECTABLE]
+    return srcc(levels, severities[:, columns].max(axis=1)) or 0.0
+
+
+def false_alarms(severities: Severities) -> dict[str, float]:
+    """Return the shares of pristine images with an alarm above "slight", in any category and in each; (N, 7)."""
+    shares = {"any": float(np.mean(severities.max(axis=1) >= ALARM))}
+    return shares | {name: float(np.mean(severities[:, column] >= ALARM)) for column, name in enumerate(DETECTABLE)}
+
+
+def confusion_table(
+    kinds: Sequence[str], severities: Severities, level_srcc: Mapping[str, Collection[float]]
+) -> list[str]:
+    """Return Markdown rows: true kind, count of each top category, correct share, mean of ``level_srcc``."""
+    lines = [
+        f"| kind | n | {' | '.join(SHORT)} | none | correct | SRCC with level |",
+        "| --- |" + " ---: |" * (len(SHORT) + 4),
+    ]
+    shares = correct_shares(kinds, severities)
+    for kind in dict.fromkeys(kinds):
+        named = [top_category(row) for each, row in zip(kinds, severities, strict=True) if each == kind]
+        counts = " | ".join(str(named.count(name) or "") for name in (*DETECTABLE, NONE))
+        share = f"{shares[kind]:.2f}" if kind in shares else "-"
+        rank = f"{np.mean(list(level_srcc[kind])):.2f}" if kind in level_srcc else "-"
+        lines.append(f"| {kind} | {len(named)} | {counts} | {share} | {rank} |")
+    return lines
+
+
+def alarm_table(severities: Severities) -> list[str]:
+    """Return Markdown rows of ``false_alarms``."""
+    shares = false_alarms(severities)
+    return [
+        f"| pristine images | any | {' | '.join(SHORT)} |",
+        "| ---: |" + " ---: |" * (len(SHORT) + 1),
+        f"| {len(severities)} | {' | '.join(f'{share:.1%}' for share in shares.values())} |",
+    ]
