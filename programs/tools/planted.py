@@ -1,4 +1,4 @@
-"""Photos with damage planted in a part of them, for training and measuring what finds where an image is bad."""
+"""Photos with damage planted in a part of them: to train what finds it, and to ask about it."""
 
 import io
 import zlib
@@ -46,12 +46,9 @@ class Planted:
     box: Box
 
 
-def plant(
-    pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_soft: bool = False, feather: int = 0
-) -> Planted:
-    """The photo with one kind of ``PLANTED`` in a box; with ``round_and_soft`` in its ellipse, with a soft border.
+def plant(pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_soft: bool = False) -> Planted:
+    """Return the photo with one kind of ``PLANTED`` in a box; with ``round_and_soft`` in its ellipse, softly bordered.
 
-    The border of a box is sharp, or as many pixels wide as ``feather`` says: half of them inside, half outside.
     ``level`` is 1 (slight) to 5 (extreme); the same seed gives the same pixels.
     """
     height, width = pixels.shape[:2]
@@ -63,8 +60,6 @@ def plant(
         share = scipy.ndimage.gaussian_filter(share, FEATHER * max(height, width) / 2)
     else:
         share[top:bottom, left:right] = 1
-        if feather > 1:
-            share = scipy.ndimage.uniform_filter(share, feather, mode="nearest")
     if kind == FLAT:
         color = (
             np.random.default_rng(seed).integers(0, 256) if level % 2 else pixels[top:bottom, left:right].mean((0, 1))
