@@ -16,7 +16,6 @@ from pathlib import Path
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.concepts import CONCEPTS
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.questions.options import parse_options
 
 SPLITS = (
     "dev",
@@ -48,11 +47,6 @@ class Wording:
     text: str
     tags: dict[str, str]
     is_template: bool = False
-
-
-def offers_options(wording: Wording) -> bool:
-    """Whether a wording is answered by one of its options; yes and no alone are none."""
-    return bool(wording.tags) or len(parse_options(wording.text)) > 2
 
 
 def wordings_file(split: str) -> Path:

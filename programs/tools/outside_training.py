@@ -44,10 +44,10 @@ DEVIATIONS = 4.0  # standard deviations: features farther from the training mean
 SEEN_SIDE = 256  # pixels of the longer side of the copy that the backbone sees
 SEEN_LEAST = 32  # pixels of its shorter side
 
-# Standard deviation of the true opinion around the score, in levels, at least. Root mean squares of
-# ``outside_spread``: 1.5 to 2.6 on 28 drawn pictures; on 12 photos 2.0 for parts of 8 x 8 pixels, 0.4 for gray ones.
-# Small: the spread of other photos, .75, and the shift of copies of the worst-rated photos of CLIVE at half and at a
-# quarter of their size, .58 and .96 (``eval.research.presentation``).
+# Standard deviation of the true opinion around the score, in levels, at least. Root mean squares of the errors: 1.5 to
+# 2.6 on 28 drawn pictures; on 12 photos 2.0 for parts of 8 x 8 pixels, 0.4 for gray ones. Small: the spread of other
+# photos, .75, and the shift of copies of the worst-rated photos of CLIVE at half and at a quarter of their size, .58
+# and .96. Studies at commit 0a7818c.
 LEAST_SPREAD: dict[Reason, float] = {
     "too small": 2.0,
     "thin": 2.0,

@@ -1,11 +1,10 @@
-"""The study of pictures that are no photos: what is fitted is read back, what is told is counted."""
+"""How pictures that are no photos are recognized: what is fitted is read back, what is told is counted."""
 
 import hashlib
 import re
 
 import numpy as np
 import pytest
-import skimage.data
 from PIL import Image
 
 from agenticiqa.eval.research import outside_photos
@@ -14,7 +13,6 @@ from agenticiqa.eval.research.outside_photos import (
     PictureSample,
     fit,
     main,
-    pair,
     report,
     told_as,
     write_weights,
@@ -79,11 +77,3 @@ def test_folders_and_photos_are_read_and_a_wrong_look_is_refused(tmp_path, monke
     assert re.search(rf"\| graphic: {tmp_path.name} \| 2 \| 100.0%", printed)
     assert main(["--drawn", "0", "--test-on", "painting", str(tmp_path)]) == 2
     assert main([str(tmp_path / "missing.csv"), "--drawn", "0"]) == 2
-
-
-def test_a_clean_picture_is_excellent_and_a_damaged_one_is_not():
-    (_, clean, best), (_, damaged, worse) = pair("photo", skimage.data.chelsea()[:128, :160].copy(), "chelsea")
-    assert best == 5
-    assert 1 <= worse < 4.8
-    assert clean.shape == damaged.shape
-    assert not np.array_equal(clean, damaged)
