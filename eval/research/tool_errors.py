@@ -1,4 +1,4 @@
-"""Measure by how much the tools of quality miss opinions, and how their errors go together; show what their mean gains.
+"""Measure by how much the tools of quality miss opinions, and how their errors go together.
 
     python -m agenticiqa.eval.research.tool_errors measure DATA/clive/labels.csv clive.jsonl --split dev
     python -m agenticiqa.eval.research.tool_errors measure PHOTOS ladder.jsonl
@@ -10,11 +10,8 @@ it was ended. A folder of pristine photos is measured as copies at levels 1 to 5
 quality is 5 - 0.8 level, with the photo as the reference.
 
 ``fit`` takes pairs of a source of images (reference, photo, generated, ladder) and a file. The errors with a reference
-are those of full-reference tools, the others those of the rest. An image that a no-reference tool was trained on is
-reported on, but no error is measured on it. The command prints, by file, the SRCC of the best single tool and of means:
-of the tools that the table chooses, with a tool more by a selector that picks at random, one that knows what is best
-for each kind of image of the file, and one that knows the opinion of each image; and of all tools. The weights of each
-image are fitted on other contents. ``--write`` puts the errors of all images into the table.
+are those of full-reference tools, the others those of the rest. On an image that a no-reference tool was trained on no
+error is measured. ``--write`` names the table that the errors are put into.
 """
 
 import argparse
@@ -29,13 +26,10 @@ import yaml
 
 from agenticiqa.eval.calibrate import tool_categories
 from agenticiqa.eval.calibrate.tool_table import HEADER
-from agenticiqa.eval.datasets import folds_by_content, mos_scale, read_labels
-from agenticiqa.eval.intervals import difference_interval, interval
-from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.datasets import mos_scale, read_labels
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.fusion.tool_mean import mean_weights, rating_tools
 from agenticiqa.programs.images import find_images, load_pair
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.catalog import toolbox
@@ -46,10 +40,8 @@ from agenticiqa.programs.tools.tool import Tool, raw_value
 from agenticiqa.programs.tools.training_images import trained_on_count
 
 WITH_REFERENCE = "reference"  # the source whose images have one
-QUALITY, CONTENT, KIND, SEEN = "quality", "content", "kind", "trained_on"  # keys of a row beside the tools' names
-FOLDS = 5
-DRAWS = 20  # of a selector that picks at random
-FEWEST_OF_A_KIND = 10  # images, to say which tool is best for it
+QUALITY, SEEN = "quality", "trained_on"  # keys of a row beside the tools' names
+FEWEST = 10  # images of a file, to measure errors on it
 
 Row = Mapping[str, Any]
 
@@ -80,7 +72,7 @@ def labeled(path: str, split: str | None, mos_range: Sequence[float] | None, sam
     scale = mos_scale([item.mos for item in items], mos_range)
     for item in random.Random(0).sample(items, sample) if sample else items:
         image, reference = load_pair(item.image, item.reference)
-        row = {"name": item.name, QUALITY: scale.to_1_5(item.mos), CONTENT: item.content, KIND: item.distortion}
+        row = {"name": item.name, QUALITY: scale.to_1_5(item.mos)}
         yield row, image.pixels, reference.pixels if reference else None, item.image
 
 
@@ -88,10 +80,10 @@ def ladders(photos: Sequence[Path]) -> Iterable[Any]:
     """Copies of pristine photos at levels 1 to 5 of each kind of distortion, each as ``measured_rows`` takes it."""
     for seed, path in enumerate(photos):
         photo = tool_categories.read_scaled(path)
-        yield {"name": path.name, QUALITY: 5.0, CONTENT: path.name, KIND: None}, photo, photo, path
+        yield {"name": path.name, QUALITY: 5.0}, photo, photo, path
         for kind in KINDS:
             for level in DISTORTION_LEVELS:
-                row = {"name": f"{path.name} {kind} {level}", QUALITY: 5 - 0.8 * level, CONTENT: path.name, KIND: kind}
+                row = {"name": f"{path.name} {kind} {level}", QUALITY: 5 - 0.8 * level}
                 yield row, distort(photo, kind, level, seed=seed), photo, path
 
 
@@ -106,7 +98,7 @@ def errors_of(source: str, files: Sequence[Sequence[Row]], tools: Mapping[str, T
     found = []
     for rows in files:
         kept = [row for row in rows if {*names} <= row.keys() and (source == WITH_REFERENCE or not row[SEEN])]
-        if len(kept) >= FEWEST_OF_A_KIND:
+        if len(kept) >= FEWEST:
             found.append(np.cov([[score(tools[name], row) - row[QUALITY] for row in kept] for name in names]))
     covariance = np.mean(found, axis=0)
     deviations = np.sqrt(np.diag(covariance))
@@ -126,77 +118,6 @@ def score(tool: Tool, row: Row) -> float:
     """The tool's score in [1, 5] of a row's image."""
     assert tool.calibration
     return tool.calibration(row[tool.name])
-
-
-def study(source: str, file: int, files: Mapping[str, list[list[Row]]], tools: Mapping[str, Tool]) -> list[str]:
-    """The table's rows for one file: the SRCC of each way to choose, the weights fitted on other contents."""
-    rows, has_reference = files[source][file], source == WITH_REFERENCE
-    fold_of = folds_by_content([row[CONTENT] for row in rows], FOLDS)
-    names = [name for name in applying(source, tools) if all(name in row for row in rows)]
-    scores = np.array([[score(tools[name], row) for name in names] for row in rows])
-    quality = np.array([row[QUALITY] for row in rows])
-    place = {name: at for at, name in enumerate(names)}
-    best_of = _best_by_kind(rows, scores, quality, names)
-    means: dict[str, list[float]] = {}
-
-    def mean(row: int, chosen: Sequence[str], known: Mapping[str, Errors]) -> float:
-        weights = mean_weights([tools[name] for name in chosen], has_reference=has_reference, known=known)
-        return sum(share * scores[row, place[name]] for name, share in weights.items()) / sum(weights.values())
-
-    draw = random.Random(0)
-    for fold in range(FOLDS):
-        others = {name: [*kept] for name, kept in files.items()}
-        others[source][file] = [row for row, own in zip(rows, fold_of, strict=True) if own != fold]
-        known = {name: errors_of(name, kept, tools) for name, kept in others.items()}
-        candidates = [tools[name] for name in names]
-        own = [tool.name for tool in rating_tools(candidates, has_reference=has_reference, known=known)]
-        for row in np.flatnonzero(fold_of == fold).tolist():
-            nearest = names[int(np.abs(scores[row] - quality[row]).argmin())]
-            ways = {"table": own, "and the best for its kind": [*own, best_of[rows[row][KIND]]]}
-            ways |= {f"and one at random {at}": [*own, draw.choice(names)] for at in range(DRAWS)}
-            ways |= {"and the nearest to the opinion": [*own, nearest], "all": names}
-            for way, chosen in ways.items():
-                means.setdefault(way, [0.0] * len(rows))[row] = mean(row, [*dict.fromkeys(chosen)], known)
-    return _lines(source, rows, scores, quality, {name: tools[name] for name in names}, means)
-
-
-def _best_by_kind(
-    rows: Sequence[Row], scores: np.ndarray, quality: np.ndarray, names: Sequence[str]
-) -> dict[str | None, str]:
-    """By kind of distortion the tool with the highest SRCC on these very images."""
-    found = {}
-    for kind in {row[KIND] for row in rows}:
-        of_kind = np.array([row[KIND] == kind for row in rows])
-        if of_kind.sum() < FEWEST_OF_A_KIND:
-            of_kind[:] = True
-        ranks = [srcc(scores[of_kind, at], quality[of_kind]) or 0.0 for at in range(len(names))]
-        found[kind] = names[int(np.argmax(ranks))]
-    return found
-
-
-def _lines(
-    source: str,
-    rows: Sequence[Row],
-    scores: np.ndarray,
-    quality: np.ndarray,
-    tools: Mapping[str, Tool],
-    means: Mapping[str, list[float]],
-) -> list[str]:
-    contents = [row[CONTENT] for row in rows]
-    today = max(tools.values(), key=lambda tool: tool.strength("Overall")).name
-    single = scores[:, [*tools].index(today)]
-    seen = " (trained on these)" if any(today in row[SEEN] for row in rows) else ""
-    lines = [f"| {source} | {len(rows)} | {today}{seen} | {interval(srcc, single, quality, contents):.4f} | |"]
-    random_ways = [values for way, values in means.items() if "random" in way]
-    drawn = float(np.mean([srcc(values, quality) or 0.0 for values in random_ways]))
-    for way, values in means.items():
-        if "random" not in way:
-            apart = difference_interval(srcc, values, single, quality, contents)
-            figure = interval(srcc, values, quality, contents)
-            lines.append(f"| {source} | {len(rows)} | {way} | {figure:.4f} | {apart:+.4f} |")
-    own = srcc(single, quality) or 0.0
-    lines.append(f"| {source} | {len(rows)} | and one at random, mean of {DRAWS} | {drawn:.4f} | {drawn - own:+.4f} |")
-    return lines
 
 
 def as_yaml(errors: Errors, tools: Mapping[str, Tool]) -> dict[str, Any]:
@@ -223,9 +144,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     measure.add_argument("--split", help="only the rows of this split")
     measure.add_argument("--sample", type=int, metavar="N", help="only N images, drawn at random")
     measure.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    fit = commands.add_parser("fit", help="print the study, and write the table of errors")
+    fit = commands.add_parser("fit", help="write the errors into the table")
     fit.add_argument("files", nargs="+", metavar="SOURCE FILE", help="pairs of a source of images and a measured file")
-    fit.add_argument("--write", type=Path, metavar="YAML", help="the table to put the errors into")
+    fit.add_argument("--write", type=Path, metavar="YAML", required=True, help="the table to put the errors into")
     tools = {name: tool for name, tool in toolbox().items() if tool.rates_overall}
 
     def run(args: argparse.Namespace) -> None:
@@ -242,17 +163,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         files: dict[str, list[list[Row]]] = {}
         for source, path in zip(args.files[::2], args.files[1::2], strict=True):
             files.setdefault(source, []).append(read_rows(Path(path)))
-        print("| source | n | tools | SRCC [95 %] | minus the single tool's [95 %] |\n| --- | --- | --- | --- | --- |")
-        for source, of_source in files.items():
-            for at in range(len(of_source)):
-                print("\n".join(study(source, at, files, tools)), flush=True)
-        if args.write:
-            found = {source: as_yaml(errors_of(source, of_source, tools), tools) for source, of_source in files.items()}
-            for source, each in found.items():
-                each["images"] = sum(map(len, files[source]))
-            old = yaml.safe_load(args.write.read_text(encoding="utf-8"))
-            text = yaml.safe_dump({**old, "errors": found}, sort_keys=False, default_flow_style=None, width=120)
-            write_atomically(args.write, HEADER + text)
+        found = {source: as_yaml(errors_of(source, of_source, tools), tools) for source, of_source in files.items()}
+        for source, each in found.items():
+            each["images"] = sum(map(len, files[source]))
+        old = yaml.safe_load(args.write.read_text(encoding="utf-8"))
+        text = yaml.safe_dump({**old, "errors": found}, sort_keys=False, default_flow_style=None, width=120)
+        write_atomically(args.write, HEADER + text)
 
     return run_command(parser, run, argv)
 
