@@ -1,4 +1,4 @@
-"""Measure and tune the program: labeled data sets, benchmark, calibration, prompts, training, studies.
+"""Measure and tune the program: labeled data sets, benchmark, calibration, prompts, training.
 
 ::
 

@@ -1,4 +1,4 @@
-"""How the shipped models are trained and how the program is measured; in the repository only, not in the wheel."""
+"""How the shipped models are trained and how offline answers are measured; in the repository only, not in the wheel."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ Photos and wordings are each divided: the rules were made on ``dev``, ``heldout`
 ``test`` was measured before they were fixed on it, too. The other sets were written by others; nothing was learned
 from ``press``, ``service``, ``office`` and ``club``, and no answer to them was looked at but for ``office``. Their
 photos, and those of ``fresh``, are of labeled sets: PACKAGES is then the folder that has live_r2, clive and biq2021, as
-for the other studies. Offline by default; with --backend any model is asked the same.
+for training. Offline by default; with --backend any model is asked the same.
 """
 
 import argparse

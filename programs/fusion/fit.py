@@ -29,7 +29,7 @@ FEWEST_IMAGES = 10  # under which the prior's numbers are returned
 LEAST, MOST = 0.05, 0.97  # of a reliability
 SMALLEST_STD = 0.05  # of scores in levels, and of positions
 LEAST_WEIGHT = 0.02  # of the tools, relative to their reliability
-# Of the 15 models of ``eval.research.fusion_study`` three are at chance, with correlations of -0.03 to 0.07.
+# Of the 15 models of the fusion study (docs/fusion.md) three are at chance, with correlations of -0.03 to 0.07.
 AT_CHANCE, CHANCE_STD = 0.2, 0.1  # share of models at chance before anything is known, deviation of their reliability
 # The correlation of the errors of tools and model, and the deviation of that correlation between models: chosen on half
 # of the models and half of the images of that study, for AI-generated pictures measured on half of AGIQA-3K's even

@@ -173,7 +173,7 @@ def profile_text(profile: FusionProfile) -> str:
     return HEADER + text
 
 
-# What is assumed of a model that nobody has measured; ``eval.research.fusion_study`` says how it was chosen.
+# What is assumed of a model that nobody has measured; docs/fusion.md says how it was chosen.
 PRIOR = FusionProfile(
     tool_error=0.6,
     model_error=0.7,

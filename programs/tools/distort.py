@@ -1,4 +1,4 @@
-"""Synthetic distortions: 22 kinds in five levels each, from slight to extreme, for tests, training and studies.
+"""Synthetic distortions: 22 kinds in five levels each, from slight to extreme, for tests, training and calibration.
 
 >>> from agenticiqa.programs.tools.distort import KINDS, distort
 >>> worse = distort(pixels, "motion_blur", 3)  # doctest: +SKIP

@@ -14,7 +14,7 @@ OBJECTIONABLE = 1.5  # the severity from which "moderate" is: from here an image
 UNDERESTIMATED = frozenset({"color cast", UPPER["Color distortions"], LOWER["Color distortions"], UPPER["Contrast"]})
 """Kinds whose severity is too low without a reference: a scene may have such colors and tones by itself.
 
-Of 60 images with a visible severity below ``CERTAIN`` 8 had the degree that was measured (``eval/studies/degrees.py``).
+Of 60 images with a visible severity below ``CERTAIN`` 8 had the degree that was measured (study at commit 0a7818c).
 """
 CERTAIN = 2.5  # the severity from which these are as severe as measured
 NO_COLOR, TONING = (
