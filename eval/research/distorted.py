@@ -123,14 +123,14 @@ def read_samples(
     return Samples(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)))
 
 
-def listed_photos(manifest: Path, folder: Path, *, test: bool = False) -> list[Photo]:
-    """The photos of a manifest for training, or for testing: content, and file in the folder.
+def listed_photos(manifest: Path, folder: Path) -> list[Photo]:
+    """Return the photos of a manifest that are for training: content, and file in the folder.
 
     A manifest has the columns content, file and package, and may have split: "test" marks photos that nothing is taught
     on. Raises UserError, naming the packages, where photos are missing.
     """
     with manifest.open(encoding="utf-8", newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if (row.get("split") == "test") == test]
+        rows = [row for row in csv.DictReader(lines) if row.get("split") != "test"]
     if missing := {row["package"] for row in rows if not (folder / row["file"]).is_file()}:
         raise UserError(f"photos are missing in {folder}: unpack {', '.join(sorted(missing))} there")
     return [(row["content"], folder / row["file"]) for row in rows]
