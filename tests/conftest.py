@@ -64,6 +64,9 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new cache in memory, so that no test is given another's answers, and none of what other servers can do."""
     import dspy
 
+    from agenticiqa.programs.backends import capabilities
+
+    monkeypatch.setattr(capabilities, "_known", {})
     monkeypatch.setenv("AGENTICIQA_CACHE", str(TEMPORARY / f"cache{next(CACHES)}"))  # made when it is written to
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)
 

@@ -10,12 +10,12 @@ import dspy
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.addresses import checked_address, public_address, secrets_in
+from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
-from agenticiqa.programs.backends.refusals import ModelFeatures
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
 if TYPE_CHECKING:

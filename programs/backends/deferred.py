@@ -42,9 +42,6 @@ class Deferring(Protocol):
     def lookup(self, model: Any, highest_usd: float | None) -> Lookup:
         """What answers a request that costs at most so much."""
 
-    def asks_at_once(self, model: Any) -> bool:
-        """Whether the model's server also answers single requests."""
-
 
 _run: ContextVar[Deferring | None] = ContextVar("agenticiqa_batches", default=None)
 _exchange: ContextVar[Exchange | None] = ContextVar("agenticiqa_exchange", default=None)

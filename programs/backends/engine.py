@@ -15,6 +15,7 @@ from dspy import lm15
 from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import note_response
+from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.deferred import Deferring, answered_from, deferring
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
@@ -22,7 +23,6 @@ from agenticiqa.programs.backends.in_flight import InFlight
 from agenticiqa.programs.backends.ledger import AskedFor, Limits, Spent, current, spend
 from agenticiqa.programs.backends.level_token import level_token_only
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
-from agenticiqa.programs.backends.refusals import ModelFeatures
 
 CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 
@@ -64,28 +64,17 @@ class Model:
     def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:
         """What a question uses of the model; not ``by_form``: another adapter decides how JSON is requested."""
         formats = tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
-        asked, refusal = self.features, self.features.refusal
-        return AskedFor(
-            asked.form if by_form else None,
-            asked.top_logprobs if reads_tokens else 0,
-            formats,
-            refusal.when if refusal else None,
-        )
+        asked = self.features
+        return AskedFor(asked.form if by_form else None, asked.top_logprobs if reads_tokens else 0, formats)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted.
 
-        Before the error of a refused request is raised, it is found out which feature was refused (``refusals``).
-        In a run by batches the answer is taken from there, or Pending is raised; what is refused is found out at once.
+        In a run by batches the answer is taken from there, or Pending is raised.
         """
         run = deferring()
-        try:
-            response = self._sent(request) if run is None else self._by_batch(run, request)
-        except lm15.LM15Error as error:
-            if run is None or run.asks_at_once(self):
-                self.features.settle(request, error, self._sent)
-            raise
-        self.features.took(request)
+        response = self._sent(request) if run is None else self._by_batch(run, request)
+        self.features.accept(request)
         return response
 
     def _by_batch(self, run: Deferring, request: lm15.Request) -> lm15.Response:

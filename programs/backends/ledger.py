@@ -54,15 +54,13 @@ class AskedFor:
     """What a question uses of a model's capabilities.
 
     ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
-    token (0: none), ``image_formats`` the formats that are sent as they are. ``found`` is the day (ISO, UTC) when the
-    server refused more than this, ``None`` where it has refused nothing. Of a model with settings of its own, given to
-    DSPy by the caller, nothing is known; ``form`` is ``None`` with an adapter of the caller's, too.
+    token (0: none), ``image_formats`` the formats that are sent as they are. Of a model with settings of its own, given
+    to DSPy by the caller, nothing is known; ``form`` is ``None`` with an adapter of the caller's, too.
     """
 
     form: Form | None = None
     logprobs: int | None = None
     image_formats: tuple[str, ...] | None = None
-    found: str | None = None
 
 
 @dataclass
@@ -98,7 +96,6 @@ class Ledger:
                 "structured_outputs": list(dict.fromkeys(each.form for each in ways if each.form)),
                 "logprobs": max((each.logprobs for each in ways if each.logprobs is not None), default=None),
                 "image_formats": None if ways[0].image_formats is None else list(ways[0].image_formats),
-                "found": max((each.found for each in ways if each.found), default=None),
             }
             for model, ways in self.asked_for.items()
         }

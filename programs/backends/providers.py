@@ -1,6 +1,6 @@
 """The providers that a configuration can name: how each is reached, and what its interface takes.
 
-A row says what is asked for at first; what a server refuses all the same is left out from then on (``refusals``).
+A row says what is asked for at first; what a server refuses all the same is left out from then on (``capabilities``).
 """
 
 import re

@@ -219,7 +219,7 @@ def add_backends_arguments(parser: ArgumentParser) -> None:
     """The options of ``agenticiqa backends``."""
     add_model_arguments(parser)
     parser.add_argument(
-        "--probe", action="store_true", help="ask each model a small question, to find out anew what its server refuses"
+        "--probe", action="store_true", help="ask each model a small question, to find out what its server refuses"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 

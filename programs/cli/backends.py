@@ -1,6 +1,7 @@
 """``agenticiqa backends``: list the models that the stages ask, and what is asked for of each.
 
-That is what the table of providers says, less what a server has refused. Nothing is sent, but with ``--probe``.
+That is what the table of providers says. With ``--probe`` each model is asked one small question, and what its server
+refuses is left out. Without it nothing is sent.
 """
 
 import json
@@ -46,7 +47,7 @@ def run(args: Namespace) -> int:
         except (dspy.LMError, BackendError) as error:
             failed += 1
             print(f"agenticiqa: {name_of(stage).replace('//', '/')}: {one_line(str(error))}", file=sys.stderr)
-    rows = [*offline_row(config), *(row(*use) for use in uses)]
+    rows = [*offline_row(config), *(row(*use, is_probed=args.probe) for use in uses)]
     providers = provider_rows()
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
@@ -68,11 +69,10 @@ def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
 
 
 def ask_small_question(stage: StageConfig) -> None:
-    """Forget what the server of a stage has refused, and ask it for all again.
+    """Find out what the server of a stage refuses.
 
     Raises BackendError, and ``dspy.LMError`` when there is no answer.
     """
-    features_of(stage).forget()
     ask: CheckedPredict[str] = CheckedPredict(
         ConnectionTest, stage="connection", backend=connect(stage, cache=False), attempts=1, reads_tokens=True
     )
@@ -80,10 +80,10 @@ def ask_small_question(stage: StageConfig) -> None:
         ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
 
 
-def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
+def row(stage: StageConfig, stages: list[str], *, is_probed: bool) -> dict[str, Any]:
     """One backend as plain JSON types. Raises BackendError."""
     variable, features = key_variable(stage), features_of(stage)
-    refusal = features.refusal
+    refused = f"{features.refused} refused" if features.refused else "nothing was refused"
     return {
         "stages": stages,
         "backend": stage.backend,
@@ -92,7 +92,7 @@ def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
         "structured_outputs": FORMS[features.form],
         "logprobs": features.top_logprobs,
         **_interface(provider_of(stage)),
-        "known": f"{refusal} refused on {refusal.when}" if refusal else "nothing was refused",
+        "known": refused if is_probed else "not asked",
     }
 
 

@@ -21,8 +21,8 @@ COUNTED = {
 ESTIMATED = (
     "Nothing was sent. Calls and tokens are estimated for one pass without retries, from the real prompts and the "
     "providers' published rules for images; a range begins where nothing is found, or planned, that further stages are "
-    "asked about. At most: with every answer rejected and every image replanned. Where a server refuses a feature for "
-    "the first time, a few more requests are sent."
+    "asked about. At most: with every answer rejected and every image replanned. Where a server refuses a feature, a "
+    "few more requests are sent."
 )
 
 BEST_SHOWN = 3
@@ -94,7 +94,7 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
         has = (row["structured_outputs"] or "-", _yes_or_no(row["logprobs"]), _yes_or_no(row["seed"]))
         shown = ", ".join(row["formats"] or ()) or "-"
         lines.append(["\n".join(row["stages"]), "\n".join(where), *has, shown, row["known"]])
-    print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images", "refused so far"), lines)
+    print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images", "refused"), lines)
     if providers:
         lines = [
             [

@@ -10,8 +10,9 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import isclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dspy
@@ -267,8 +268,13 @@ class CheckedPredict(StageModule, Generic[A]):
             logger.info("%s: the model stays out of reach: %s", self.stage, error, extra=fields)
             raise
 
-    def _ask(self, request: dict[str, Any], lm: dspy.BaseLM, again: bool = False) -> dspy.Prediction:
-        """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it."""
+    def _ask(
+        self, request: dict[str, Any], lm: dspy.BaseLM, fewer: Mapping[str, Any] = MappingProxyType({})
+    ) -> dspy.Prediction:
+        """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it.
+
+        ``fewer`` has what is asked for in place of what the server refused, by the name of the field of ``AskedFor``.
+        """
         # DSPy's own trace would keep every image in memory.
         given = dspy.settings.adapter
         adapter = self.adapter or (showing_images(given) if given else SteadyAdapter())
@@ -281,7 +287,7 @@ class CheckedPredict(StageModule, Generic[A]):
         settings |= logging_settings(engine if isinstance(engine, Model) else None)
         if isinstance(engine, Model):
             by_form = isinstance(adapter, SteadyAdapter)
-            asked_for = engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens)
+            asked_for = replace(engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
             if isinstance(adapter, SteadyAdapter):
                 adapter.form = asked_for.form or "off"
             sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
@@ -290,10 +296,15 @@ class CheckedPredict(StageModule, Generic[A]):
             try:
                 with holding(sent) as shown, images_left_out(lm):
                     prediction = self._predict(settings, {**request, **tokens, **shown}, lm)
-            except dspy.LMError:
-                if again or engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens) == asked_for:
+            except dspy.LMError as error:
+                even_fewer = engine.features.without_refused(asked_for, error)
+                if even_fewer is None:
                     raise
-                return self._ask(request, lm, again=True)  # without what the server refused
+                return self._ask(request, lm, {**fewer, **even_fewer})
+            except AdapterParseError:
+                engine.features.keep(fewer)  # accepted all the same
+                raise
+            engine.features.keep(fewer)
         else:
             inline = {name: image.to_dspy() for name, image in images.items()}
             with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends

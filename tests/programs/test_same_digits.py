@@ -19,7 +19,7 @@ from PIL.ImageFilter import GaussianBlur
 
 from agenticiqa.configs import STAGES, Config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends import refusals
+from agenticiqa.programs.backends import capabilities
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli.main import main
 from support.distortion_levels import scene
@@ -70,8 +70,8 @@ def refusing(*names: str) -> Script:
     """A server that refuses requests with one of these forms of JSON, or with log-probabilities."""
 
     def script(body: Body) -> Reply | str:
-        has = {body.get("response_format", {}).get("type"), "logprobs" if body.get("logprobs") else None}
-        return error_reply(400, {"error": {"message": "no"}}) if has & {*names} else answer(body)
+        has = {body.get("response_format", {}).get("type"), "logprobs" if body.get("logprobs") else None} & {*names}
+        return error_reply(400, {"error": {"message": f"no {has.pop()} here"}}) if has else answer(body)
 
     return script
 
@@ -134,17 +134,15 @@ def scores_by_run(
     photos: list[Path],
     script: Script,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
 ) -> dict[str, Scores]:
     """The scores of each way twice: first with nothing known of the model, then with what the first run found."""
     runs: dict[str, Scores] = {}
     with fake_server(script) as server:
         for way in ways:
-            monkeypatch.setenv("AGENTICIQA_CACHE", str(tmp_path / way.__name__))
+            monkeypatch.setattr(capabilities, "_known", {})  # as another process
             before = len(server.requests)
             runs[f"{way.__name__}, cold"] = way(config_for(server), photos)
             asked, before = len(server.requests) - before, len(server.requests)
-            monkeypatch.setattr(refusals, "_remembered", {})  # as another process, which has the file only
             runs[f"{way.__name__}, warm"] = way(config_for(server), photos)
             refused = script is not answer
             assert (len(server.requests) - before < asked) is refused, "what was refused is not asked for again"
@@ -152,9 +150,9 @@ def scores_by_run(
 
 
 def test_twenty_images_have_the_same_digits_in_python_and_on_the_command_line_cold_and_warm(
-    photos: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    photos: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = scores_by_run((in_python, on_the_command_line), photos, refusing("json_schema"), monkeypatch, tmp_path)
+    runs = scores_by_run((in_python, on_the_command_line), photos, refusing("json_schema"), monkeypatch)
     first = runs["in_python, cold"]
     assert len(first) == IMAGES
     assert len({row.score for row in first.values()}) > IMAGES // 2
@@ -177,10 +175,10 @@ def test_twenty_images_have_the_same_digits_in_python_and_on_the_command_line_co
     ids=["takes all", "refuses schemas", "refuses log-probabilities", "refuses all"],
 )
 def test_it_does_not_matter_who_asks_first(
-    photos: list[Path], script: Script, form: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    photos: list[Path], script: Script, form: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways = (in_python, in_an_event_loop, in_threads, on_the_command_line)
-    runs = scores_by_run(ways, photos[:2], script, monkeypatch, tmp_path)
+    runs = scores_by_run(ways, photos[:2], script, monkeypatch)
     first = runs["in_python, cold"]
     for run, rows in runs.items():
         assert rows == first, run

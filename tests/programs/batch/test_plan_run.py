@@ -1,6 +1,5 @@
 """What a run has to do, and with which settings."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.backends.connect import features_of
-from agenticiqa.programs.backends.refusals import Refusal
 from agenticiqa.programs.batch import plan_run as planning
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import fingerprint_of, identity_of, plan_run
@@ -48,6 +46,6 @@ def test_results_with_other_settings_are_made_again(
 def test_what_a_server_refused_does_not_make_results_outdated(jobs: list[Job]) -> None:
     config = Config().with_backend("vllm.test", "http://host:8000/v1")
     before = plan_run(config, jobs, None).settings
-    features_of(config.summarizer).remember(Refusal("json_object", 0, datetime.now(UTC).date().isoformat()))
+    features_of(config.summarizer).keep({"form": "json_object", "logprobs": 0})
     assert features_of(config.summarizer).form == "json_object"
     assert plan_run(config, jobs, None).settings == before

@@ -15,6 +15,8 @@ from support.faulty.exchange import (
 )
 
 BROKEN, BUSY = "500 Internal Server Error", "503 Service Unavailable"
+NO_LOGPROBS = fails("400 Bad Request", {"error": {"message": "logprobs are not supported", "type": "bad_request"}})
+NO_SCHEMA = fails("422 No", {"detail": [{"loc": ["body", "response_format", "type"], "msg": "unknown"}]})
 TOO_LARGE = fails("413 Too Large", b"<html>413</html>", kind="text/html")
 
 
@@ -83,8 +85,8 @@ LOAD = [
     Profile("hangs-every-20th", "every twentieth request hangs", lambda ex: ex.hang(), each(20), expect="judged"),
     Profile("resets-from-20th", "reset from the 21st question on", lambda ex: ex.reset(), after(20)),
     Profile("images-413", "413 for every image", TOO_LARGE, with_image),
-    Profile("logprobs-400", "no log-probabilities", fails("400 Bad Request"), with_logprobs, expect="judged"),
-    Profile("schema-422", "no JSON schemas", fails("422 No"), with_schema, expect="judged"),
+    Profile("logprobs-400", "no log-probabilities", NO_LOGPROBS, with_logprobs, expect="judged"),
+    Profile("schema-422", "no JSON schemas", NO_SCHEMA, with_schema, expect="judged"),
     Profile("price-honest", "a limit in USD, honest usage", changed(lambda b: None), question, budget=SHARE),
     Profile("price-usage-0", "a limit in USD, tokens 0", changed(_zero_usage), question, budget=SHARE),
     Profile("price-cut", "a limit in USD, answers cut off", _cut, question, budget=SHARE),

@@ -1,0 +1,127 @@
+"""How a model is asked for JSON and log-probabilities: as the table of providers says, less what its server refused.
+
+Nothing is sent beforehand. Where the error of a refused question names one of the two, the question is asked again with
+less of it. What the server accepts in its place is kept while the process runs, so that all later questions ask alike.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
+
+import dspy
+from dspy import lm15
+
+from agenticiqa.programs.backends.ledger import AskedFor
+from agenticiqa.programs.backends.providers import Form
+from agenticiqa.programs.events import event
+
+logger = logging.getLogger(__name__)
+
+FEWER_LOGPROBS = 5  # some servers are configured to give no more
+REFUSED = frozenset({400, 403, 422})  # 403: OpenAI, "You are not allowed to request logprobs from this model"
+NAMES_LOGPROBS = re.compile(r"log.?prob", re.IGNORECASE)
+NAMES_FORM = re.compile(
+    r"(response|output)\w*.?format|json.?(schema|object|mode)|schema|grammar|mime.?type|structured.?output",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Known:
+    """What this process knows of one backend.
+
+    ``fewer`` has what is asked for in place of what its server refused, by the name of the field of ``AskedFor``.
+    ``accepted`` has the forms and the numbers of log-probabilities with which the server has answered.
+    """
+
+    fewer: dict[str, Any] = field(default_factory=dict)
+    accepted: set[str | int] = field(default_factory=set)
+
+
+_known: dict[str, Known] = {}
+
+
+@dataclass(frozen=True)
+class ModelFeatures:
+    """What the questions to one backend ask for. ``backend`` names it, without any secret (``connect.name_of``).
+
+    ``structured_outputs`` and ``logprobs`` are as in the configuration. What is "auto" there is what the table says,
+    ``forms`` of JSON (the best first) and ``most_logprobs`` alternatives per token, less what the server has refused.
+    """
+
+    structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "json_schema"
+    logprobs: Literal["auto"] | bool = False
+    forms: tuple[Form, ...] = ("json_schema", "json_object")
+    most_logprobs: int = 0
+    backend: str = ""
+
+    @property
+    def first_form(self) -> Form:
+        """How JSON is requested before anything is refused."""
+        return self._forms[0] if self.structured_outputs == "auto" else self.structured_outputs
+
+    @property
+    def first_logprobs(self) -> int:
+        """The number of alternatives per token that is requested before any are refused; 0 for none."""
+        return self.most_logprobs if self.logprobs else 0
+
+    @property
+    def form(self) -> Form:
+        """How JSON is requested now."""
+        fewer: Form = self._known.fewer.get("form", self.first_form)
+        return fewer if self.structured_outputs == "auto" else self.first_form
+
+    @property
+    def top_logprobs(self) -> int:
+        """The number of alternatives per token that is requested now; 0 for none."""
+        fewer: int = self._known.fewer.get("logprobs", self.first_logprobs)
+        return fewer if self.logprobs == "auto" else self.first_logprobs
+
+    @property
+    def refused(self) -> str:
+        """What the server has refused, in words; empty for nothing."""
+        words, most = [], self.top_logprobs
+        if self.form != self.first_form:
+            words.append("JSON schemas" if self.form == "json_object" else "structured outputs")
+        if most != self.first_logprobs:
+            words.append(f"more than {most} log-probabilities" if most else "log-probabilities")
+        return " and ".join(words)
+
+    def without_refused(self, asked: AskedFor, error: dspy.LMError) -> dict[str, Any] | None:
+        """The change to ``asked`` that avoids what the server refused; ``None`` where the error names nothing of it.
+
+        A feature with which the server has answered before is not in doubt: whatever is wrong then, it is not that.
+        """
+        form, logprobs, said = asked.form or "off", asked.logprobs or 0, str(error)
+        in_doubt = {form, logprobs} - {"off", 0} - self._known.accepted
+        if error.status not in REFUSED:
+            return None
+        if self.logprobs == "auto" and logprobs in in_doubt and NAMES_LOGPROBS.search(said):
+            return {"logprobs": FEWER_LOGPROBS if logprobs > FEWER_LOGPROBS else 0}
+        if self.structured_outputs == "auto" and form in in_doubt and NAMES_FORM.search(said):
+            return {"form": dict(pairwise(self._forms))[form]}
+        return None
+
+    def accept(self, request: lm15.Request) -> None:
+        """Note that the server answered this request, so that what it asks for is in doubt no more."""
+        form = (request.config.response_format or {}).get("type", "off")
+        self._known.accepted.update((form, request.config.logprobs or 0))
+
+    def keep(self, fewer: Mapping[str, Any]) -> None:
+        """Ask for this from now on in place of what the server refused; logs a warning the first time."""
+        if fewer.items() <= self._known.fewer.items():
+            return
+        self._known.fewer.update(fewer)
+        fields = event("feature_refused", backend=self.backend, refused=self.refused)
+        logger.warning("%s refuses %s: it is asked without from now on", self.backend, self.refused, extra=fields)
+
+    @property
+    def _forms(self) -> tuple[Form, ...]:
+        return (*self.forms, "off")
+
+    @property
+    def _known(self) -> Known:
+        return _known.setdefault(self.backend, Known())

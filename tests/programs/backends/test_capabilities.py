@@ -1,0 +1,273 @@
+"""What a server refuses is found out at the first question, kept while the process runs, and never a mere fault."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from agenticiqa.configs import Config, StageConfig
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends import capabilities as module
+from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS
+from agenticiqa.programs.backends.connect import features_of, name_of
+from agenticiqa.programs.backends.ledger import AskedFor, LimitReached, Limits, within
+from support.fake_server import Server, fake_server, server_error
+from support.judging import ASSESSMENT
+from support.loopback import Body, Reply, error_reply
+from support.provider_base import spoken
+
+SCORED = spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": {"Fair": -0.4, "Good": -1.5}})
+AGAIN = "Rate the quality of this image."  # another question, which is in no cache
+NO_FORM, NO_LOGPROBS = "'response_format.type' must be 'text'", "You are not allowed to request logprobs"
+Script = Callable[[Body], Reply]
+
+
+def asked_of(body: Body) -> tuple[str, int]:
+    """How a request asks for JSON, and for how many log-probabilities."""
+    return body.get("response_format", {}).get("type", "off"), body.get("top_logprobs", 0)
+
+
+def answer(body: Body) -> Reply:
+    return SCORED if body.get("logprobs") else Reply(SCORED.content)
+
+
+def refusing(*forms: str, most: int = 20, status: int = 400, said: str = "") -> Script:
+    """A server that refuses these forms of JSON, and more log-probabilities than that, by name or in these words."""
+
+    def script(body: Body) -> Reply:
+        form, logprobs = asked_of(body)
+        refused = NO_LOGPROBS if logprobs > most else NO_FORM if form in forms else None
+        return error_reply(status, {"error": {"message": said or refused}}) if refused else answer(body)
+
+    return script
+
+
+def at(number: int, reply: Reply, last: int | None = None) -> Script:
+    """A server that refuses schemas, and answers its requests from this number (from 1) to the last one with that."""
+    lock, count = threading.Lock(), [0]
+
+    def script(body: Body) -> Reply:
+        with lock:
+            count[0] += 1
+            return reply if number <= count[0] <= (last or number) else refusing("json_schema")(body)
+
+    return script
+
+
+def stage(server: Server | None = None, **changes: Any) -> StageConfig:
+    url = server.url if server else "http://host:8000/v1"
+    return StageConfig(**{"backend": "vllm.test", "api_base": url, "max_retries": 0, "timeout": 5.0, **changes})
+
+
+def program(server: Server, **changes: Any) -> AgenticIQA:
+    """Only the score is asked for: one question, with a form of JSON and log-probabilities."""
+    return AgenticIQA.from_config(Config(summarizer=stage(server, **changes)))
+
+
+BOTH = ("json_schema", 20)
+FOUND: dict[str, tuple[Script, tuple[str, int], int]] = {  # how it is asked in the end, requests before that
+    "takes all": (answer, BOTH, 0),
+    "schema, 400": (refusing("json_schema"), ("json_object", 20), 1),
+    "schema, 422": (refusing("json_schema", status=422), ("json_object", 20), 1),
+    "any JSON": (refusing("json_schema", "json_object"), ("off", 20), 2),
+    "log-probabilities": (refusing(most=0), ("json_schema", 0), 2),
+    "log-probabilities, 403": (refusing(most=0, status=403), ("json_schema", 0), 2),
+    "more than five": (refusing(most=FEWER_LOGPROBS), ("json_schema", FEWER_LOGPROBS), 1),
+    "all": (refusing("json_schema", "json_object", most=0), ("off", 0), 4),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_a_server_refuses_is_left_out_from_the_first_question_on(
+    name: str, photo: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    script, (form, logprobs), before = FOUND[name]
+    with fake_server(script) as server:
+        results = [program(server)(photo, *query) for query in ((), (), (AGAIN,))]
+        told = [record for record in caplog.records if "is asked without from now on" in record.message]
+        monkeypatch.setattr(module, "_known", {})  # as another process, with the cache of this one
+        results += [program(server)(photo), program(server)(photo, AGAIN.lower())]
+    assert asked_of(server.requests[0]) == BOTH
+    answered = [(form, logprobs)] * 2
+    assert [asked_of(body) for body in server.requests[before : before + 2]] == answered, "the same is in the cache"
+    assert len(server.requests) == 2 * before + 3
+    assert asked_of(server.requests[-1]) == (form, logprobs)
+    used = {"structured_outputs": [form], "logprobs": logprobs, "image_formats": ["jpeg", "png", "webp"]}
+    for result in results:
+        assert result.capabilities == {"vllm/test": used}
+        assert result.summarizer_result.probability_source == ("logprobs" if logprobs else "quality_probs")
+        assert result.quality_score == results[0].quality_score
+    assert results[0].usage_by_stage["scoring"]["calls"] == before + 1
+    assert len(told) == bool(before)
+
+
+TEXTS = {  # of real servers: the words, and what they refuse
+    "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.": "form",
+    "This response_format type is unavailable now": "form",
+    "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later": "form",
+    "body.response_format.type: Input should be 'text' or 'json_object'": "form",
+    "JSON mode is not enabled for models/gemini-test": "form",
+    "output_config.format: Extra inputs are not permitted": "form",
+    "The provided JSON schema contains features not supported by xgrammar.": "form",
+    "You are not allowed to request logprobs from this model": "logprobs",
+    "Logprobs is not supported for the current model.": "logprobs",
+    "Requested sample logprobs of 20, which is greater than max allowed: 5": "logprobs",
+    "5 is greater than the maximum of 1 - 'top_logprobs'": "logprobs",
+    "log-probabilities cannot be combined with response_format": "logprobs",
+    "Unsupported image": None,
+    "Bad Request": None,
+}
+
+
+@pytest.mark.parametrize("said", TEXTS)
+def test_the_words_of_an_error_say_what_is_refused(said: str) -> None:
+    change = features_of(stage()).without_refused(AskedFor(*BOTH), dspy.LMInvalidRequestError(said, status=400))
+    assert [*(change or ())] == ([TEXTS[said]] if TEXTS[said] else [])
+
+
+NO_REFUSALS: dict[str, tuple[Script, int]] = {  # and the requests that are sent
+    "everything, by a name of no feature": (lambda body: error_reply(400, {"error": {"message": "no"}}), 1),
+    "everything, by the name of one": (lambda body: error_reply(422, {"error": {"message": NO_FORM}}), 3),
+    "a request too large": (refusing("json_schema", status=413), 1),
+    "a wrong key": (refusing("json_schema", status=401), 1),
+    "no such model": (refusing("json_schema", status=404), 1),
+    "forbidden": (refusing(most=0, status=403, said="no"), 1),
+    "too long": (refusing("json_schema", said="This model's maximum context length is 4096 tokens"), 1),
+    "busy": (refusing("json_schema", status=503), 1),
+    "broken": (refusing("json_schema", status=500), 1),
+    "the model refuses": (
+        lambda body: Reply(raw_body=json.dumps({"choices": [{"message": {"refusal": NO_FORM}}]}).encode()),
+        1,
+    ),
+    "an outage in between": (at(2, server_error()), 2),
+    "cut off in between": (at(2, Reply("no", cut=True)), 2),
+    "no answer in between": (at(2, Reply(raw_body=b"{}")), 2),
+    "another refusal in between": (at(2, error_reply(400, {})), 2),
+}
+
+
+@pytest.mark.parametrize("name", NO_REFUSALS)
+def test_nothing_is_learned_from_a_fault(name: str, photo: Path) -> None:
+    script, requests = NO_REFUSALS[name]
+    with fake_server(script) as server:
+        judge = program(server)
+        with pytest.raises(dspy.LMError):
+            judge(photo)
+        assert len(server.requests) == requests
+    assert asked_of(server.requests[0]) == (features_of(stage(server)).form, features_of(stage(server)).top_logprobs)
+    assert features_of(stage(server)).refused == ""
+
+
+def test_what_was_taken_once_is_not_in_doubt(photo: Path) -> None:
+    with fake_server(lambda body: (refusing("json_schema") if server.requests[1:] else answer)(body)) as server:
+        judge = program(server)
+        judge(photo)
+        with pytest.raises(dspy.LMInvalidRequestError, match="must be 'text'"):
+            judge(photo, AGAIN)
+        assert len(server.requests) == 2
+    assert features_of(stage(server)).refused == ""
+
+
+@pytest.mark.parametrize("form", ["json_schema", "json_object", "off"])
+@pytest.mark.parametrize("logprobs", [True, False])
+def test_what_the_configuration_says_is_not_in_doubt(photo: Path, form: str, logprobs: bool) -> None:
+    with fake_server(refusing(form, most=0)) as server, pytest.raises(dspy.LMInvalidRequestError):
+        program(server, structured_outputs=form, logprobs=logprobs)(photo)
+    assert [asked_of(body) for body in server.requests] == [(form, 20 if logprobs else 0)]
+
+
+def test_what_a_server_accepts_is_kept_though_the_answer_is_of_no_use(photo: Path) -> None:
+    with fake_server(lambda body: refusing("json_schema")(body) if asked_of(body) == BOTH else Reply("?")) as server:
+        program(server)(photo)
+    assert [asked_of(body)[0] for body in server.requests] == ["json_schema", *["json_object"] * 3]
+
+
+def test_first_questions_at_the_same_time_are_all_asked_alike_in_the_end(photo: Path) -> None:
+    with fake_server(refusing("json_schema")) as server:
+        questions = [f"{AGAIN} {number}" for number in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            results = [*pool.map(lambda query: program(server)(photo, query), questions)]
+        asked = [asked_of(body) for body in server.requests]
+        judge = program(server)
+
+        async def together() -> list[Any]:
+            return list(await asyncio.gather(*(judge.acall(photo, f"{query}!") for query in questions)))
+
+        results += asyncio.run(together())
+        assert [asked_of(body) for body in server.requests[len(asked) :]] == [("json_object", 20)] * 8
+    assert len({result.quality_score for result in results}) == 1
+    assert asked.count(("json_object", 20)) == 8
+    assert len(asked) <= 8 + 8, "each is refused once at most"
+
+
+def test_a_fallback_takes_over_where_an_outage_follows_a_refusal(photo: Path) -> None:
+    with fake_server(at(2, server_error(), 99)) as down, fake_server(answer) as up:
+        result = program(down, fallback_backend="vllm.spare", fallback_api_base=up.url)(photo)
+    assert result.answered_by == {"scoring": ["vllm/spare"]}
+    assert [*result.capabilities] == ["vllm/spare"]
+
+
+def test_requests_count_towards_the_limits_of_the_run(photo: Path) -> None:
+    limits = Limits(max_calls=2)
+    with fake_server(refusing("json_schema", "json_object")) as server, within(limits), pytest.raises(LimitReached):
+        program(server)(photo)
+    assert (limits.calls, len(server.requests)) == (2, 2)
+
+
+OTHERS: list[dict[str, Any]] = [
+    {"backend": "vllm.other"},
+    {"backend": "ollama.test"},
+    {"api_base": "http://host:8001/v1"},
+    {"api_base": "http://elsewhere:8000/v1"},
+    {"backend": "openai.test", "api_base": None},
+    {"structured_outputs": "json_schema"},
+]
+SAME: list[dict[str, Any]] = [
+    {"api_base": "http://host:8000/v1/", "temperature": 1.0, "api_key_env": "X", "fallback_backend": "openai.gpt-4o"},
+    {"api_base": "http://user:word@host:8000/v1?key=word", "api_key_env": "MY_KEY"},
+]
+
+
+@pytest.mark.parametrize("changes", [*SAME, *OTHERS], ids=str)
+def test_every_backend_is_known_for_itself(changes: dict[str, Any]) -> None:
+    features_of(stage()).keep({"form": "json_object"})
+    assert features_of(stage(**changes)).form == ("json_object" if changes in SAME else "json_schema")
+
+
+def test_a_model_in_process_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [
+        name_of(StageConfig(backend=f"gguf.{file}", projector=projector))
+        for file, projector in (("m.gguf", None), (f"{tmp_path}/m.gguf", None), ("m.gguf", "eyes.gguf"))
+    ]
+    assert names[0] == names[1] != names[2]
+
+
+AT_ONCE = {  # what is asked for at first, by backend at its own address
+    "openai.gpt-4o": BOTH,
+    "openai.gpt-4.1-mini": BOTH,
+    "openai.gpt-5.4": BOTH,
+    "openai.gpt-5-mini": ("json_schema", 0),
+    "openai.o3": ("json_schema", 0),
+    "openai.o4-mini-2025-04-16": ("json_schema", 0),
+    "openai.gpt-4-turbo": ("json_object", 20),
+    "openai.gpt-4o-2024-05-13": ("json_object", 20),
+    "anthropic.claude-sonnet-4-5": ("json_schema", 0),
+    "anthropic.claude-opus-4-1": ("json_schema", 0),
+    "anthropic.claude-opus-4-20250514": ("off", 0),
+    "anthropic.claude-3-5-haiku-latest": ("off", 0),
+    "google.gemini-2.5-flash": BOTH,
+}
+
+
+@pytest.mark.parametrize("backend", AT_ONCE)
+def test_the_name_of_a_model_says_what_is_asked_for_at_its_provider_alone(backend: str) -> None:
+    here, elsewhere = features_of(StageConfig(backend=backend)), features_of(stage(backend=backend))
+    assert (here.form, here.top_logprobs) == AT_ONCE[backend]
+    assert (elsewhere.form, elsewhere.top_logprobs) == (("json_schema", 0) if "claude" in backend else BOTH)
