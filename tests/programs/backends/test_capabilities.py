@@ -15,7 +15,7 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import capabilities as module
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS
-from agenticiqa.programs.backends.connect import features_of, name_of
+from agenticiqa.programs.backends.connect import features_of
 from agenticiqa.programs.backends.ledger import AskedFor, LimitReached, Limits, within
 from support.fake_server import Server, fake_server, server_error
 from support.judging import ASSESSMENT
@@ -238,15 +238,6 @@ SAME: list[dict[str, Any]] = [
 def test_every_backend_is_known_for_itself(changes: dict[str, Any]) -> None:
     features_of(stage()).keep({"form": "json_object"})
     assert features_of(stage(**changes)).form == ("json_object" if changes in SAME else "json_schema")
-
-
-def test_a_model_in_process_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = [
-        name_of(StageConfig(backend=f"gguf.{file}", projector=projector))
-        for file, projector in (("m.gguf", None), (f"{tmp_path}/m.gguf", None), ("m.gguf", "eyes.gguf"))
-    ]
-    assert names[0] == names[1] != names[2]
 
 
 AT_ONCE = {  # what is asked for at first, by backend at its own address
