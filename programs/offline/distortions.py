@@ -17,7 +17,6 @@ from agenticiqa.programs.offline.features import features, has_features
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, Prediction, in_part, with_source
 from agenticiqa.programs.offline.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
 from agenticiqa.programs.offline.patches import patch_severities, patch_weights
-from agenticiqa.programs.offline.tone_steps import ToneStep, tone_step
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.tonal import Monochrome, monochrome_of
 from agenticiqa.signatures.categories import COLOR
@@ -66,17 +65,13 @@ def _findings_in_whole(image: LoadedImage) -> dict[DetectableDistortion, Finding
 
 def _findings_of(image: LoadedImage, reference: LoadedImage | None) -> dict[DetectableDistortion, Finding]:
     parts = damaged_parts(image, reference)
-    step = None if reference else _tone_step(image)
     if reference is not None and parts:
         # To the network, blur of a third looks like coding: part of the detail is gone. So the rest is measured alone.
         found = findings_of_whole(_undone(image, reference, next(iter(parts.values())).box), reference)
     else:
         found = findings_of_whole(image, reference)
     for name, damage in parts.items():
-        if step is not None and damage is step.damage:
-            part = step.part
-        else:
-            part = _findings_inside(image, reference, damage.box)[name]
+        part = _findings_inside(image, reference, damage.box)[name]
         found[name] = in_part(found[name], part, damage)
     return found
 
@@ -86,8 +81,6 @@ def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
     if reference is None:
         kind = monochrome_of(image)
         found = image.memo.once("local damage", lambda: _local_damage(image))
-        if step := _tone_step(image):
-            found = found | {step.category: step.damage}
         return {name: part for name, part in found.items() if kind is None or name != COLOR}
     change = local_change(image.pixels, reference.pixels)
     if change is None:
@@ -113,10 +106,6 @@ def _local_damage(image: LoadedImage) -> Damage:
     return (
         {} if patches is None else local_damage(image.pixels, patches.values, patches.side, patch_weights()["region"])
     )
-
-
-def _tone_step(image: LoadedImage) -> ToneStep | None:
-    return image.memo.once("tone step", lambda: tone_step(image.pixels))
 
 
 def _findings_inside(
