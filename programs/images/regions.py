@@ -24,11 +24,13 @@ _PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: le
 }
 _CENTER = frozenset({"centre", "center", "middle", "central"})
 _SHARES = {"half": 1 / 2, "third": 1 / 3, "corner": 1 / 3, "edge": 1 / 4, "border": 1 / 4}
-_VAGUE = frozenset({"side", "part", "area", "region", "portion", "section", "quadrant"})
-_OF_THE_FRAME = re.compile(
-    r"\s+of\s+(?:the|this|my|our)\s+(?:image|picture|pic|photo|photograph|frame|scene|shot|snapshot|screenshot|scan|print"
-    r"|poster|banner|page|slide|screen|micrograph|radiograph|x-?ray|exhibit|portrait|panorama|footage|still|view)$"
+_VAGUE = frozenset({"side", "part", "area", "region", "portion", "section", "quadrant", "bit"})
+PLACE_NOUNS = frozenset({*_SHARES, *_VAGUE, "quarter"})
+PICTURES = (
+    "image|picture|pic|photo|photograph|frame|scene|shot|snapshot|screenshot|scan|print|poster|banner|page|slide|screen"
+    "|micrograph|radiograph|x-?ray|exhibit|portrait|panorama|footage|still|view|thumbnail"
 )
+OF_THE_FRAME = re.compile(rf"\s+of\s+(?:the|this|my|our)\s+(?:{PICTURES})\b", re.I)
 
 
 def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
@@ -43,8 +45,8 @@ def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
     """
     if len(region) > LONGEST_NAME:
         return None
-    *words, last = re.findall(r"[a-z]+", _OF_THE_FRAME.sub("", region.lower()).replace("-hand", "")) or [""]
-    noun = last if last in _SHARES or last in _VAGUE or last == "quarter" else ""
+    *words, last = re.findall(r"[a-z]+", OF_THE_FRAME.sub("", region.lower()).replace("-hand", "")) or [""]
+    noun = last if last in PLACE_NOUNS else ""
     places = [word for word in (*words, *([] if noun else [last])) if word != "the"]
     known = [_PLACES[word] for word in places if word in _PLACES]
     central = any(word in _CENTER for word in places)

@@ -33,29 +33,21 @@ LEAST_SHARE = 0.25  # of a part that local damage must cover to count for it
 _WHICH = r"(?:the )?(?:(?:whole|entire|main|primary|central|principal) )*"
 SUBJECT = re.compile(rf"{_WHICH}(?:subject|object|motif|figure|foreground)", re.I)
 BACKGROUND = re.compile(rf"{_WHICH}(?:background|backdrop)", re.I)
-PERSON = re.compile(rf"{_WHICH}(?:person|man|woman|boy|girl|child|kid|baby)", re.I)
 
 
-def locate(image: LoadedImage, regions: Sequence[str]) -> tuple[Boxes, list[str]]:
-    """The box of each region in pixels, ``None`` for a region that was not found, and remarks about assumptions.
+def locate(image: LoadedImage, regions: Sequence[str]) -> Boxes:
+    """Return the box of each region in pixels, ``None`` for a region that was not found.
 
-    The subject is what is most salient to the embedded network, the background the largest free rectangle beside it. A
-    single person among the regions is assumed to be the subject, which gives a remark. The network does not recognize
-    things by name, so faces, skies, vehicles and the like have no box.
+    The subject is what is most salient to the embedded network, the background the largest free rectangle beside it.
+    The network does not recognize things by name, so people, faces, skies, vehicles and the like have no box.
     """
-    people = [region for region in regions if PERSON.fullmatch(region)]
-    subjects = {region for region in regions if SUBJECT.fullmatch(region)} | set(people if len(people) == 1 else [])
-    backgrounds = {region for region in regions if BACKGROUND.fullmatch(region)}
-    if not subjects and not backgrounds:
-        return dict.fromkeys(regions), []
-    salient = saliency(image)
-    subject = subject_box(salient, image.size) if subjects else None
-    background = background_box(salient, image.size) if backgrounds else None
-    boxes = {
-        region: subject if region in subjects else background if region in backgrounds else None for region in regions
-    }
-    assumption = "was taken for what stands out most in the image, which nothing checked."
-    return boxes, [f"{region} {assumption}" for region in people if boxes[region]]
+    boxes: Boxes = dict.fromkeys(regions)
+    for region in regions:
+        if SUBJECT.fullmatch(region):
+            boxes[region] = subject_box(saliency(image), image.size)
+        elif BACKGROUND.fullmatch(region):
+            boxes[region] = background_box(saliency(image), image.size)
+    return boxes
 
 
 def findings_by_region(
@@ -103,8 +95,7 @@ class PartsMeasured:
 
     Calling it with ``IMAGE`` gives the whole image (against the reference, if there is one), with ``REFERENCE`` the
     reference by itself, with ``REFERENCE_BESIDE_IMAGE`` it against the image, with the name of a part that part: one
-    that the evidence has a box for, or a place in the frame ("left half"). ``None`` for what is not there. A box that
-    is only assumed (``locate``) counts as not found.
+    that the evidence has a box for, or a place in the frame ("left half"). ``None`` for what is not there.
     """
 
     def __init__(self, image: LoadedImage, reference: LoadedImage | None, evidence: ExecutorOutput) -> None:
@@ -128,7 +119,7 @@ class PartsMeasured:
         if name in NINTHS:
             column, row = NINTHS[name]
             box = in_pixels((column, row, column + 1, row + 1), self.image.size, 3)
-        if box is None or PERSON.fullmatch(name):
+        if box is None:
             return None
         part = measured_image(crop(self.image, box), crop(self.reference, box) if self.reference else None)
         whole = self(IMAGE)

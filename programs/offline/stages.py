@@ -60,8 +60,8 @@ class SaliencyLocator(StageModule):
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.LocatorStage``."""
         with cpu_slot():
-            boxes, remarks = locate(image, regions)
-        return Located(boxes, remarks)
+            boxes = locate(image, regions)
+        return Located(boxes)
 
 
 class MeasuredDetector(StageModule):

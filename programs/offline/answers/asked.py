@@ -226,10 +226,15 @@ def _is_about_all(reading: Reading) -> bool:
     return not of_other and reading.intent.category >= OF_ALL
 
 
-def is_about_whole(text: str, options: Mapping[str, str]) -> bool:
-    """Whether the network is sure that a question is about the whole image, or the whole reference."""
+def extent_of(text: str, options: Mapping[str, str]) -> Literal["whole", "part", ""]:
+    """Return what the network reads a question to be about: the whole image or reference, or a part of it.
+
+    "part" also covers what no measurement tells, such as questions about a thing that only a model finds.
+    """
     intent = read_text(listing(_in_known_words(text)[0], options)).intent
-    return intent.name in WHOLE and intent.category >= OF_WHOLE
+    if intent.name in WHOLE and intent.category >= OF_WHOLE:
+        return "whole"
+    return "part" if intent.name == "unanswerable" or intent.name.startswith("part-") else ""
 
 
 def side_named(text: str) -> str:

@@ -5,27 +5,34 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Literal
 
-from agenticiqa.programs.offline.answers.asked import is_about_whole
 from agenticiqa.programs.offline.answers.question_reader import corrected
-from agenticiqa.programs.offline.plan import words
-from agenticiqa.programs.offline.plan.regions import read_scope, without_idioms
+from agenticiqa.programs.offline.plan.query_type import query_type_of
+from agenticiqa.programs.offline.plan.regions import regions_named
 from agenticiqa.programs.questions.instructions import readable, without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.programs.tools.tool_names import requested_tools, tool_mentions, without_options
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
-from agenticiqa.signatures.types import PlannerOutput, QueryType
-from agenticiqa.signatures.vocabulary import Distortion
+from agenticiqa.signatures.types import GLOBAL, Distortions, PlannerOutput, QueryType
 
-_AESTHETIC = re.compile(rf"\b(?:{words.AESTHETIC})\b", re.I)
-_TECHNICAL = re.compile(rf"(?<!aesthetic )(?<!artistic )\b(?:{words.TECHNICAL})\b", re.I)
-_JUDGMENT = re.compile(rf"\b(?:{words.JUDGMENT})\b", re.I)
-# Lighting, color and contrast can be part of an image's style as well as faults.
-_AMBIGUOUS: frozenset[Distortion] = frozenset({"Brightness change", "Color distortions", "Contrast"})
-
-
-_BLANKS = re.compile(r"[^\S\n]{2,}")  # the expressions for regions are slow on long ones
+# Phrases in which a distortion word does not name one, but describes the answer, the subject or an attribute.
+_IDIOMS = re.compile(
+    r"\bend(?:s|ed)? up\b|\bin (?:more |great |full |further )?details?\b"
+    r"|\bdetailed(?= (?:description|explanation|analysis|assessment|answer|report|feedback|review|evaluation))"
+    r"|\bwhat colou?rs?\b|\b(?:main|primary|central) focus\b|\bfocus of attention\b"
+    r"|(?:^|(?<=[.;,!?])|(?<=please)|(?<=and))\s*\bfocus on\b"
+    r"|\b(?:in|by) contrast\b|\bclear (?=evidence|signs?\b|indication|that|whether|why)",
+    re.I,
+)
+# What a question leaves out: "apart from the noise".
+_EXCLUDED = re.compile(
+    r"\b(?:ignor(?:e|es|ing)|disregard(?:ing)?|apart from|aside from|other than|besides|except(?: for)?|regardless of"
+    r"|not counting|leaving aside|never mind|(?:enough|suitable|usable|good|fit|ready) for(?= (?:the|an?|my) ))\b"
+    r"(?:(?! (?:is|are|was|were|do|does|did|has|have|how|what|which)\b)[^.,;:?!])*",
+    re.I,
+)
+_BLANKS = re.compile(r"[^\S\n]{2,}")
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+|\n+")
 _ASKS = re.compile(
     r"\?|^\W*(?:is|are|was|were|does|do|did|has|have|can|could|how|what|which|where|why|any|rate|score|grade|describe|list"
@@ -66,16 +73,16 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
         query = query[: mention.start] + " " * len(mention.text) + query[mention.end :]
     options = parse_options(query)
     question = prepared(query, options)
-    scope = read_scope(asking_part(question), options)
-    if scope.regions and is_about_whole(question, options):
-        scope = scope.of_image  # the words that look like a region's name are none
+    asked = asking_part(_EXCLUDED.sub(" ", question))
+    regions = regions_named(asked, options)
+    distortions = distortions_by_region(asked, options, regions or [GLOBAL])
     query_type: Literal["IQA", "Other"] = "IQA" if tools else query_type_of(question, list(options.values()))
     return plan_by_rules(
         query_type,
-        scope.regions or "Global",
-        scope.distortions,
+        regions or "Global",
+        distortions,
         tools,
-        is_explicit=bool(scope.distortions),
+        is_explicit=bool(distortions),
         reference_given=reference_given,
         replanning=bool(feedback),
         rates=detect_query_type(query) is QueryType.SCORING,
@@ -90,6 +97,18 @@ def prepared(query: str, options: Mapping[str, str]) -> str:
         if question == listing:  # "Choose from: A) ... B) ..." asks no question
             return ""
     return without_idioms(corrected(_BLANKS.sub(" ", readable(question).replace("\u2019", "'")))).strip()
+
+
+def without_idioms(text: str) -> str:
+    """Blank the phrases in which a distortion word means something else ("in detail")."""
+    return _IDIOMS.sub(lambda match: " " * len(match[0]), text)
+
+
+def distortions_by_region(question: str, options: Mapping[str, str], regions: Collection[str]) -> Distortions:
+    """Return the distortions that a question and its options name, for each of the regions; ``{}`` for none."""
+    texts = (question, *map(without_idioms, options.values()))
+    named = dict.fromkeys(category for text in texts for _, category in distortions_in(text))
+    return {region: list(named) for region in regions} if named else {}
 
 
 def asking_part(text: str) -> str:
@@ -108,16 +127,3 @@ def asking_part(text: str) -> str:
         if len(terms_in(shorter)) == len(terms_in(chosen)):
             chosen = shorter
     return chosen.strip()
-
-
-def query_type_of(question: str, options: Collection[str]) -> Literal["IQA", "Other"]:
-    """``"IQA"`` if the question is about technical image quality, ``"Other"`` if it is about anything else.
-
-    Words of emotion, style or beauty make it ``"Other"``, unless it also names quality or a distortion.
-    """
-    if _AESTHETIC.search(question):
-        faults = {category for _, category in distortions_in(question)} - _AMBIGUOUS
-        return "IQA" if faults or _TECHNICAL.search(question) else "Other"
-    everything = " ; ".join((question, *options))
-    judged = _TECHNICAL.search(everything) or _JUDGMENT.search(everything) or distortions_in(everything)
-    return "IQA" if judged else "Other"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline.plan import planner
 from agenticiqa.programs.offline.plan.planner import plan_question
-from agenticiqa.programs.offline.plan.regions import Scope, read_scope
+from agenticiqa.programs.offline.plan.regions import regions_named
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.signatures.planner import PlanAnswer
@@ -169,11 +169,11 @@ def test_tools_are_those_that_the_question_wants_run(query: str, tools: list[str
 def test_the_same_question_is_read_once_and_its_plan_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     query, asked = "Is the fog of this very test blurry?", []
 
-    def counted(question: str, options: Mapping[str, str]) -> Scope:
+    def counted(question: str, options: Mapping[str, str]) -> list[str]:
         asked.append(question)
-        return read_scope(question, options)
+        return regions_named(question, options)
 
-    monkeypatch.setattr(planner, "read_scope", counted)
+    monkeypatch.setattr(planner, "regions_named", counted)
     first = plan_question(query, reference_given=False, known_tools=KNOWN)
     expected = first.model_copy(deep=True)
     first.distortions = {"the fog": ["Noise"]}
