@@ -91,18 +91,20 @@ class Model:
 
     def _sent(self, request: lm15.Request) -> lm15.Response:
         ready, limits = self.wire.prepared(replace(request, model=self.wire_model)), current()
-        for attempt in tenacity.Retrying(
+        attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(retries.worth_another),
             wait=retries.wait,
             stop=retries.stop_after(self.max_retries),
             before_sleep=retries.log_retry(self.name),
             sleep=limits.wait,
             reraise=True,
-        ):
-            with attempt, self.in_flight.place():
-                limits.admit(highest := self._highest_usd(ready), self.in_flight.server)
-                with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
-                    return self._recorded(spent, self.wire.complete(ready))
+        )
+        with self.in_flight.place(limits) as place:
+            for attempt in attempts:
+                with attempt, self.in_flight.attempt(place):
+                    limits.admit(highest := self._highest_usd(ready), self.in_flight.server)
+                    with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
+                        return self._recorded(spent, self.wire.complete(ready))
         raise AssertionError("tenacity either answers or raises")
 
     def close(self) -> None:

@@ -1,122 +1,95 @@
-"""How many requests a server is sent at a time: without a limit until it refuses some while it serves others.
+"""How many requests a server is sent at a time, and that all of them wait when it asks one of them to wait.
 
-As TCP does (additive increase, multiplicative decrease; V. Jacobson, "Congestion Avoidance and Control", 1988): when a
-request is refused and one that was under way beside it is served, the number in flight is halved; each request that is
-served afterwards raises it a little, by one for as many as are allowed at a time. From a refusal until it is known
-whether those beside it are served, no request is sent: all that wait would be refused one after the other. A server
-that refuses everything is not crowded but down, and nothing changes.
+A request holds its place until it is answered or given up. One that the server refused for now is sent again after its
+wait, once fewer are under way than when it was refused; until then only one new request is sent at a time, as more
+would take the room that it waits for.
 """
 
-import errno
-import logging
-import math
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Condition, Lock
+from dataclasses import dataclass
+from threading import Condition
+from time import monotonic
 
 from dspy import lm15
 
-from agenticiqa.programs.backends.failures import causes, ran_out_of_time
-
-logger = logging.getLogger(__name__)
+from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.retries import worth_another
 
 BUSY = frozenset({429, 503, 529})
-NO_MORE_CONNECTIONS = frozenset({errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.EMFILE})
+LOOK = 0.2  # seconds after which a request that waits looks at the clock, and whether its run was halted
 
 
-def is_refused(error: BaseException) -> bool:
-    """Whether a server may have failed a request because of too many: busy, or a connection refused or reset."""
-    if isinstance(error, lm15.RateLimitError) or getattr(error, "status", None) in BUSY:
-        return True
-    if not isinstance(error, lm15.TransportError) or ran_out_of_time(error):
-        return False
-    import httpcore  # which a program without a model never loads
+@dataclass(eq=False)
+class Place:
+    """What a request holds; ``room`` is what it waits for: fewer requests under way than that."""
 
-    return any(
-        isinstance(cause, ConnectionError)
-        or (isinstance(cause, httpcore.RemoteProtocolError) and "disconnected" in str(cause))
-        or getattr(cause, "errno", None) in NO_MORE_CONNECTIONS
-        for cause in causes(error)
-    )
+    limits: Limits
+    room: int | None = None
 
 
 class InFlight:
-    """The requests under way to one server; those above the limit of the moment wait, first come first served.
-
-    Thread-safe. A caller that is interrupted gives its place up.
-    """
+    """The requests of this process to one server. Thread-safe."""
 
     def __init__(self, server: str = "") -> None:
         self.server = server
-        self.most = math.inf
-        self.under_way = 0
+        self.places: set[Place] = set()  # that are taken
+        self._under_way = 0
+        self._free_at = 0.0  # by ``monotonic``: nothing is sent before
         self._changed = Condition()
-        self._waiting: deque[object] = deque()
-        self._sent = 0  # requests are numbered from 1
-        self._halved_at = 0  # the last request that was sent before the limit was halved
-        self._refused_at = 0  # the last request that was under way when one was refused
-        self._concurrent_at_refusal = 0  # the most that were under way when one was refused
-        self._undecided = 0  # of those, how many are under way until one of them is served
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """Wait for a place, and hold it for one request. How the request ends, by lm15's errors, sets the limit."""
-        number = self._enter()
-        refused = None  # not sent, or not waited for: nothing is known of the server
+    def place(self, limits: Limits) -> Iterator[Place]:
+        """Wait for one of ``limits.in_flight`` places, and hold it for a request and its retries."""
+        place = Place(limits)
+        with self._changed:
+            while not (self._has_place(limits.in_flight) or limits.halted.is_set()):
+                self._changed.wait(LOOK)
+            self.places.add(place)
+        try:
+            yield place
+        finally:
+            with self._changed:
+                self.places.discard(place)
+                self._changed.notify_all()
+
+    @contextmanager
+    def attempt(self, place: Place) -> Iterator[None]:
+        """Send the request of this place inside, once the server has room for it."""
+        with self._changed:
+            while not (self._has_room(place) or place.limits.halted.is_set()):
+                self._changed.wait(LOOK)
+            self._under_way += 1
         try:
             yield
-            refused = False
         except lm15.LM15Error as error:
-            refused = is_refused(error)
+            with self._changed:
+                if is_refused_for_now(error):
+                    place.room = max(1, self._under_way - 1)
+                    self._free_at = max(self._free_at, monotonic() + (error.retry_after or 0.0))
             raise
         finally:
-            self._leave(number, refused)
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
 
-    def _enter(self) -> int:
-        ticket = object()
-        with self._changed:
-            self._waiting.append(ticket)
-            try:
-                self._changed.wait_for(lambda: self._waiting[0] is ticket and self._has_room())
-            finally:
-                self._waiting.remove(ticket)
-                self._changed.notify_all()  # the next may have room, too
-            self._sent += 1
-            self.under_way += 1
-            return self._sent
+    def _has_place(self, most: int) -> bool:
+        refused = sum(place.room is not None for place in self.places)
+        return len(self.places) < most and refused in (0, len(self.places))
 
-    def _has_room(self) -> bool:
-        return not self._undecided and self.under_way + 1 <= self.most
-
-    def _leave(self, number: int, refused: bool | None) -> None:
-        with self._changed:
-            if self._undecided and number <= self._refused_at:
-                self._undecided -= 1
-            if number > self._halved_at and refused is not None:
-                self._learn(number, refused)
-            self.under_way -= 1
-            self._changed.notify_all()
-
-    def _learn(self, number: int, refused: bool) -> None:
-        if refused:
-            self._refused_at = self._sent
-            self._concurrent_at_refusal = max(self._concurrent_at_refusal, self.under_way)
-            self._undecided = self.under_way - 1
-        elif number <= self._refused_at:
-            self.most = max(1.0, min(self.most, self._concurrent_at_refusal) // 2)
-            self._halved_at, self._refused_at, self._concurrent_at_refusal, self._undecided = self._sent, 0, 0, 0
-            most = int(self.most)
-            logger.info("%s refuses requests while it serves others: at most %d are sent at a time", self.server, most)
-        else:
-            self.most += 1 / self.most
+    def _has_room(self, place: Place) -> bool:
+        return (place.room is None or self._under_way < place.room) and self._free_at <= monotonic()
 
 
-_lock = Lock()
+def is_refused_for_now(error: lm15.LM15Error) -> bool:
+    """Whether the server may take the same request later: it is busy, asks to wait, or cannot be connected to."""
+    is_busy = isinstance(error, lm15.RateLimitError | lm15.TransportError) or error.status in BUSY
+    return (is_busy or error.retry_after is not None) and worth_another(error)
+
+
 _servers: dict[str, InFlight] = {}
 
 
 def in_flight_at(server: str) -> InFlight:
-    """The requests of this process that are under way to this server, the same for every stage and run that asks it."""
-    with _lock:
-        return _servers.setdefault(server, InFlight(server))
+    """The requests of this process to a server, the same for every stage and run that asks it."""
+    return _servers.setdefault(server, InFlight(server))

@@ -13,6 +13,7 @@ import dspy
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.backends.providers import Form
 
+IN_FLIGHT = 64  # requests to a server at a time, where ``--workers`` gives no other number
 COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
 
 
@@ -212,10 +213,12 @@ class Limits:
     ``max_calls`` counts requests sent, failed ones included; ``max_usd`` needs a price in the configuration. A request
     is admitted only if its highest possible price still fits beside those of all requests in flight; its real price is
     recorded when it is known. A request that does not fit yet waits while requests in flight may turn out cheaper.
+    ``in_flight`` bounds the requests of this process to one server at a time (``backends.in_flight``).
     """
 
     max_calls: int | None = None
     max_usd: float | None = None
+    in_flight: int = IN_FLIGHT
     calls: int = 0
     usd: float = 0.0
     halted: Event = field(default_factory=Event, repr=False)

@@ -5,7 +5,7 @@ from argparse import Namespace
 from agenticiqa.configs import SMALLEST_SENT, Config, load_config
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import WORKERS, available_cores, workers_given
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.ledger import IN_FLIGHT, Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 
@@ -49,7 +49,7 @@ def limits_from(args: Namespace, config: Config) -> Limits:
         unpriced = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
         if unpriced:
             raise UserError(f"--max-usd needs the price of tokens: set price for {', '.join(unpriced)} in --config")
-    return Limits(args.max_calls, args.max_usd)
+    return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
 
 
 def workers_from(args: Namespace, config: Config) -> int:

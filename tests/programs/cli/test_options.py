@@ -20,15 +20,16 @@ def config(planner: Price | None, others: Price | None, **changes: Any) -> Confi
     return Config(**asking, summarizer=stage, **changes)
 
 
-def limits(given: Config, max_calls: int | None = None, max_usd: float | None = None) -> Limits:
-    return limits_from(Namespace(max_calls=max_calls, max_usd=max_usd), given)
+def limits(given: Config, max_calls: int | None = None, max_usd: float | None = None, **more: int) -> Limits:
+    return limits_from(Namespace(**{"max_calls": max_calls, "max_usd": max_usd, "workers": None, **more}), given)
 
 
 def test_limits_are_those_given() -> None:
     found = limits(config(PRICE, PRICE), 7, 0.5)
     assert (found.max_calls, found.max_usd) == (7, 0.5)
     found = limits(config(None, None), 0)
-    assert (found.max_calls, found.max_usd) == (0, None)
+    assert (found.max_calls, found.max_usd, found.in_flight) == (0, None, 64)
+    assert limits(Config(), workers=100).in_flight == 100
 
 
 def test_a_limit_in_usd_needs_the_price_of_every_stage_that_asks() -> None:
