@@ -21,7 +21,7 @@ from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.events import judging
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
-from agenticiqa.programs.images.pairs import ReferenceCheck
+from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.protocols import StageResult

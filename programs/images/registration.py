@@ -1,8 +1,8 @@
-"""Find where one picture lies in another: in place, shifted, cropped, scaled, or not at all.
+"""Find where one picture lies in another: in place, shifted, cropped, scaled, turned, or not at all.
 
 Pictures are compared by structure: luma without its coarse tones, divided by its local contrast, so that changes of
-brightness, contrast and color do not count. Scale and place are searched on small copies by normalized
-cross-correlation, and refined up to full resolution by phase correlation in windows, to a fraction of a pixel.
+brightness, contrast and color do not count. Normalized cross-correlation of small copies finds scale and place, of the
+picture and of its negative at once. Phase correlation in windows refines them to a fraction of a pixel.
 
 Sources: J. P. Lewis, "Fast normalized cross-correlation", 1995; D. Padfield, "Masked object registration in the Fourier
 domain", IEEE TIP 21(5), 2012; C. D. Kuglin and D. C. Hines, "The phase correlation image alignment method", 1975.
@@ -11,26 +11,31 @@ domain", IEEE TIP 21(5), 2012; C. D. Kuglin and D. C. Hines, "The phase correlat
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import scipy  # its parts load when they are first used: without a reference none of them is
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
+from agenticiqa.programs.images.recolored import recoloring
+from agenticiqa.signatures.types import Box
+
+Pixels = NDArray[np.uint8]
 Plane = NDArray[np.floating]
-Span = tuple[float, float, float, float]  # left, top, right, bottom in pixels
+Size = tuple[int, int]  # width, height
+Span = NDArray[np.floating]  # ((left, top), (right, bottom)) in pixels
 
-SMALLEST_SIDE = 32  # pixels: of smaller images nothing can be said
+SMALLEST_SIDE = 32  # pixels: smaller images are not searched
 COARSE = 128  # pixels of the longer side of the copies that are searched
 WIDEST = 384  # pixels of the longer side of such a copy where the other picture may be a small part of it
 FEWEST = 24  # pixels of the shorter side of such a copy: in less, chance finds a place for anything
+SCALES = [2 ** (step / 7) for step in range(-14, 15)]
+SCALES_OF_ONE_SIZE = SCALES[7:-7]  # where both pictures have the same size
 WINDOW = 128  # pixels, for refining
 GRID = (0.15, 0.5, 0.85)  # of the way from the first place of a window to the last one
 PYRAMID = 4  # the next level of refining has so many times the pixels of the one before on each side
-SCALES_PER_OCTAVE = 7
-OCTAVES = 2  # of scales that are searched, one where both pictures have the same size
-CLEAR_PEAK = 0.25  # a lower peak of a window's phase correlation is not believed
+CLEAR_PEAK = 0.25  # a lower peak of a window's phase correlation is ignored
 WHOLE_PIXELS = 0.75  # by so many pixels at its ends a scale may differ from 1 and still be 1
 
 TURNS = {
@@ -52,171 +57,223 @@ NEARLY_ALIGNED = 0.7  # pictures less similar than this in place may be better a
 WORTH = 0.3  # of the disagreement that a simpler match leaves, a less simple one must explain
 CLEARLY_BETTER = 0.1  # of a similarity, for a place that is not the expected one
 
+LEAST_OVERLAP = 0.3  # of the smaller picture's area
+CONTRAST_FLOOR = 2.0  # gray levels: weaker structure is damped, as it may be noise
+FINE, BROAD = 0.7, 6.0  # pixels of a small copy: the structure that is compared, as standard deviations
+LOW_PASS = 0.12  # cycles per pixel: standard deviation of the weights of the phase correlation
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Match:
-    """Where an image lies in another picture, its reference.
+    """Where an image lies in another picture, its reference; ``image`` and ``reference`` are their sizes.
 
-    The image's point (x, y) in pixels shows the reference's point ``(left + across * x, top + down * y)``; ``across``
-    and ``down`` are the scale, 1 where both have the same, and differ where one is stretched. ``similarity`` is the
-    correlation of structure in the overlap, -1 to 1. ``confidence`` is the height of the phase correlation's peak, 0 to
-    1, 1 for pictures that differ by nothing but the place.
+    The point (x, y) of the image, in pixels, shows the point ``origin + scale * (x, y)`` of the reference. The scale is
+    1 where both have the same; its two numbers differ where one is stretched. ``similarity`` is the correlation of
+    structure in the overlap, -1 to 1. ``confidence`` is the height of the peak of the phase correlation, 0 to 1.
     """
 
-    across: float
-    down: float
-    left: float
-    top: float
-    similarity: float
+    image: Size
+    reference: Size
+    scale: Plane
+    origin: Plane
+    similarity: float = 0.0
     confidence: float = 0.0
 
+    @classmethod
+    def as_it_is(cls, image: Size, reference: Size) -> "Match":
+        """Return the match of all of the image with all of the reference."""
+        return cls(image, reference, np.divide(reference, image), np.zeros(2))
+
     @property
-    def shift(self) -> tuple[float, float]:
+    def one_size(self) -> bool:
+        """Whether both pictures have the same width and height."""
+        return self.image == self.reference
+
+    @property
+    def shift(self) -> Plane:
         """By how many of its pixels the image's content lies right of, and below, its place in the reference."""
-        return 0.0 - self.left / self.across, 0.0 - self.top / self.down
+        return 0.0 - self.origin / self.scale
 
-    def in_reference(self, span: Span) -> Span:
-        """What a span of the image is in the reference."""
-        left, top, right, bottom = span
-        return (
-            self.left + self.across * left,
-            self.top + self.down * top,
-            self.left + self.across * right,
-            self.top + self.down * bottom,
-        )
-
-    def overlap(self, image: tuple[int, int], reference: tuple[int, int]) -> Span:
-        """The span of the image that the reference shows, too; sizes are (width, height)."""
-        left, top = max(0.0, -self.left / self.across), max(0.0, -self.top / self.down)
-        right = min(float(image[0]), (reference[0] - self.left) / self.across)
-        bottom = min(float(image[1]), (reference[1] - self.top) / self.down)
+    @property
+    def box(self) -> Box:
+        """The part of the reference that the image shows, in whole pixels."""
+        left, top, right, bottom = (round(end) for end in self.within_reference().flat)
         return left, top, right, bottom
 
+    @property
+    def overlap(self) -> Span:
+        """The span of the image that the reference shows, too."""
+        return np.clip((np.array([(0, 0), self.reference]) - self.origin) / self.scale, 0, self.image)
 
-def find_match(image: NDArray[np.uint8], reference: NDArray[np.uint8]) -> Match | None:
-    """The best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3) or gray (H, W), of any two sizes.
+    @property
+    def shows_same(self) -> bool:
+        """Whether the similarity is that of two pictures of the same, in place also that of a negative."""
+        if self.one_size and self.scale[0] == 1 and np.abs(self.shift).max() < 0.02 * max(self.image):
+            return abs(self.similarity) >= SAME_IN_PLACE
+        side = min(max(self.image), max(self.reference))
+        if self.one_size and side < COARSE:
+            return self.similarity >= min(SAME_ELSEWHERE_SMALL, SAME_ELSEWHERE * COARSE / side)
+        return self.similarity >= SAME_ELSEWHERE
+
+    def in_reference(self, span: Span | None = None) -> Span:
+        """Return what a span of the image, by default all of it, is in the reference; it may end outside."""
+        return self.origin + self.scale * (np.array([(0, 0), self.image]) if span is None else span)
+
+    def within_reference(self, span: Span | None = None) -> Span:
+        """Return what ``in_reference`` does, without what lies outside the reference."""
+        return np.clip(self.in_reference(span), 0, self.reference)
+
+
+def corners(span: Span) -> tuple[float, float, float, float]:
+    """Return a span as left, top, right, bottom."""
+    left, top, right, bottom = span.ravel().tolist()
+    return left, top, right, bottom
+
+
+def find_match(image: Pixels, reference: Pixels) -> Match | None:
+    """Return the best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3), of any two sizes.
 
     Scales from 1/4 to 4 are searched where the pictures do not fit as they are. Of several places the simplest one that
-    explains the pair about as well is taken: in place, then a shift, then another scale. ``None`` where nothing can be
-    said: a side below 32 pixels, or a picture that shows next to nothing. Whether the best place is the right one
-    ``is_same`` tells.
+    explains the pair about as well is taken: in place, then a shift, then another scale. The place of the negative
+    counts only where the colors themselves are the reference's mixed up: the more is tried, the more often chance finds
+    a place. ``None`` where a side is below 32 pixels, or a picture shows next to nothing.
     """
-    pair = Image.fromarray(image).convert("L"), Image.fromarray(reference).convert("L")
-    if min(*pair[0].size, *pair[1].size) < SMALLEST_SIDE:
-        return None
-    found = _search(*pair)
-    if found is None:
-        return None
-    if found.similarity <= -NEARLY_ALIGNED:
-        return found
-    simplest = _simplest(*pair, _refined(*pair, found))
-    places = [replace(place, similarity=_similarity(*pair, place)) for place in dict.fromkeys((simplest, found))]
-    best = max(places, key=lambda place: place.similarity + (place is places[0]) * CLEARLY_BETTER)
-    if pair[0].size == pair[1].size and not is_same(best, pair[0].size, pair[1].size):
-        in_place = Match(1.0, 1.0, 0.0, 0.0, 0.0)
-        in_place = replace(in_place, similarity=_similarity(*pair, in_place))
-        return in_place if in_place.similarity >= SAME_IN_PLACE else best
-    return best
-
-
-def is_same(found: Match, image: tuple[int, int], reference: tuple[int, int]) -> bool:
-    """Whether the two pictures, of sizes (width, height), show the same; ``found`` is where they fit best."""
-    in_place = image == reference and max(map(abs, found.shift)) < 0.02 * max(image) and found.across == 1
-    if in_place:
-        return abs(found.similarity) >= SAME_IN_PLACE
-    side = min(max(image), max(reference))
-    small = image == reference and side < COARSE
-    return found.similarity >= (min(SAME_ELSEWHERE_SMALL, SAME_ELSEWHERE * COARSE / side) if small else SAME_ELSEWHERE)
-
-
-def find_turn(image: NDArray[np.uint8], reference: NDArray[np.uint8]) -> str | None:
-    """How a reference is turned or mirrored that shows the image so, in words; ``None`` where it does not."""
     first, second = (Image.fromarray(pixels).convert("L") for pixels in (image, reference))
-    factor = max(1.0, max(first.size) / COARSE)
-    small = structure(_copy(first, factor, factor))
+    if min(*first.size, *second.size) < SMALLEST_SIDE:
+        return None
+    places = _search(first, second)
+    if not places:
+        return None
+    found = _settled(first, second, places[0])
+    if found.shows_same:
+        return found
+    negative = _settled(ImageOps.invert(first), second, places[1])
+    return negative if negative.shows_same and colors_at(negative, image, reference) else found
+
+
+def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
+    """Return how the overlap has the reference's colors mixed up, in words, or "": see ``images.recolored``."""
+    here = found.overlap
+    if min(here[1] - here[0]) < 1:
+        return ""
+    return recoloring(image, reference, corners(here), corners(found.within_reference(here)))
+
+
+def find_turn(image: Pixels, reference: Pixels) -> str:
+    """Return how a reference that shows the image is turned or mirrored, in words; "" where it does not show it."""
+    first, second = (Image.fromarray(pixels).convert("L") for pixels in (image, reference))
+    small = structure(_copy(first, max(1.0, max(first.size) / COARSE)))
     for turn, words in TURNS.items():
         turned = structure(_resized(second.transpose(turn), (small.shape[1], small.shape[0])))
         if correlation(small, turned) >= SAME_ELSEWHERE:
             return words
-    return None
+    return ""
 
 
-def _search(image: Image.Image, reference: Image.Image) -> Match | None:
-    """The best match on small copies; ``None`` where one of them has no structure."""
+def _search(image: Image.Image, reference: Image.Image) -> list[Match]:
+    """Return the best match on small copies, and that of the image's negative; neither without any structure."""
     factor = max(1.0, max(image.size) / COARSE)
-    small = structure(_copy(image, factor, factor))
+    small = structure(_copy(image, factor))
     fitted = structure(_resized(reference, (small.shape[1], small.shape[0])))
     if not (small.any() and fitted.any()):
-        return None
-    across, down = reference.width / image.width, reference.height / image.height
-    best = Match(across, down, 0.0, 0.0, correlation(small, fitted))
-    if across == down == 1:
-        if abs(best.similarity) < NEARLY_ALIGNED:
-            elsewhere = _placed(small, reference, factor, 1.0)
-            if elsewhere.similarity > best.similarity + CLEARLY_BETTER:
-                best = elsewhere
-        if abs(best.similarity) >= NEARLY_ALIGNED:  # of a negative it is -1
-            return best
-    most = SCALES_PER_OCTAVE * (1 if across == down == 1 else OCTAVES)
-    steps = range(-most, most + 1)
-    tried = [_placed(small, reference, factor, 2 ** (step / SCALES_PER_OCTAVE)) for step in steps]
-    other = max(tried, key=lambda match: match.similarity)
-    return other if other.similarity > best.similarity + CLEARLY_BETTER else best
+        return []
+    as_it_is = Match.as_it_is(image.size, reference.size)
+    best = [replace(as_it_is, similarity=sign * correlation(small, fitted)) for sign in (1, -1)]
+    for scales in ([1.0], SCALES_OF_ONE_SIZE) if as_it_is.one_size else (SCALES,):
+        if as_it_is.one_size and max(match.similarity for match in best) >= NEARLY_ALIGNED:
+            break
+        placed = [_placed(as_it_is, small, reference, factor * scale, scale) for scale in scales]
+        for sign, matches in enumerate(zip(*placed, strict=True)):
+            other = max(matches, key=lambda match: match.similarity)
+            if other.similarity > best[sign].similarity + CLEARLY_BETTER:
+                best[sign] = other
+    return best
 
 
-def _placed(small: Plane, reference: Image.Image, factor: float, scale: float) -> Match:
-    """The best place of a small copy's structure in the reference at one scale."""
-    reduced = max(reference.size) / (factor * scale)
-    if min(reference.size) / (factor * scale) < FEWEST or reduced > WIDEST:
-        return Match(scale, scale, 0.0, 0.0, -1.0)
-    step = factor * scale
-    similarity, left, top = best_place(small, structure(_copy(reference, step, step)))
-    return Match(scale, scale, left * step, top * step, similarity)
+def _placed(found: Match, small: Plane, reference: Image.Image, factor: float, scale: float) -> list[Match]:
+    """Return the best place of a small copy's structure, and of its negative, in the reference at one scale."""
+    if min(reference.size) < FEWEST * factor or max(reference.size) > WIDEST * factor:
+        return [replace(found, similarity=-1.0)] * 2
+    return [
+        replace(found, scale=np.full(2, scale), origin=place * factor, similarity=similarity)
+        for similarity, place in best_places(small, structure(_copy(reference, factor)))
+    ]
+
+
+def _settled(image: Image.Image, reference: Image.Image, found: Match) -> Match:
+    """Return the match at full resolution, with its similarity and confidence."""
+    if found.similarity <= -NEARLY_ALIGNED:  # a negative in place
+        return found
+    simplest = _simplest(image, reference, _refined(image, reference, found))
+    places = [_measured(image, reference, place) for place in (simplest, found)]
+    best = max(places, key=lambda place: place.similarity + (place is places[0]) * CLEARLY_BETTER)
+    if best.shows_same or not best.one_size:
+        return best
+    in_place = _measured(image, reference, Match.as_it_is(image.size, reference.size))
+    return in_place if in_place.similarity >= SAME_IN_PLACE else best
 
 
 def _refined(image: Image.Image, reference: Image.Image, found: Match) -> Match:
-    """The match with scale and place to a fraction of a pixel, and its confidence."""
+    """Return the match refined by phase correlation in windows, of copies that grow up to full resolution."""
     factor = max(1.0, max(image.size) / COARSE)
     while True:
         factor = max(1.0, factor / PYRAMID)
-        found = _refined_at(image, reference, found, factor)
+        points = []
+        for here, there, planes in _windows(image, reference, found, factor):
+            shift, peak = phase_shift(*planes)
+            if peak >= CLEAR_PEAK:
+                points.append((here.mean(0), there.mean(0) - shift * factor * found.scale, peak))
+        if points:
+            found = _fitted(found, *map(np.array, zip(*points, strict=True)))
         if factor == 1:
-            break
-    return found
+            return found
+
+
+def _fitted(found: Match, here: Plane, there: Plane, weight: Plane) -> Match:
+    """Return the match that fits best to points of the image and where the reference shows them, both (N, 2)."""
+    scale, side = found.scale, max(found.image)
+    origin = _median(there - scale * here, weight)
+    near = np.hypot(*(there - scale * here - origin).T) < 0.03 * side * max(scale[0], 1)
+    if near.sum() >= 4 and np.ptp(here[near], axis=0).all():
+        here, there, weight = here[near], there[near], weight[near]
+        centered = here - np.average(here, axis=0, weights=weight)
+        products, squares = weight @ (centered * there), weight @ centered**2
+        scale = products / squares
+        if abs(scale[0] - scale[1]) * side < 2 * WHOLE_PIXELS:
+            scale = np.full(2, products.sum() / squares.sum())
+        if np.abs(scale - 1).max() * side / 2 < WHOLE_PIXELS:
+            scale = np.ones(2)
+        origin = _median(there - scale * here, weight)
+    confidence = min(1.0, float(_median(weight[:, None], weight)[0]))
+    return replace(found, scale=scale, origin=origin, confidence=confidence)
+
+
+def _median(values: Plane, weight: Plane) -> Plane:
+    """Return the weighted median of each column."""
+    medians = []
+    for column in values.T:
+        order = np.argsort(column, kind="stable")
+        below = np.cumsum(weight[order]) - weight[order] / 2
+        medians.append(np.interp(weight.sum() / 2, below, column[order]))
+    return np.array(medians)
 
 
 def _simplest(image: Image.Image, reference: Image.Image, found: Match) -> Match:
-    """The simplest match that agrees about as well as ``found``."""
-    candidates = []
-    if image.size == reference.size:
-        candidates.append(replace(found, across=1.0, down=1.0, left=0.0, top=0.0))
-    else:
-        across, down = reference.width / image.width, reference.height / image.height
-        candidates.append(replace(found, across=across, down=down, left=0.0, top=0.0))
-    if not found.across == found.down == 1:
-        span = found.overlap(image.size, reference.size)
-        x, y = (span[0] + span[2]) / 2, (span[1] + span[3]) / 2
-        left, top = found.left + (found.across - 1) * x, found.top + (found.down - 1) * y
-        candidates.append(replace(found, across=1.0, down=1.0, left=left, top=top))
-    candidates = [candidate for candidate in candidates if candidate != found]
-    if not candidates or _is_close(found, candidates[0], image.size):
-        return candidates[0] if candidates else found
+    """Return the simplest match that agrees about as well as ``found``: as they are, at one scale, or ``found``."""
+    as_it_is = replace(found, scale=np.divide(found.reference, found.image), origin=np.zeros(2))
+    if np.abs(found.in_reference() - as_it_is.in_reference()).max() < 0.25:
+        return as_it_is
+    at_one_scale = replace(found, scale=np.ones(2), origin=found.origin + (found.scale - 1) * found.overlap.mean(0))
     best = _agreement(image, reference, found)
-    for candidate in candidates:
-        agreement = _agreement(image, reference, candidate)
+    for simpler in (as_it_is, at_one_scale):
+        agreement = _agreement(image, reference, simpler)
         if best - agreement < WORTH * (1 - agreement):
-            return candidate
+            return simpler
     return found
 
 
-def _is_close(first: Match, second: Match, size: tuple[int, int]) -> bool:
-    """Whether two matches place every corner of an image of this size within a quarter of a pixel."""
-    span = (0.0, 0.0, float(size[0]), float(size[1]))
-    return max(abs(a - b) for a, b in zip(first.in_reference(span), second.in_reference(span), strict=True)) < 0.25
-
-
 def _agreement(image: Image.Image, reference: Image.Image, found: Match) -> float:
-    """The correlation of structure at full resolution, in windows."""
+    """Return the correlation of structure at full resolution, in windows; -1 without any."""
     pairs = [[structure(plane) for plane in planes] for _, _, planes in _windows(image, reference, found, 1.0)]
     if not pairs:
         return -1.0
@@ -224,105 +281,49 @@ def _agreement(image: Image.Image, reference: Image.Image, found: Match) -> floa
     return correlation(first, second)
 
 
-def _similarity(image: Image.Image, reference: Image.Image, found: Match) -> float:
-    """The correlation of structure over all of the overlap, on small copies; -1 without any."""
-    span = found.overlap(image.size, reference.size)
-    width, height = span[2] - span[0], span[3] - span[1]
-    if min(width, height) < 1:
-        return -1.0
-    factor = max(1.0, max(width, height) / COARSE)
-    size = max(1, round(width / factor)), max(1, round(height / factor))
-    there = inside(found.in_reference(span), reference.size)
-    return correlation(structure(_resized(image, size, span)), structure(_resized(reference, size, there)))
-
-
 def _windows(
     image: Image.Image, reference: Image.Image, found: Match, factor: float
 ) -> Iterator[tuple[Span, Span, tuple[Plane, Plane]]]:
-    """Windows over the overlap, in copies smaller by ``factor``: the span of each in both pictures, and its planes."""
-    span = found.overlap(image.size, reference.size)
-    sides = [min(WINDOW, math.floor((span[axis + 2] - span[axis]) / factor)) for axis in (0, 1)]
+    """Yield windows over the overlap, in copies smaller by ``factor``: the span in both pictures, and the planes."""
+    start, end = found.overlap
+    width, height = sides = [min(WINDOW, math.floor(length / factor)) for length in end - start]
     if min(sides) < SMALLEST_SIDE / 2:
         return
-    size, (width, height) = (sides[0], sides[1]), (side * factor for side in sides)
-    for y in GRID:
-        for x in GRID:
-            left, top = span[0] + x * (span[2] - span[0] - width), span[1] + y * (span[3] - span[1] - height)
-            here = (left, top, left + width, top + height)
-            there = found.in_reference(here)
-            planes = _resized(image, size, here), _resized(reference, size, inside(there, reference.size))
-            yield here, there, planes
+    size = np.array(sides) * factor
+    for down, across in product(GRID, repeat=2):
+        corner = start + (end - start - size) * (across, down)
+        here = np.array([corner, corner + size])
+        yield here, found.in_reference(here), _planes(image, reference, found, here, (width, height))
 
 
-def _refined_at(image: Image.Image, reference: Image.Image, found: Match, factor: float) -> Match:
-    """The match refined by phase correlation in windows of copies that are smaller by ``factor``."""
-    points: list[tuple[float, ...]] = []
-    for here, there, planes in _windows(image, reference, found, factor):
-        right, down, peak = phase_shift(*planes)
-        if peak >= CLEAR_PEAK:
-            x, y = (here[0] + here[2]) / 2, (here[1] + here[3]) / 2
-            u, v = (there[0] + there[2]) / 2, (there[1] + there[3]) / 2
-            points.append((x, y, u - right * factor * found.across, v - down * factor * found.down, peak))
-    return _fitted(found, np.array(points), image.size) if points else found
+def _measured(image: Image.Image, reference: Image.Image, found: Match) -> Match:
+    """Return the match with its similarity over all of the overlap, on small copies; -1 without any."""
+    here = found.overlap
+    sides = here[1] - here[0]
+    if sides.min() < 1:
+        return replace(found, similarity=-1.0)
+    width, height = (max(1, round(side / max(1.0, sides.max() / COARSE))) for side in sides)
+    first, second = _planes(image, reference, found, here, (width, height))
+    return replace(found, similarity=correlation(structure(first), structure(second)))
 
 
-def _fitted(found: Match, points: Plane, image: tuple[int, int]) -> Match:
-    """The match that fits the windows' places best: rows of x, y in the image, x, y in the reference, and a weight."""
-    x, y, u, v, weight = points.T
-    across, down = found.across, found.down
-    left, top = _median(u - across * x, weight), _median(v - down * y, weight)
-    near = np.hypot(u - across * x - left, v - down * y - top) < 0.03 * max(image) * max(across, 1)
-    if near.sum() >= 4 and np.ptp(x[near]) > 0 and np.ptp(y[near]) > 0:
-        x, y, u, v, weight = points[near].T
-        across = _slope(x, u, weight)
-        down = _slope(y, v, weight)
-        if abs(across - down) * max(image) < 2 * WHOLE_PIXELS:
-            across = down = _slope(np.concatenate([x, y]), np.concatenate([u, v]), np.tile(weight, 2), groups=2)
-        if abs(across - 1) * max(image) / 2 < WHOLE_PIXELS and abs(down - 1) * max(image) / 2 < WHOLE_PIXELS:
-            across = down = 1.0
-        left, top = _median(u - across * x, weight), _median(v - down * y, weight)
-    return replace(found, across=across, down=down, left=left, top=top, confidence=min(1.0, _median(weight, weight)))
+def _planes(image: Image.Image, reference: Image.Image, found: Match, here: Span, size: Size) -> tuple[Plane, Plane]:
+    """Return a span of the image, and what it is in the reference, at this size."""
+    return _resized(image, size, here), _resized(reference, size, found.within_reference(here))
 
 
-def _slope(x: Plane, u: Plane, weight: Plane, groups: int = 1) -> float:
-    """The weighted least-squares slope of u over x, each of equally long groups with an intercept of its own."""
-    shape = (groups, -1)
-    x, u, weight = x.reshape(shape), u.reshape(shape), weight.reshape(shape)
-    total = weight.sum(axis=1, keepdims=True)
-    x = x - (weight * x).sum(axis=1, keepdims=True) / total
-    u = u - (weight * u).sum(axis=1, keepdims=True) / total
-    return float((weight * x * u).sum() / (weight * x * x).sum())
+def _copy(picture: Image.Image, factor: float) -> Plane:
+    """Return a copy that is smaller by this factor (larger below 1)."""
+    return _resized(picture, (max(1, round(picture.width / factor)), max(1, round(picture.height / factor))))
 
 
-def _median(values: Plane, weight: Plane) -> float:
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weight[order]) - weight[order] / 2
-    return float(np.interp(weight.sum() / 2, below, values[order]))
-
-
-def inside(span: Span, size: tuple[int, int]) -> Span:
-    """A span without what rounding puts outside a picture of this size."""
-    left, top, right, bottom = span
-    return max(0.0, left), max(0.0, top), min(float(size[0]), right), min(float(size[1]), bottom)
-
-
-def _copy(picture: Image.Image, across: float, down: float) -> Plane:
-    """A copy that is smaller by these factors (larger below 1)."""
-    return _resized(picture, (max(1, round(picture.width / across)), max(1, round(picture.height / down))))
-
-
-def _resized(picture: Image.Image, size: tuple[int, int], box: Span | None = None) -> Plane:
+def _resized(picture: Image.Image, size: Size, span: Span | None = None) -> Plane:
+    box = None if span is None else corners(span)
     return np.asarray(picture.resize(size, Image.Resampling.BILINEAR, box=box), np.float32)
 
 
-LEAST_OVERLAP = 0.3  # of the smaller picture's area
-CONTRAST_FLOOR = 2.0  # gray levels: weaker structure is damped, as it may be noise
-FINE, BROAD = 0.7, 6.0  # pixels of a small copy: the structure that is compared, as standard deviations
-LOW_PASS = 0.12  # cycles per pixel: standard deviation of the weights of the phase correlation
-
-
 def structure(plane: Plane) -> Plane:
-    """Detail between two sizes over its own local contrast: (H, W) gray levels in, values about 1 in size out."""
+    """Return the detail between two sizes over its own local contrast, about 1 in size, of (H, W) gray levels."""
     detail = scipy.ndimage.gaussian_filter(plane, FINE) - scipy.ndimage.gaussian_filter(plane, BROAD)
     contrast = np.sqrt(scipy.ndimage.gaussian_filter(detail * detail, BROAD))
     if contrast.max() < CONTRAST_FLOOR / 4:
@@ -331,67 +332,57 @@ def structure(plane: Plane) -> Plane:
 
 
 def correlation(first: Plane, second: Plane) -> float:
-    """The correlation of two planes of structure of one shape, -1 to 1."""
+    """Return the correlation of two planes of structure of one shape, -1 to 1."""
     return float((first * second).sum() / math.sqrt(float((first**2).sum() * (second**2).sum()) + 1e-9))
 
 
-def phase_shift(image: Plane, reference: Plane) -> tuple[float, float, float]:
-    """By how many pixels ``image`` is shifted right and down against ``reference``, and how sure that is, 0 to 1.
+def phase_shift(image: Plane, reference: Plane) -> tuple[Plane, float]:
+    """Return by how many pixels ``image`` is shifted right and down against ``reference``, and a confidence, 0 to 1.
 
     Both are planes of one shape. Fine detail, which distortions change most, has little weight.
     """
-    window = _hann(image.shape[0], image.shape[1])
+    height, width = image.shape
+    window = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1]).astype(np.float32)
     spectra = [scipy.fft.rfft2((plane - plane.mean()) * window) for plane in (image, reference)]
     cross = spectra[0] * np.conj(spectra[1])
     size = np.abs(cross)
-    weights = _low_pass(image.shape[0], image.shape[1])
+    squares = scipy.fft.fftfreq(height)[:, None] ** 2 + scipy.fft.rfftfreq(width)[None] ** 2
+    weights = np.exp(-squares / (2 * LOW_PASS**2)).astype(np.float32)
+    weights[0, 0] = 0
     surface = scipy.fft.irfft2(cross / (size + 1e-3 * size.mean() + 1e-12) * weights, s=image.shape)
     # The transform of real planes has half of the spectrum; its last column has next to no weight.
     surface *= image.size / float(weights[:, 0].sum() + 2 * weights[:, 1:].sum())
-    row, column = divmod(int(surface.argmax()), image.shape[1])
-    across, down = surface[row], surface[:, column]
-    return _peak(across, column), _peak(down, row), min(1.0, max(0.0, float(surface[row, column])))
-
-
-def best_place(small: Plane, large: Plane) -> tuple[float, float, float]:
-    """The normalized correlation of two planes of structure at their best place, and that place in the second."""
-    shape = [scipy.fft.next_fast_len(a + b - 1, real=True) for a, b in zip(small.shape, large.shape, strict=True)]
-
-    def spectrum(plane: Plane) -> NDArray[np.complexfloating]:
-        return np.asarray(scipy.fft.rfft2(plane, s=shape))
-
-    def correlated(first: NDArray[np.complexfloating], second: NDArray[np.complexfloating]) -> Plane:
-        return np.asarray(scipy.fft.irfft2(second * np.conj(first), s=shape))
-
-    ones = spectrum(np.ones_like(small)), spectrum(np.ones_like(large))
-    count = correlated(*ones)
-    energies = correlated(spectrum(small**2), ones[1]), correlated(ones[0], spectrum(large**2))
-    product = correlated(spectrum(small), spectrum(large))
-    floor = 1e-3 * np.maximum(count, 1)
-    found = product / np.sqrt(np.maximum(energies[0], floor) * np.maximum(energies[1], floor))
-    found[count < LEAST_OVERLAP * min(small.size, large.size)] = -1
-    row, column = divmod(int(found.argmax()), found.shape[1])
-    top = row if row < large.shape[0] else row - shape[0]
-    left = column if column < large.shape[1] else column - shape[1]
-    return float(found[row, column]), left, top
+    row, column = divmod(int(surface.argmax()), width)
+    peak = float(surface[row, column])
+    return np.array((_peak(surface[row], column), _peak(surface[:, column], row))), min(1.0, max(0.0, peak))
 
 
 def _peak(line: Plane, index: int) -> float:
-    """The place of the peak of a circular line at an index, between samples, as a signed offset."""
+    """Return the place of the peak of a circular line at an index, between samples, as a signed offset."""
     before, here, after = (math.log(max(float(line[(index + step) % len(line)]), 1e-3)) for step in (-1, 0, 1))
     bend = before - 2 * here + after
     offset = (before - after) / (2 * bend) if bend < 0 else 0.0
     return (index - len(line) if index > len(line) // 2 else index) + min(max(offset, -0.5), 0.5)
 
 
-@lru_cache(maxsize=16)
-def _hann(height: int, width: int) -> Plane:
-    return np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1]).astype(np.float32)
+def best_places(small: Plane, large: Plane) -> Iterator[tuple[float, Plane]]:
+    """Yield the normalized correlation of two planes of structure at their best place, and that place in the second.
 
+    First those of ``small`` itself, then those of its negative.
+    """
+    shape = np.add(small.shape, large.shape) - 1
+    padded = [scipy.fft.next_fast_len(int(side), real=True) for side in shape]
 
-@lru_cache(maxsize=16)
-def _low_pass(height: int, width: int) -> Plane:
-    squares = scipy.fft.fftfreq(height)[:, None] ** 2 + scipy.fft.rfftfreq(width)[None] ** 2
-    weights = np.exp(-squares / (2 * LOW_PASS**2)).astype(np.float32)
-    weights[0, 0] = 0
-    return weights
+    def slid(first: Plane, second: Plane) -> Plane:
+        spectra = scipy.fft.rfft2(first[::-1, ::-1], s=padded) * scipy.fft.rfft2(second, s=padded)
+        return np.asarray(scipy.fft.irfft2(spectra, s=padded)[: shape[0], : shape[1]])
+
+    ones = np.ones_like(small), np.ones_like(large)
+    count = slid(*ones)
+    floor = 1e-3 * np.maximum(count, 1)
+    energies = np.maximum(slid(small**2, ones[1]), floor) * np.maximum(slid(ones[0], large**2), floor)
+    found = slid(small, large) / np.sqrt(energies)
+    enough = count >= LEAST_OVERLAP * min(small.size, large.size)
+    for surface in (np.where(enough, found, -1), np.where(enough, -found, -1)):
+        row, column = divmod(int(surface.argmax()), surface.shape[1])
+        yield float(surface[row, column]), np.subtract((column, row), small.shape[::-1]) + 1.0

@@ -9,7 +9,7 @@ gray or toned picture was lost or never meant cannot be seen without a reference
 from dataclasses import replace
 
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.pairs import recolored
+from agenticiqa.programs.images.reference_check import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop
 from agenticiqa.programs.offline import full_reference, no_reference
 from agenticiqa.programs.offline.detector import predict, predict_change

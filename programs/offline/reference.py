@@ -5,7 +5,8 @@ from dataclasses import replace
 from agenticiqa.programs.images import ImageSource, LoadedImage
 from agenticiqa.programs.images.borders import judged_part
 from agenticiqa.programs.images.loading import MAX_PIXELS
-from agenticiqa.programs.images.pairs import Pair, ReferenceCheck, load_checked
+from agenticiqa.programs.images.pairs import Pair, load_checked
+from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.offline.distortions import predictions_for
 from agenticiqa.programs.offline.opinion import learned_model_applies
 from agenticiqa.programs.stages import progress

@@ -10,7 +10,7 @@ from agenticiqa.programs.backends.ledger import Spent, total
 from agenticiqa.programs.events import event
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.pairs import ReferenceCheck
+from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import (

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.fusion.tool_mean import mean_weights
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.images.pairs import recolored
+from agenticiqa.programs.images.reference_check import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop, grown
 from agenticiqa.programs.stages.protocols import ToolSelection
 from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool

@@ -8,7 +8,7 @@ import skimage.data
 from PIL import Image
 
 from agenticiqa import AgenticIQA
-from agenticiqa.programs.images.pairs import check_reference
+from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.images.recolored import recoloring
 from agenticiqa.programs.tools.distort import KINDS, distort
 from support.images import loaded
@@ -72,9 +72,9 @@ def test_a_gray_picture_has_no_channels_to_swap_but_a_negative() -> None:
 @pytest.mark.parametrize("words", ["all colors are inverted (a negative)", "green is inverted"])
 def test_it_is_found_where_the_image_is_shifted_or_a_part(words: str) -> None:
     mixed = MIXED_UP[words](COFFEE)
-    shifted, _ = check_reference(loaded(mixed[:-8, 12:]), loaded(np.ascontiguousarray(COFFEE[8:, :-12])))
+    shifted = load_checked(mixed[:-8, 12:], COFFEE[8:, :-12]).check
     assert (shifted.relation, shifted.colors) == ("shifted", words)
-    part, _ = check_reference(loaded(np.ascontiguousarray(mixed[20:200, 30:290])), loaded(COFFEE))
+    part = load_checked(mixed[20:200, 30:290], COFFEE, align=True).check
     assert (part.relation, part.colors, part.box) == ("part", words, (30, 20, 290, 200))
     assert part.sentence.startswith(f"Against the reference, {words}: ")
 

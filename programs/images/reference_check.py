@@ -1,0 +1,175 @@
+"""Find how an image lies in its reference, and say it."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.images.registration import (
+    SAME_ELSEWHERE,
+    SAME_IN_PLACE,
+    Match,
+    Size,
+    colors_at,
+    find_match,
+    find_turn,
+)
+from agenticiqa.signatures.types import Box
+
+Kind = Literal["identical", "in place", "shifted", "part", "scaled", "another picture", "unknown"]
+
+TOLD_SHIFT = 0.5  # pixels: a smaller shift is none
+WHOLE = 0.15  # pixels: nearer to a whole number a shift is reported as that
+ADVICE = "set align (--align) to compare what both show"
+
+
+class ReferenceCheck(BaseModel):
+    """How the image lies in its reference, by their structure.
+
+    ``relation``: ``identical`` pixels; ``in place``; ``shifted`` by ``shift``, (right, down) in the image's pixels;
+    ``part``, where the image shows only ``box`` of the reference (left, top, right, bottom), or more than all of it, at
+    ``scale`` reference pixels per pixel of its own; ``scaled``, all of the reference at another size; ``another
+    picture``, with which nothing is compared; ``unknown``, where a side is below 32 pixels or there is no structure.
+
+    ``similarity`` is the correlation of structure where both overlap, up to 1, ``confidence`` the height of the peak of
+    the phase correlation, 0 to 1. ``colors`` says how those of the image are the reference's mixed up (a negative,
+    swapped channels), and is empty where they are not. ``aligned`` says that the overlap was measured, and ``swapped``
+    that the reference looks worse than the image. ``sentence`` tells what a reader has to know, and is empty where all
+    is well.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    relation: Kind
+    shift: tuple[float, float] | None = None
+    scale: float | None = None
+    box: Box | None = None
+    similarity: float | None = None
+    confidence: float | None = None
+    colors: str = ""
+    aligned: bool = False
+    swapped: bool = False
+    sentence: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the reference may be compared with the image, as far as one can tell."""
+        return self.relation != "another picture"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """How an image and its reference relate: ``turn`` is how another picture is turned, ``colors`` as in the check."""
+
+    kind: Kind
+    match: Match | None = None
+    turn: str = ""
+    colors: str = ""
+
+
+def relate(image: LoadedImage, reference: LoadedImage) -> Relation:
+    """Find how an image lies in its reference, of any size."""
+    if image.same_pixels(reference):
+        in_place = Match.as_it_is(image.size, reference.size)
+        return Relation("identical", replace(in_place, similarity=1.0, confidence=1.0))
+    match = find_match(image.pixels, reference.pixels)
+    if match is None:
+        return Relation("unknown", colors=recolored(image, reference) if image.size == reference.size else "")
+    turn = find_turn(image.pixels, reference.pixels) if abs(match.similarity) < SAME_ELSEWHERE else ""
+    if turn or not match.shows_same:
+        return Relation("another picture", match, turn)
+    return Relation(_kind(match), match, colors=recolored(image, reference, match))
+
+
+def _kind(match: Match) -> Kind:
+    if match.one_size and (match.scale == 1).all():
+        return "in place" if np.abs(match.shift).max() < TOLD_SHIFT else "shifted"
+    beyond = np.abs(match.in_reference() - [(0, 0), match.reference]).max()
+    return "scaled" if beyond <= max(1.0, match.scale[0]) and not match.one_size else "part"
+
+
+def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = None) -> str:
+    """Return how the image has the reference's colors mixed up, in words, or "": see ``images.recolored``.
+
+    It is computed once, where ``match`` places the image in the reference, by default in place.
+    """
+    found = match or Match.as_it_is(image.size, reference.size)
+
+    def compute() -> str:
+        inverted = "brightness is inverted" if found.similarity <= -SAME_IN_PLACE else ""
+        return colors_at(found, image.pixels, reference.pixels) or inverted
+
+    return reference.memo.once(("recolored", image.sha256, image.size), compute)
+
+
+def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceCheck:
+    """Return the check with its sentence; ``how`` says how both were aligned, by default they are measured as given."""
+    kind, match = relation.kind, relation.match
+    found: dict[str, Any] = {"similarity": round(match.similarity, 4)} if match else {}
+    sentences = []
+    if relation.colors:
+        sentences.append(f"Against the reference, {relation.colors}: the score counts that as damage.")
+    if match and kind == "another picture":
+        shows = f"shows the image {relation.turn}" if relation.turn else "shows another picture"
+        sentences.append(
+            f"The reference {reference.source} {shows} (similarity of structure {max(match.similarity, 0.0):.2f}): the "
+            "score is the image's own, without a reference, and only tools that the question names compare the two."
+        )
+    elif match:
+        found["confidence"] = round(match.confidence, 4)
+        if kind == "shifted":
+            found["shift"] = [round(offset, 2) + 0.0 for offset in match.shift.tolist()]
+        elif kind in ("part", "scaled"):
+            found |= {"scale": round(float(match.scale.mean()), 4), "box": match.box}
+        if kind in ("shifted", "part") or how:
+            told = how or f"measured as it is, that counts as damage; {ADVICE}"
+            sentences.append(f"{place_in_words(kind, match)}: {told}.")
+    sentence = one_line(" ".join(sentences))
+    return ReferenceCheck(relation=kind, colors=relation.colors, aligned=bool(how), sentence=sentence, **found)
+
+
+def refusal_of_size(relation: Relation, image: Size, reference: Size) -> str:
+    """Return why a reference of another size is refused, what was found in it, and what to do."""
+    wanted, got = (f"{width}x{height}" for width, height in (image, reference))
+    refused = f"expected a reference of the image's size {wanted}, got {got}"
+    kind, match = relation.kind, relation.match
+    if match is None:
+        return f"{refused}; give one of that size, or set resize_reference"
+    if relation.turn:
+        return f"{refused}, which shows the image {relation.turn}; turn one of them"
+    if kind == "another picture":
+        return f"{refused}, which shows another picture; give the image's own reference"
+    place = place_in_words(kind, match)
+    refused = f"{refused}: {place[0].lower()}{place[1:]}"
+    if kind == "scaled":
+        return f"{refused}; set resize_reference (--resize-reference) or align (--align)"
+    return f"{refused}; {ADVICE}; resize_reference would distort it"
+
+
+def place_in_words(kind: Kind, match: Match) -> str:
+    """Return where in its reference a shifted or scaled image lies, or which part of which picture the other one is."""
+    across, down = match.scale.tolist()
+    if kind == "shifted":
+        offsets = zip(match.shift.tolist(), (("right", "left"), ("down", "up")), strict=True)
+        parts = [f"{_pixels(abs(by))} {words[by < 0]}" for by, words in offsets if abs(by) >= WHOLE]
+        sure = f"(confidence {match.confidence:.2f})"
+        return f"The image is shifted by {', '.join(parts)} against its reference {sure}"
+    if kind == "scaled":
+        if abs(across - down) < 0.01 * across:
+            return f"The reference shows the same at {across:.3g} times the size"
+        return f"The reference shows the same, {across:.3g} times as wide and {down:.3g} times as high"
+    scale = (across + down) / 2
+    is_resized = abs(scale - 1) >= 0.002
+    start, end = match.in_reference()
+    if start.min() >= -1 and (end <= np.add(match.reference, 1)).all():
+        size = f" at {1 / scale:.3g} times its size" if is_resized else ""
+        return f"The image is the part {list(match.box)} of its reference{size}"
+    size = f", at {scale:.3g} times its size" if is_resized else ""
+    return f"The reference shows only the part {[round(end) for end in match.overlap.flat]} of the image{size}"
+
+
+def _pixels(offset: float) -> str:
+    return f"{offset:.0f} px" if abs(offset - round(offset)) <= WHOLE else f"{offset:.1f} px"
