@@ -190,11 +190,6 @@ def with_instructions(program: AgenticIQA, candidate: Mapping[str, str]) -> Agen
     return copy
 
 
-def model_rates(program: AgenticIQA) -> bool:
-    """Whether the levels' probabilities are a model's: the stage that rates has a predictor."""
-    return any(name.startswith("summarizer.score.") for name, _ in program.named_predictors())
-
-
 NEVER_ASKED = "which was never asked about the {n} images of the first pass"
 NEVER_VALID = "which was asked, but of whose answers none was valid in the first pass"
 

@@ -136,11 +136,6 @@ def cut_connection() -> Reply:
     return Reply("never read to its end", cut=True)
 
 
-def not_json_body() -> Reply:
-    """A body that is no JSON, as a proxy's error page."""
-    return Reply(raw_body=b"<html>Bad gateway</html>")
-
-
 def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
     return error_reply(status, {"error": {"message": message, "type": "error", "code": None}}, headers)
 

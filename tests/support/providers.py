@@ -106,15 +106,6 @@ def cut_off(dialect: Dialect, text: str) -> Reply:
     return Reply(raw_body=json.dumps(dialect.write(Completion(text, "model-test", finish="length"))).encode())
 
 
-def has_fault(dialect: Dialect, kind: Kind) -> bool:
-    """Whether the provider has such an error."""
-    try:
-        dialect.fault(kind)
-    except KeyError:
-        return False
-    return True
-
-
 def written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:
     """The reply in the provider's form, with log-probabilities if they were asked for and the provider has them."""
     entries = None

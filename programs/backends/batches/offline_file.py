@@ -16,7 +16,6 @@ class OfflineFile(Service):
     """See ``services.Service``; the handle is the path of the file that vLLM is to write."""
 
     most_requests, most_bytes = 1_000_000, 2_000_000_000
-    at_once = False
 
     def __init__(self, server: Server, folder: Path) -> None:
         super().__init__(server, folder)

@@ -140,10 +140,6 @@ class BatchRun:
         """See ``deferred.Deferring``."""
         return KeptLookup(self, model, highest_usd)
 
-    def asks_at_once(self, model: "Model") -> bool:
-        """See ``deferred.Deferring``."""
-        return self._service(_stage_of(model)).at_once
-
     def answer(self, model: "Model", highest_usd: float | None, body: bytes) -> tuple[Request, bool]:
         """The answer to a body, and whether the image had it before. Raises Pending while there is none."""
         stage, attempt = asked_at()

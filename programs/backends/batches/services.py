@@ -46,13 +46,11 @@ class ServiceError(Exception):
 class Service(ABC):
     """A provider's batches. Every call raises ServiceError.
 
-    A batch has at most ``most_requests`` requests and ``most_bytes`` bytes. ``at_once``: the same server also answers
-    single requests, ``folder`` the folder of the run.
+    A batch has at most ``most_requests`` requests and ``most_bytes`` bytes; ``folder`` is that of the run.
     """
 
     most_requests: int
     most_bytes: int
-    at_once = True
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server, self.folder = server, folder
