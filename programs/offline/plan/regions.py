@@ -33,7 +33,7 @@ _PLACE = re.compile(
 )
 # What is no thing in the image: the image itself, another one, or a property.
 _NO_THING = re.compile(
-    rf"(?:\w+ )?(?:{PICTURES}|reference|original|file|copy|version|one|camera|lens|metric|tool|score|level|part|area"
+    rf"(?:\w+ )?(?:{PICTURES}|reference|original|file|copy|version|one|camera|lens|metric|tool|score|level|half|part"
     r"|region|edge|contour|shadow|highlight|tone|colou?r|composition)s?(?: \w+)?",
     re.I,
 )
