@@ -21,7 +21,7 @@ LOOK = 0.2  # seconds after which a request that waits looks at the clock, and w
 
 
 @dataclass(eq=False)
-class Place:
+class Slot:
     """What a request holds; ``room`` is what it waits for: fewer requests under way than that."""
 
     limits: Limits
@@ -33,15 +33,15 @@ class InFlight:
 
     def __init__(self, server: str = "") -> None:
         self.server = server
-        self.places: set[Place] = set()  # that are taken
+        self.places: set[Slot] = set()  # that are taken
         self._under_way = 0
         self._free_at = 0.0  # by ``monotonic``: nothing is sent before
         self._changed = Condition()
 
     @contextmanager
-    def place(self, limits: Limits) -> Iterator[Place]:
+    def place(self, limits: Limits) -> Iterator[Slot]:
         """Wait for one of ``limits.in_flight`` places, and hold it for a request and its retries."""
-        place = Place(limits)
+        place = Slot(limits)
         with self._changed:
             while not (self._has_place(limits.in_flight) or limits.halted.is_set()):
                 self._changed.wait(LOOK)
@@ -54,7 +54,7 @@ class InFlight:
                 self._changed.notify_all()
 
     @contextmanager
-    def attempt(self, place: Place) -> Iterator[None]:
+    def attempt(self, place: Slot) -> Iterator[None]:
         """Send the request of this place inside, once the server has room for it."""
         with self._changed:
             while not (self._has_room(place) or place.limits.halted.is_set()):
@@ -77,7 +77,7 @@ class InFlight:
         refused = sum(place.room is not None for place in self.places)
         return len(self.places) < most and refused in (0, len(self.places))
 
-    def _has_room(self, place: Place) -> bool:
+    def _has_room(self, place: Slot) -> bool:
         return (place.room is None or self._under_way < place.room) and self._free_at <= monotonic()
 
 

@@ -124,14 +124,19 @@ def test_64_at_a_time_against_a_server_that_takes_20_are_all_served(error: Calla
     assert wire.refusals
 
 
-@pytest.mark.usefixtures("short_waits")
 def test_while_one_is_asked_to_wait_nothing_is_sent() -> None:
-    told = iter([lm15.RateLimitError("wait", status=429, retry_after=0.3)])
-    wire = Wire(1, lambda: next(told, BUSY))
-    ask_all(model(wire), 9, 3)
-    told_at = wire.refusals[0]
-    assert not [sent for sent in wire.times if told_at + 0.05 < sent < told_at + 0.3]
-    assert [sent for sent in wire.times if sent >= told_at + 0.3], "and then all the others"
+    wire, began = Wire(9), time.monotonic()
+    asked, limits = model(wire), Limits()
+    with asked.in_flight.place(limits) as other:
+        with asked.in_flight.place(limits) as told:
+            with suppress(lm15.RateLimitError), asked.in_flight.attempt(told):
+                raise lm15.RateLimitError("wait", status=429, retry_after=0.3)
+        with asked.in_flight.attempt(other):
+            assert time.monotonic() >= began + 0.3
+    with suppress(lm15.ServerError), asked.in_flight.place(limits) as told, asked.in_flight.attempt(told):
+        raise lm15.ServerError("wait", status=500, retry_after=0.3)
+    ask_all(asked, 4, 4)
+    assert min(wire.times) >= began + 0.6, "new ones, too"
 
 
 @pytest.mark.usefixtures("short_waits")

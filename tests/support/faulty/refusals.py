@@ -129,11 +129,12 @@ STATUS = [
 ]
 LIMIT = [
     Profile("limit-always", "429 without a wait, always", _limited("")),
+    # All requests wait for each of them, so these are few.
+    Profile("limit-seconds", "429 once: a second", _limited("1"), once, b"^HTTP/1.1 429 ", "judged", photos=4),
     *(
         Profile(f"limit-{name}", f"429 once: {what}", act, once, b"^HTTP/1.1 429 ", "judged")
         for name, what, act in (
             ("once", "without a wait", _limited("")),
-            ("seconds", "a second", _limited("1")),
             ("date", "a date in the past", _limited("Wed, 21 Oct 2015 07:28:00 GMT")),
             ("nan", "nan", _limited("nan")),
             ("negative", "minus five", _limited("-5")),
