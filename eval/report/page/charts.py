@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -33,19 +33,19 @@ def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], axis:
 
     with _style():
         figure, axes = _figure(axis, "mean opinion score")
-        groups: dict[str, list[int]] = {}
+        groups: dict[str, list[tuple[int, float, float]]] = {}  # places, scores and opinions
         for place, point in enumerate(points):
             if point.entry.score is not None:
-                groups.setdefault(point.group, []).append(place)
+                groups.setdefault(point.group, []).append((place, point.entry.score, point.mos))
         size, alpha = (26, 0.6) if len(points) <= 2000 else (13, 0.35)
         several = 1 < len(groups) <= MOST_COLORS
         colors = colormaps["tab10" if len(groups) <= 10 else "turbo"]
         for number, name in enumerate(sorted(groups)):
-            places = groups[name]
+            places, scores, opinions = zip(*groups[name], strict=True)
             shade = number if len(groups) <= 10 else number / (len(groups) - 1)
             drawn = axes.scatter(
-                [points[place].entry.score for place in places],
-                [points[place].mos for place in places],
+                scores,
+                opinions,
                 s=size,
                 alpha=alpha,
                 color=colors(shade) if several else BLUE,
@@ -101,7 +101,8 @@ def _style() -> AbstractContextManager[None]:
     colors = dict.fromkeys(("axes.labelcolor", "xtick.color", "ytick.color", "text.color"), INK)
     lines = dict.fromkeys(("axes.edgecolor", "grid.color"), LINE)
     text = {"svg.fonttype": "none", "svg.hashsalt": "chart", "text.parse_math": False}
-    return rc_context({**colors, **lines, **text, "axes.grid": True})
+    style: Any = {**colors, **lines, **text, "axes.grid": True}  # matplotlib types the names one by one
+    return rc_context(style)
 
 
 def _figure(x: str, y: str) -> "tuple[Figure, Axes]":
