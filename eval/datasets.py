@@ -4,20 +4,27 @@ Also what every use of labels shares: the scale of the scores, the folds by cont
 """
 
 import csv
+import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agenticiqa.programs.batch.csv_table import read_csv, rows_of
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.named_files import NamedFiles
+from agenticiqa.signatures.vocabulary import LEVELS
+
+logger = logging.getLogger(__name__)
 
 MISSING_SHOWN = 3
 USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
 OTHER_SCALES = ((0.0, 5.0), (1.0, 7.0), (1.0, 9.0), (1.0, 10.0), (0.0, 10.0), (1.0, 100.0))
+LEVEL_SCORES = {level.lower(): str(score) for level, score in LEVELS.items()}  # of ITU-R BT.500 and ITU-T P.910
 LEAST_SPAN = 0.25  # of the scale, which the labels of every public set hold; labels on 1..5 hold less of 0..100
 
 
@@ -130,17 +137,34 @@ def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage
     """Read a ``labels.csv``, all of it or one split, in its order.
 
     Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator; only image and mos
-    are required, other columns are ignored. Paths are relative to the file. Raises UserError, in one line, for a
-    missing file or column, a cell that is not a number (with its line), a repeated row, missing images, and no rows.
+    are required, other columns are ignored. Paths are relative to the file, see ``NamedFiles``. Raises UserError, in
+    one line, for a missing file or column, a cell that is not a number (with its line), a repeated row, missing images,
+    and no rows.
     """
     path = Path(path)
-    numbered = _rows(path)
+    numbered = levels_as_scores(str(path), _rows(path))
     if not numbered:
         raise UserError(f"{path}: expected at least one labeled image, found only a header; add rows")
-    chosen = chosen_split(str(path), numbered, split)
-    labels = [labeled(str(path), path.parent, place, row) for place, row in chosen]
-    refuse_unusable(str(path), labels, [place for place, _ in chosen])
+    chosen, files = chosen_split(str(path), numbered, split), NamedFiles(str(path), path.parent)
+    labels = [labeled(files, place, row) for place, row in chosen]
+    refuse_unusable(files, labels, [place for place, _ in chosen])
     return labels
+
+
+def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[tuple[str, Row]]:
+    """The rows with 1 (bad) to 5 (excellent) for a MOS that is the name of a level.
+
+    Raises UserError where some rows have a name and others a number.
+    """
+    named = {place: score for place, row in placed if (score := LEVEL_SCORES.get(row.get("mos", "").lower()))}
+    if not named:
+        return placed
+    if other := next((place for place, _ in placed if place not in named), None):
+        raise UserError(
+            f"{title}: {other}: mos is {dict(placed)[other].get('mos', '')!r}, but {next(iter(named))} has the name of "
+            f"a level; expected only {', '.join(LEVEL_SCORES)}, or only numbers"
+        )
+    return [(place, {**row, "mos": named[place]}) for place, row in placed]
 
 
 def chosen_split(title: str, placed: Sequence[tuple[str, Row]], split: str | None) -> Sequence[tuple[str, Row]]:
@@ -154,15 +178,16 @@ def chosen_split(title: str, placed: Sequence[tuple[str, Row]], split: str | Non
     return chosen
 
 
-def labeled(title: str, folder: Path, place: str, row: Row) -> LabeledImage:
-    """A row, without its empty cells, as a labeled image; paths are relative to ``folder``.
+def labeled(files: NamedFiles, place: str, row: Row) -> LabeledImage:
+    """A row, without its empty cells, as a labeled image.
 
-    Raises UserError, with ``title`` and ``place``, for an absent image and for a score that is no finite number.
+    Raises UserError, with the title and ``place``, for an absent image and for a score that is no finite number.
     """
+    title = files.title
     if "image" not in row:
         raise UserError(f"{title}: {place}: the cell of image is empty")
-    image = folder / row["image"]
-    reference = folder / row["reference"] if "reference" in row else None
+    image = files.find(row["image"])
+    reference = files.find(row["reference"]) if "reference" in row else None
     return LabeledImage(
         name=row["image"],
         image=image,
@@ -178,19 +203,30 @@ def labeled(title: str, folder: Path, place: str, row: Row) -> LabeledImage:
     )
 
 
-def refuse_unusable(title: str, labels: Sequence[LabeledImage], places: Sequence[str]) -> None:
-    """Raises UserError, in one line, for an image that stands twice (with the same reference) and for missing files."""
+def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: Sequence[str]) -> None:
+    """Raises UserError, in one line, for an image that stands twice (with the same reference) and for missing files.
+
+    Files that had to be searched are logged.
+    """
+    title = files.title
     first: dict[tuple[Path, Path | None], str] = {}
     for label, place in zip(labels, places, strict=True):
         earlier = first.setdefault((label.image, label.reference), place)
         if earlier != place:
             raise UserError(f"{title}: {place}: {label.name} is in {earlier} already; remove one of them")
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
-    missing = [file for file in wanted if not file.is_file()]
+    missing = [file for file in wanted if not os.path.isfile(file)]
     if missing:
         shown = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
         more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
-        raise UserError(f"{title}: {len(missing)} of {len(wanted)} files are missing: {shown}{more}")
+        references = {label.reference for label in labels} & {*missing}
+        leave_out = ", or leave the references out with --reference-column none" if references else ""
+        raise UserError(
+            f"{title}: {len(missing)} of {len(wanted)} files are missing: {shown}{more}. Paths are relative to "
+            f"{files.folder}; name another folder with --root{leave_out}"
+        )
+    if note := files.note():
+        logger.warning("%s: %s", title, note)
 
 
 def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
@@ -220,15 +256,14 @@ def read_columns(
     in one line, for a missing file, column, image or number.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = {row["image"]: row for row in csv.DictReader(file)}
+        rows = {row["image"]: row for row in rows_of(path)}
         names = wanted or [name for name in next(iter(rows.values()), {}) if name != "image"]
         columns = {name: np.array([float(rows[item.name][name]) for item in items]) for name in names}
     except KeyError as error:
         raise UserError(
             f"{path}: there is no {error}; every labeled image needs a row and every column its name"
         ) from error
-    except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: expected a CSV with the column image and columns of numbers: {error}") from error
     for name, values in columns.items():
         if not np.isfinite(values).all():
@@ -241,25 +276,18 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
     """Every row with its line, cells stripped, absent cells left out."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            columns = [name.strip() for name in reader.fieldnames or ()]
+            table = read_csv(file, str(path))
+            columns = table.columns
             absent = [name for name in ("image", "mos") if name not in columns]
             if absent:
                 raise UserError(
                     f"{path}: expected the columns image and mos, found {', '.join(columns) or 'an empty file'}; "
                     f"add {' and '.join(absent)}"
                 )
-            reader.fieldnames = columns
-            return [(f"line {reader.line_num}", dict(_filled(row))) for row in reader]
+            return [(place, {name: cell for name, cell in row.items() if cell}) for place, row in table.rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UserError(f"{path}: expected a labels file (CSV, UTF-8), but it cannot be read: {why}") from error
-
-
-def _filled(row: dict[str, str]) -> Iterator[tuple[str, str]]:
-    for name, cell in row.items():
-        if isinstance(name, str) and isinstance(cell, str) and cell.strip():
-            yield name, cell.strip()
 
 
 def number_of(title: str, place: str, column: str, cell: str) -> float:
@@ -269,5 +297,6 @@ def number_of(title: str, place: str, column: str, cell: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UserError(f"{title}: {place}: {column} is {cell!r}, expected a number")
+        levels = f", or a level: {', '.join(LEVEL_SCORES)}" if column == "mos" else ""
+        raise UserError(f"{title}: {place}: {column} is {cell!r}, expected a number{levels}")
     return value

@@ -1,6 +1,11 @@
 """Names that users write on the command line, shared by the parsers and the code that they start."""
 
-from typing import Literal, get_args
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Literal, TypeVar, get_args
+
+T = TypeVar("T")
 
 GROUPS = ("distortion", "level", "generator", "split")  # columns of labels that figures are broken down by
 Part = Literal["planner", "detection", "analysis", "replan", "regions"]  # parts of the program that --ablate leaves out
@@ -13,3 +18,23 @@ MOS_RANGE_HELP = (
 )
 TUNED_STAGES = ("scoring", "answering", "planning", "detection", "all")
 OPTIMIZERS = ("reflect", "gepa", "mipro", "simba", "bootstrap")
+
+
+def plain(name: str) -> str:
+    """Return a name without case, blanks and punctuation: "Image Name" and "image_name" are "imagename"."""
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+def named(name: str, known: Mapping[str, T]) -> T | None:
+    """Return what has this name, whatever its case, blanks and hyphens; ``None`` without."""
+    names = {plain(each): each for each in known}
+    return known[name] if name in known else known.get(names.get(plain(name), ""))
+
+
+def unknown_text(name: str, known: Iterable[str]) -> str:
+    """Return what to say of a name that is none of the known ones: those that are like it, and all of them."""
+    names, wanted = {plain(each): each for each in known}, plain(name)
+    like = [each for each in names if wanted and (each.startswith(wanted) or wanted.startswith(each))]
+    like = like or get_close_matches(wanted, names)
+    meant = f"did you mean {' or '.join(names[each] for each in like)}? " if like else ""
+    return f"no data set is named {name!r}: {meant}There are {', '.join(names.values())}"

@@ -12,6 +12,7 @@ from PIL import Image
 from agenticiqa.eval.calibrate.raw_values import raw_or_none
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
@@ -76,10 +77,9 @@ def of_level_scores(tool: Tool, path: Path) -> Figures:
     """
     pairs: dict[str, list[tuple[float | None, float]]] = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                pairs.setdefault(row["kind"], []).append((float(row["score"]), -float(row["level"])))
-    except (OSError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
+        for row in rows_of(path):
+            pairs.setdefault(row["kind"], []).append((float(row["score"]), -float(row["level"])))
+    except (OSError, KeyError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: expected a CSV with the columns kind, level and score: {error!r}") from error
     if missing := KINDS.keys() - pairs.keys():
         raise UserError(f"{path}: there are no rows of {', '.join(sorted(missing))}")

@@ -314,7 +314,13 @@ def add_optimize_arguments(parser: ArgumentParser) -> None:
 def add_label_arguments(parser: ArgumentParser) -> None:
     """The options of ``OF_LABELS``."""
     complete_folders(
-        parser.add_argument("--root", metavar="DIR", type=Path, help="of a data set: the folder that its archive is in")
+        parser.add_argument(
+            "--root",
+            metavar="DIR",
+            type=Path,
+            help="the folder of the images: that the archive of a data set is in, or that the paths of own data are "
+            "relative to (default: the folder of the table)",
+        )
     )
     parser.add_argument("--split", metavar="S", help="only the rows of this split")
     parser.add_argument(
@@ -325,6 +331,11 @@ def add_label_arguments(parser: ArgumentParser) -> None:
     )
     own = parser.add_argument_group("own data")
     own.add_argument("--image-column", metavar="C", help="the column of the images (default: image, filename, ...)")
+    own.add_argument(
+        "--reference-column",
+        metavar="C",
+        help="the column of the references (default: reference, ref_img, hq, ...; none: they are not used)",
+    )
     own.add_argument("--mos-column", metavar="C", help="the column of the scores (default: mos, score, ...)")
     own.add_argument(
         "--lower-is-better",

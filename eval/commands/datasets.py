@@ -2,18 +2,21 @@
 
 from argparse import Namespace
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.table import Table
 
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
+from agenticiqa.eval.names import named, unknown_text
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.task import QuestionTask, items_sha256, read_items
 from agenticiqa.eval.report.model import print_table
-from agenticiqa.eval.tasks.catalog import TASKS, find_task
+from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.render import folding
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 
@@ -27,10 +30,12 @@ def run(args: Namespace) -> int:
         print()
         print_table(_questions_listed())
         return OK
-    if args.name in QUESTION_TASKS:
-        return _questions_told(QUESTION_TASKS[args.name], args.root)
+    if questions := named(args.name, QUESTION_TASKS):
+        return _questions_told(questions, args.root)
     refuse_pairs(args.name)
-    task = find_task(args.name)
+    task = named(args.name, TASKS)
+    if task is None:
+        raise UserError(unknown_text(args.name, (*TASKS, *QUESTION_TASKS)))
     print(f"{task.name}: {task.title} ({task.kind})")
     print(f"- {task.count} images; {task.column} in {', '.join(task.files)}, {task.scale_text}, {task.direction}")
     print(f"- get {task.source}; unpack it to DIR/{task.folder}")
@@ -57,16 +62,23 @@ def _checked(task: Task, root: Path) -> int:
 
 
 def _listed() -> Table:
-    table = Table("name", "data set", "kind", "images", "label column", "scale", "direction", box=None)
+    table = _table(TASKS, "data set", "kind", "images", "label column", "scale", "direction")
     for task in TASKS.values():
         count = str(task.count)
         table.add_row(task.name, task.title, task.kind, count, task.column, task.scale_text, task.direction)
     return table
 
 
+def _table(names: Iterable[str], *headings: str) -> Table:
+    """A table that breaks lines in its cells but in the names, which have to be typed as a whole."""
+    table = folding(Table("name", *headings, box=None))
+    table.columns[0].no_wrap, table.columns[0].min_width = True, max(map(len, names))
+    return table
+
+
 def _questions_listed() -> Table:
     """All of them, one a line."""
-    table = Table("name", "questions about images", "kind", "questions", "splits", box=None)
+    table = _table(QUESTION_TASKS, "questions about images", "kind", "questions", "splits")
     for task in QUESTION_TASKS.values():
         table.add_row(
             task.name, task.title, task.kind, str(task.count or "-"), ", ".join(filter(None, task.splits)) or "-"

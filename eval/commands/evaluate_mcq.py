@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.commands.shared import configured_program, continuing
+from agenticiqa.eval.names import named
 from agenticiqa.eval.questions.asking import NewRows, ask, marked_choice, unmarked
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.judging import judge_all, judge_question
@@ -41,7 +42,7 @@ def task_of(args: Namespace) -> QuestionTask | None:
     for name in args.tasks:
         if not name.exists():
             refuse_pairs(str(name))
-    known = [QUESTION_TASKS[str(name)] for name in args.tasks if str(name) in QUESTION_TASKS and not name.is_file()]
+    known = [task for name in args.tasks if not name.is_file() and (task := named(str(name), QUESTION_TASKS))]
     if not known:
         for option in ("circular", "judge", "judge_api_base"):
             if getattr(args, option):

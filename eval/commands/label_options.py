@@ -7,7 +7,10 @@ from agenticiqa.eval.labels.reading import Declared
 from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
 from agenticiqa.programs.cli.printable import print_error
 
-OF_LABELS = ("root", "split", "partial", "image_column", "mos_column", "lower_is_better", "mos_range")
+OF_LABELS = (
+    *("root", "split", "partial"),
+    *("image_column", "reference_column", "mos_column", "lower_is_better", "mos_range"),
+)
 
 
 def labels_named(args: Namespace, data: Path) -> LabeledSet:
@@ -26,4 +29,4 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
 def declared_by(args: Namespace) -> Declared:
     """What the options say of the labels."""
     ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
-    return Declared(args.image_column, args.mos_column, args.lower_is_better, ends)
+    return Declared(args.image_column, args.mos_column, args.lower_is_better, ends, args.reference_column)

@@ -13,6 +13,7 @@ from agenticiqa.configs import Price, StageConfig
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.names import named
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, proposals_of
 from agenticiqa.eval.optimize.report import PAGE_FILE, summary, write
@@ -144,7 +145,7 @@ def _labels(
     args: Namespace, stage: Stage
 ) -> tuple[Sequence[LabeledImage | Item | TuningQuestion], str, MosScale | None]:
     """The labels, their digest, and the scale of opinion scores."""
-    task = QUESTION_TASKS.get(str(args.labels))
+    task = named(str(args.labels), QUESTION_TASKS)
     if stage in ("answering", "planning"):
         if task is None:
             raise UserError(

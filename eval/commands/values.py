@@ -3,15 +3,15 @@
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from agenticiqa.eval.commands.label_options import declared_by
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.reading import DMOS, MOS, read_own
 from agenticiqa.eval.labels.sources import holds_labels, open_source
+from agenticiqa.eval.names import plain
 from agenticiqa.eval.scorers.scorer import Scorer
-from agenticiqa.eval.tasks.catalog import TASKS
+from agenticiqa.eval.tasks.reading import set_named
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import run_many
@@ -25,10 +25,9 @@ from agenticiqa.programs.page.csv_text import csv_text
 
 def without_opinions(data: Path, args: Namespace) -> bool:
     """Whether ``data`` is a file of images that has no column of opinion scores, and none is named."""
-    if str(data) in TASKS or not data.is_file() or not holds_labels(data) or args.mos_column:
+    if set_named(data) or not data.is_file() or not holds_labels(data) or args.mos_column:
         return False
-    _, cells = next(open_source(data).rows, ("", {}))
-    return not {name.lower() for name in cells if name} & {*MOS, DMOS}
+    return not any(plain(name) in (*MOS, DMOS) for name in _columns(data))
 
 
 def write_values(scorer: Scorer, args: Namespace) -> int:
@@ -45,7 +44,11 @@ def write_values(scorer: Scorer, args: Namespace) -> int:
             print_error(str(outcome))
             failed += 1
         rows[jobs[job]] = "" if isinstance(outcome, Exception) else outcome["raw_score"]
-    print_error(f"{args.tasks[0]} has no opinion scores (a column mos): these are values, without agreement")
+    found = ", ".join(_columns(args.tasks[0]))
+    print_error(
+        f"{args.tasks[0]} has no opinion scores, which --mos-column can name (columns: {found}): these are values, "
+        "without agreement"
+    )
     table = [(label.name, label.reference or "", rows[label]) for label in labels if label in rows]
     text = csv_text([("image", "reference", scorer.name), *table])
     if args.out is None:
@@ -58,6 +61,10 @@ def write_values(scorer: Scorer, args: Namespace) -> int:
 
 def _images(data: Path, args: Namespace) -> Sequence[LabeledImage]:
     """The images of the file; ``mos`` is of no meaning in them."""
-    source = open_source(data)
-    rows = ((place, {**cells, "mos": "0"}) for place, cells in source.rows)
-    return read_own(replace(source, rows=rows), declared_by(args), args.split)[: args.limit]
+    source = open_source(data, args.root)
+    return read_own(source, declared_by(args), args.split, with_scores=False)[: args.limit]
+
+
+def _columns(data: Path) -> list[str]:
+    _, cells = next(open_source(data).rows, ("", {}))
+    return [name for name in cells if name]

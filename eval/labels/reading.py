@@ -1,9 +1,12 @@
 """Labels of one's own in any form as ``LabeledImage``, checked; columns go by their usual names or those given."""
 
 import logging
+import os
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PureWindowsPath
 from typing import Any
 
 from agenticiqa.eval.datasets import (
@@ -11,83 +14,102 @@ from agenticiqa.eval.datasets import (
     MosScale,
     chosen_split,
     labeled,
+    levels_as_scores,
     mos_scale,
     number_of,
     refuse_unusable,
 )
 from agenticiqa.eval.labels.embedded import file_of
 from agenticiqa.eval.labels.sources import Cells, Source
+from agenticiqa.eval.names import plain
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.finding import READ, SIGNATURE
+from agenticiqa.programs.images.named_files import NamedFiles
 
 logger = logging.getLogger(__name__)
 
+# Names of columns, as ``plain`` writes them; the first one that is there is taken.
 IMAGE = (
-    *("image", "img", "image_path", "img_path", "image_name", "file_name", "filename"),
-    *("dist_img", "dist_image", "distorted", "distorted_image", "dist_img_path", "dist_path", "dist_name"),
+    *("image", "img", "imagepath", "imgpath", "imagename", "imgname", "imagefile", "filename", "filepath", "file"),
+    *("path", "distimg", "distimage", "distorted", "distortedimage", "distimgpath", "distpath", "distname"),
+    *("degraded", "degradedimage", "lq", "lqimage", "lqpath"),
 )
-REFERENCE = (
-    *("reference", "ref", "ref_img", "ref_image", "ref_img_path", "ref_image_path", "ref_path", "ref_name", "ref_file"),
-    *("reference_image", "reference_img", "reference_path", "reference_name", "pristine", "pristine_image"),
-    *("pristine_path", "original", "original_image"),
+REFERENCE = re.compile(
+    r"(img|image)?(ref|reference|pristine|orig|original|gt|groundtruth|hq|highquality|target|clean|undistorted|source(?!$))"
+    r"(img|image)?(path|name|file|filename)?"
 )
-MOS = ("mos", "score", "mean_opinion_score")
+MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", "mosscore")
 DMOS = "dmos"
+NO_REFERENCE = "none"  # in place of the column's name
 REFERENCE_COLUMN = "the column of reference"  # in a row, beside the cells
 OTHERS = ("mos_std", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are not read, but look like one that would be.
+LIKE_REFERENCE = re.compile(
+    r"(^|[^a-z])(ref|orig|pristine|gt|ground.?truth|clean|hq|hr|target|source|undistorted|lossless)", re.I
+)
 LOOKS_LIKE = {
-    "reference": re.compile(r"(^|[^a-z])(ref|orig|pristine|gt|ground.?truth|clean)", re.I),
     "split": re.compile(r"(^|[^a-z])(split|subset|fold|partition|is_?(train|test))|^set$", re.I),
     "level": re.compile(r"(^|[^a-z])(level|severity|strength|intensity)", re.I),
     "distortion": re.compile(r"(^|[^a-z])(dist(ortion)?_?type|degradation)", re.I),
 }
+Paths = dict[str, str | None]  # of a column by place; None for an embedded image
 DECLARE = "add --lower-is-better if more damage scores higher, or --no-lower-is-better if not"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What is said of labels beside them: the columns of image and score, the direction and the ends of the scale.
+    """What is said of labels beside them: the columns, the direction and the ends of the scale.
 
-    ``lower_is_better`` is ``None`` where nothing is said, and then higher is better.
+    ``lower_is_better`` is ``None`` where nothing is said, and then higher is better. ``reference`` "none" leaves the
+    references out.
     """
 
     image: str | None = None
     mos: str | None = None
     lower_is_better: bool | None = None
     mos_range: tuple[float, float] | None = None
+    reference: str | None = None
 
 
-def columns_of(title: str, found: Collection[str], declared: Declared) -> Mapping[str, str]:
-    """The column for each of image, mos and what else there is of ``OTHERS``, whatever the case of its letters.
+def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: bool = True) -> Mapping[str, str]:
+    """The column for each of image, mos and what else there is of ``OTHERS``, however their names are spelled.
 
-    Raises UserError, with the columns found, where image or mos has none, and for a column dmos, which runs either way
-    (KADID-10k's is higher for better images), without a declared direction.
+    ``cells`` are those of the first row. Raises UserError, with the columns found, where image or mos has none, and for
+    a column dmos, which runs either way (KADID-10k's is higher for better images), without a declared direction.
     """
-    by_lower_case = {name.lower(): name for name in reversed(list(found))}
-    columns = {name: by_lower_case[name] for name in OTHERS if name in by_lower_case}
+    found = [name for name in cells if name]
+    by_name = {plain(name): name for name in reversed(found)}
+    columns = {name: by_name[plain(name)] for name in OTHERS if plain(name) in by_name}
+    references = [name for name in found if REFERENCE.fullmatch(plain(name))]
+    references.sort(key=lambda name: plain(name) != "reference")
+    like = [name for name in found if LIKE_REFERENCE.search(name) and name not in (*references, columns.get("source"))]
+    likely = [name for name in (*references, *like) if is_like_image(cells[name])] or references
     for wanted, names, given in (
-        ("image", IMAGE, declared.image),
-        ("mos", (*MOS, DMOS), declared.mos),
-        ("reference", REFERENCE, None),
+        ("image", [by_name[name] for name in IMAGE if name in by_name], declared.image),
+        ("mos", [by_name[name] for name in (*MOS, DMOS) if name in by_name], declared.mos),
+        ("reference", likely, declared.reference),
     ):
+        if wanted == "reference" and given == NO_REFERENCE:
+            continue
         if given is not None and given not in found:
             raise UserError(f"{title}: there is no column {given!r}; columns in it: {', '.join(found)}")
-        name = given or next((by_lower_case[name] for name in names if name in by_lower_case), None)
-        if name is not None:
-            columns[wanted] = name
-    absent = [name for name in ("image", "mos") if name not in columns]
+        if given or names:
+            columns[wanted] = given or names[0]
+    absent = [name for name in ("image", "mos")[: 1 + with_scores] if name not in columns]
     if absent:
+        alone = " (one column: separate the cells with commas, semicolons or tabs)" if len(found) == 1 else ""
         raise UserError(
-            f"{title}: expected the columns image and mos, found {', '.join(found) or 'an empty file'}; add "
-            f"{' and '.join(absent)}, or name the column with {' and '.join(f'--{name}-column' for name in absent)}"
+            f"{title}: expected the columns {'image and mos' if with_scores else 'image'}, found "
+            f"{', '.join(found) or 'an empty file'}{alone}; add {' and '.join(absent)}, or name the column with "
+            f"{' and '.join(f'--{name}-column' for name in absent)}"
         )
-    if columns["mos"].lower() == DMOS and declared.lower_is_better is None:
+    if with_scores and columns["mos"].lower() == DMOS and declared.lower_is_better is None:
         raise UserError(f"{title}: a column {columns['mos']} runs either way: {DECLARE}")
     return columns
 
 
 def unread(found: Collection[str], columns: Mapping[str, str]) -> list[str]:
-    """A sentence for each column that is not read although it looks like a score, a reference, a split or a level."""
+    """A sentence for each column that is not read although it looks like a score, a split or a level."""
     rest = [name for name in found if name not in columns.values()]
     said = [
         f"column {name} is not read; if it is the {role}, name it {role}"
@@ -95,8 +117,8 @@ def unread(found: Collection[str], columns: Mapping[str, str]) -> list[str]:
         for name in rest
         if role not in columns and pattern.search(name)
     ]
-    scores = [name for name in rest if name.lower() in (*MOS, DMOS) or name.lower().startswith("mos.")]
-    if scores:
+    scores = [name for name in rest if plain(name) in (*MOS, DMOS) or name.lower().startswith("mos.")]
+    if scores and "mos" in columns:
         said.append(f"column {columns['mos']} is used for the scores, not {', '.join(scores)} (--mos-column)")
     return said
 
@@ -106,57 +128,139 @@ def text_of(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def read_own(source: Source, declared: Declared, split: str | None = None) -> list[LabeledImage]:
+def is_like_image(cell: Any) -> bool:
+    """Whether a cell is an image, or a text that ends as the name of one."""
+    if isinstance(cell, dict):
+        return {"bytes", "path"} <= cell.keys()
+    if isinstance(cell, bytes):
+        return SIGNATURE.match(cell) is not None
+    return bool(READ.fullmatch(PureWindowsPath(text_of(cell)).suffix.lower()))
+
+
+def read_own(
+    source: Source, declared: Declared, split: str | None = None, *, with_scores: bool = True
+) -> list[LabeledImage]:
     """The labeled images of a source, all or of one split, in its order, with their MOS, higher is better.
 
     Labels that are declared as lower is better become their mirror image in the scale: ``mos_range``, or the usual one
-    that holds all of them, of any split. Embedded images are written to the cache folder. Raises UserError, in one
-    line, as ``read_labels`` does, and for scores beyond ``mos_range``.
+    that holds all of them, of any split. Without scores, MOS are 0. Embedded images are written to the cache folder.
+    Raises UserError, in one line, as ``read_labels`` does, for scores beyond ``mos_range``, and for a further column of
+    images that may be the references.
     """
-    rows = [(place, row) for place, row in _named(source, declared, split) if row]
+    images: dict[str, Paths] = {}
+    rows = list(_named(source, declared, split, images, with_scores=with_scores))
     if not rows:
         raise UserError(f"{source.title}: expected at least one labeled image, found none; add rows")
-    chosen = _with_files_there(source, chosen_split(source.title, rows, split))
-    labels = [
-        replace(labeled(source.title, source.folder, place, row), name=row.get("name") or place)
-        for place, row in chosen
-    ]
-    refuse_unusable(source.title, labels, [place for place, _ in chosen])
+    scored = levels_as_scores(source.title, rows)
+    if scored is not rows and (declared.lower_is_better or declared.mos_range not in (None, (1, 5))):
+        raise UserError(
+            f"{source.title}: mos has levels, from bad (1) to excellent (5): leave out what declares another scale"
+        )
+    files = NamedFiles(source.title, source.folder)
+    chosen = _with_references(files, chosen_split(source.title, scored, split), images, declared)
+    labels = [replace(labeled(files, place, row), name=row.get("name") or place) for place, row in chosen]
+    refuse_unusable(files, labels, [place for place, _ in chosen])
     if declared.mos_range is None and not declared.lower_is_better:
         return labels
-    scale = _scale(source.title, rows, declared)
+    scale = _scale(source.title, scored, declared)
     return [replace(x, mos=scale.low + scale.high - x.mos) for x in labels] if declared.lower_is_better else labels
 
 
-def _named(source: Source, declared: Declared, split: str | None) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each row under the names of ``labels.csv``, without absent cells; of the split, also with its images' files."""
+def _named(
+    source: Source,
+    declared: Declared,
+    split: str | None,
+    images: dict[str, Paths],
+    *,
+    with_scores: bool,
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each row with any text under the names of ``labels.csv``, without absent cells.
+
+    Rows of the split also have their images' files. What their other columns name as images is added to ``images``: by
+    column and place its path, or ``None`` for an embedded image.
+    """
     columns: dict[tuple[str, ...], Mapping[str, str]] = {}  # by what the row has, which differs between JSON objects
     for place, cells in source.rows:
         found = tuple(filter(None, cells))
         if found not in columns:
-            columns[found] = columns_of(source.title, found, declared)
+            columns[found] = columns_of(source.title, cells, declared, with_scores=with_scores)
             for sentence in unread(found, columns[found]):
                 logger.warning("%s: %s", source.title, sentence)
+        if not any(cell not in (None, "") for cell in cells.values()):
+            continue
         named = {name: cells.get(column) for name, column in columns[found].items()}
         row = {name: text for name in ("mos", *OTHERS) if (text := text_of(named.get(name)))}
+        if not with_scores:
+            row["mos"] = "0"
         if split is None or row.get("split") == split:
+            if not isinstance(named.get("reference"), dict | bytes):
+                named["reference"] = text_of(named.get("reference"))
             row |= _files(f"{source.title}: {place}", named)
             row |= {REFERENCE_COLUMN: columns[found]["reference"]} if "reference" in row else {}
+            used = [column for name, column in columns[found].items() if name != "source"]
+            for column in found:
+                if column not in used and is_like_image(cells[column]):
+                    images.setdefault(column, {})[place] = _path_of(cells[column])
         yield place, row
 
 
-def _with_files_there(
-    source: Source, rows: Sequence[tuple[str, Mapping[str, str]]]
-) -> list[tuple[str, Mapping[str, str]]]:
-    """The rows, without references where a column that is only like them ("ref_name") names not a single file."""
+def _path_of(cell: Any) -> str | None:
+    if isinstance(cell, dict):
+        return cell.get("path") if cell.get("bytes") is None else None
+    return text_of(cell) if isinstance(cell, str) else None
+
+
+def _with_references(
+    files: NamedFiles,
+    rows: Sequence[tuple[str, Mapping[str, str]]],
+    images: Mapping[str, Paths],
+    declared: Declared,
+) -> Sequence[tuple[str, Mapping[str, str]]]:
+    """The rows with the references that a column names, by its name or as its cells are other images.
+
+    Raises UserError where a column of images may be the references, or may not.
+    """
     named = {row["reference"]: row[REFERENCE_COLUMN] for _, row in rows if "reference" in row}
-    column = next(iter(named.values()), "reference")
-    if column.lower() == "reference" or any((source.folder / name).is_file() for name in named):
-        return list(rows)
+    column = next(iter(named.values()), "")
+    if declared.reference:
+        return rows
+    there = [other for other, paths in images.items() if _are_there(files, rows, paths)]
+    if plain(column) == "reference" or any(is_like_image(x) or files.is_there(x) for x in named):
+        for other in filter(LIKE_REFERENCE.search, there):
+            logger.warning("%s: column %s has the references, not %s (--reference-column)", files.title, column, other)
+        return rows
+    if column:
+        logger.warning(
+            "%s: column %s is not used: its cells, such as %s, name no images (--reference-column names another)",
+            files.title,
+            column,
+            next(iter(named)),
+        )
+        rows = [(place, {name: text for name, text in row.items() if name != "reference"}) for place, row in rows]
+    if not there:
+        return rows
+    paths = images[there[0]]
+    if len(there) > 1 or not LIKE_REFERENCE.search(there[0]) or None in paths.values():
+        raise UserError(
+            f"{files.title}: there are images in {' and '.join(there)}, too: if they are the references, add "
+            f"--reference-column {shlex.quote(there[0])}, else --reference-column {NO_REFERENCE}"
+        )
     logger.warning(
-        "%s: column %s is not used: no file is where it says, such as %s", source.title, column, next(iter(named))
+        "%s: column %s has the references (else: --reference-column %s)", files.title, there[0], NO_REFERENCE
     )
-    return [(place, {name: text for name, text in row.items() if name != "reference"}) for place, row in rows]
+    found = {place: path for place, path in paths.items() if path}
+    return [(place, {**row, "reference": found[place]} if place in found else row) for place, row in rows]
+
+
+def _are_there(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, str]]], paths: Paths) -> bool:
+    """Whether a cell of a column is an image, or names a file that is there and not the image of its row."""
+    own = {place: row["image"] for place, row in rows if "image" in row}
+    return any(
+        path is None
+        or (files.is_there(path) and os.path.realpath(files.folder / path) != os.path.realpath(files.find(own[place])))
+        for place, path in paths.items()
+        if place in own
+    )
 
 
 def _files(where: str, cells: Cells) -> Iterator[tuple[str, str]]:

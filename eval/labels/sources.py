@@ -2,20 +2,18 @@
 
 ``.csv``, ``.tsv``, ``.jsonl`` (one object per line) and ``.parquet`` files; a folder with one of ``TABLES`` in it; a
 folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the Hugging Face hub. Cells are texts,
-numbers, or images: bytes, or a dict with ``bytes`` and ``path``.
+numbers, or images: bytes, or a dict with ``bytes`` and ``path``. A ``ClassLabel`` is the name of its class.
 """
 
 import csv
-import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs.reading import json_value
+from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.errors import UserError
-
-logger = logging.getLogger(__name__)
 
 TABLES = ("labels.csv", "metadata.csv", "metadata.jsonl", "metadata.parquet")  # the last three are ImageFolder's names
 SAVED = ("dataset_dict.json", "state.json")
@@ -47,8 +45,15 @@ def holds_labels(data: Path) -> bool:
     return data.as_posix().startswith(HUB) or data.suffix.lower() in READERS
 
 
-def open_source(data: Path) -> Source:
-    """The rows of ``data``. Raises UserError, in one line, for what is of no such form or cannot be read or reached."""
+def open_source(data: Path, root: Path | None = None) -> Source:
+    """The rows of ``data``, with paths relative to ``root``, if it is given.
+
+    Raises UserError, in one line, for what is of no such form or cannot be read or reached.
+    """
+    if root is not None:
+        if not root.is_dir():
+            raise UserError(f"--root {root}: there is no such folder")
+        return replace(open_source(data), folder=root)
     if data.as_posix().startswith(HUB):
         return _of_hub(data.as_posix().removeprefix(HUB))
     if data.is_dir() and any((data / name).is_file() for name in SAVED):
@@ -75,32 +80,11 @@ def _complained(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple
         raise UserError(f"{data}: expected a labels file ({kind}, UTF-8), but it cannot be read: {why}") from error
 
 
-def _csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[str, Cells]]:
+def _csv_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, delimiter=delimiter)
-        reader.fieldnames = distinct(path, [name.strip() for name in reader.fieldnames or ()])
-        for row in reader:
-            yield f"line {reader.line_num}", row
-        if reader.line_num < 2:
-            yield "line 1", dict.fromkeys(reader.fieldnames or ())  # for its columns
-
-
-def distinct(path: Path, names: Sequence[str]) -> list[str]:
-    """The names of columns; what bears the name of an earlier one is numbered ("mos.2"), and that is logged."""
-    found: list[str] = []
-    for name in names:
-        number = 2
-        while name and (name if number == 2 else f"{name}.{number - 1}") in found:
-            number += 1
-        found.append(name if number == 2 else f"{name}.{number - 1}")
-    for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
-        others = ", ".join(each for each in found if each.startswith(f"{name}."))
-        logger.warning("%s: several columns are named %s: the first one is used, the others are %s", path, name, others)
-    return found
-
-
-def _tsv_rows(path: Path) -> Iterator[tuple[str, Cells]]:
-    return _csv_rows(path, "\t")
+        table = read_csv(file, str(path))
+        yield from table.rows
+        yield "line 1", dict.fromkeys(table.columns)  # for the columns of a table without rows
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
@@ -117,14 +101,15 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     from pyarrow.parquet import ParquetFile  # comes with datasets, and takes a third of a second to load
 
     with ParquetFile(path) as table:
+        classes = _classes_of_schema(table.schema_arrow)
         number = 0
         for batch in table.iter_batches(batch_size=64):
             for row in batch.to_pylist():
                 number += 1
-                yield f"row {number}", row
+                yield f"row {number}", _with_names(row, classes)
 
 
-READERS = {".csv": _csv_rows, ".tsv": _tsv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows, ".parquet": _parquet_rows}
+READERS = {".csv": _csv_rows, ".tsv": _csv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows, ".parquet": _parquet_rows}
 
 
 def _saved(folder: Path) -> Source:
@@ -161,9 +146,32 @@ def _of_hub(address: str) -> Source:
 def _dataset_rows(found: Any) -> Iterator[tuple[str, Cells]]:
     """The rows of a Dataset, or of all splits of a DatasetDict, images not decoded."""
     for split, part in found.items() if isinstance(found, dict) else [(None, found)]:
+        classes = _classes(part.features)
         number = 0
         for batch in part.with_format("arrow").iter(64):
             for row in batch.to_pylist():
                 number += 1
                 place = f"row {number}" if split is None else f"row {number} of {split}"
-                yield place, row if split is None else {"split": split, **row}
+                cells = _with_names(row, classes)
+                yield place, cells if split is None else {"split": split, **cells}
+
+
+def _classes_of_schema(schema: Any) -> Mapping[str, Sequence[str]]:
+    """The names of the classes by column, as ``datasets`` writes them into the schema of a Parquet file."""
+    if b"huggingface" not in (schema.metadata or {}):
+        return {}
+    from datasets import Features
+
+    return _classes(Features.from_arrow_schema(schema))
+
+
+def _classes(features: Any) -> Mapping[str, Sequence[str]]:
+    from datasets import ClassLabel
+
+    return {name: feature.names for name, feature in features.items() if isinstance(feature, ClassLabel)}
+
+
+def _with_names(row: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> Cells:
+    """The row with the name of each class in place of its code; -1 stands for no class."""
+    codes = ((name, row[name], names) for name, names in classes.items())
+    return {**row, **{name: None if code is None or code < 0 else names[code] for name, code, names in codes}}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
+from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 
 SHARE = 0.2  # of the contents, in a test part
@@ -53,8 +54,7 @@ def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) ->
     and for an image that is not in it.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = {row["image"]: row for row in csv.DictReader(file)}
+        rows = {row["image"]: row for row in rows_of(path)}
     except (OSError, UnicodeDecodeError, csv.Error, KeyError) as error:
         raise UserError(f"{path}: expected a CSV with a column image and a column for each split: {error}") from error
     rows = {Path(name).name: row for name, row in rows.items()} | rows
@@ -63,7 +63,7 @@ def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) ->
         raise UserError(f"{path}: {len(absent)} images have no row, such as {absent[0]}")
     listed = [rows.get(name) or rows[Path(name).name] for name in names]
     columns = [column for column in (listed[0] if listed else {}) if column != "image"]
-    parts = [np.array([(row[column] or "").strip() == TEST for row in listed]) for column in columns]
+    parts = [np.array([row[column] == TEST for row in listed]) for column in columns]
     found = [part for part in parts if part.any()]
     if not found:
         raise UserError(f'{path}: no column marks an image as "{TEST}"')

@@ -1,5 +1,6 @@
 """All data sets by name."""
 
+from agenticiqa.eval.names import named, unknown_text
 from agenticiqa.eval.tasks.agiqa3k import AGIQA3K
 from agenticiqa.eval.tasks.avt_ai import AVT_AI
 from agenticiqa.eval.tasks.bid import BID
@@ -23,7 +24,7 @@ TASKS: dict[str, Task] = {task.name: task for task in (*FULL_REFERENCE, *NO_REFE
 
 
 def find_task(name: str) -> Task:
-    """The data set of a name. Raises UserError, with all names, if there is none."""
-    if name not in TASKS:
-        raise UserError(f"there is no data set {name!r}; there are: {', '.join(TASKS)}")
-    return TASKS[name]
+    """The data set of a name, as ``named`` compares it. Raises UserError, with all names, if there is none."""
+    if found := named(name, TASKS):
+        return found
+    raise UserError(unknown_text(name, TASKS))

@@ -7,8 +7,10 @@ from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.eval.labels.direction import runs_the_other_way
 from agenticiqa.eval.labels.reading import DECLARE, Declared, read_own
 from agenticiqa.eval.labels.sources import holds_labels, open_source
+from agenticiqa.eval.names import named, unknown_text
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import (
+    Task,
     labels_sha256,
     missing_files,
     of_split,
@@ -42,7 +44,14 @@ class LabeledSet(NamedTuple):
 
 def names_labels(data: Path) -> bool:
     """Whether ``data`` is what ``labeled_images`` takes, by its name and form."""
-    return str(data) in TASKS or holds_labels(data)
+    return set_named(data) is not None or holds_labels(data)
+
+
+def set_named(data: Path) -> Task | None:
+    """Return the data set that ``data`` names, in any case and with any hyphens; ``None`` for data on disk."""
+    if data.is_file() or (str(data) not in TASKS and holds_labels(data)):
+        return None
+    return named(str(data), TASKS)
 
 
 def labeled_images(
@@ -52,18 +61,17 @@ def labeled_images(
 
     ``data`` is own data of a form that ``labels.sources`` lists, which ``declared`` says more of, or the name of a
     data set whose archive is in ``root``; with ``partial`` also of a part of it, without the rows whose files are not
-    there. Raises UserError, in one line, as ``read_own`` and ``read_task`` do, for
-    ``root`` without a data set or the other way round, and for own labels that run the other way, unless their
-    direction is declared.
+    there. Paths of own data are relative to ``root``, or else to the table. Raises UserError, in one line, as
+    ``read_own`` and ``read_task`` do, for an unknown name, for a data set without ``root``, and for own labels that run
+    the other way, unless their direction is declared.
     """
-    task = TASKS.get(str(data))
-    if partial and (task is None or data.is_file()):
-        raise UserError(f"--partial is of a data set, and {data} is a table of your own: leave it out")
-    if task is None or data.is_file():
-        if root is not None:
-            known = ", ".join(TASKS)
-            raise UserError(f"--root is for a data set, and {data} is none of {known}; leave it out for a labels file")
-        return _own(data, split, declared or Declared())
+    task = set_named(data)
+    if task is None:
+        if not (data.exists() or holds_labels(data)):
+            raise UserError(f"{data}: there is no such file or folder, and {unknown_text(str(data), TASKS)}")
+        if partial:
+            raise UserError(f"--partial is of a data set, and {data} is a table of your own: leave it out")
+        return _own(data, root, split, declared or Declared())
     if declared not in (None, Declared()):
         raise UserError(f"{task.name} has its columns, direction and scale; leave out the options that declare them")
     if root is None:
@@ -84,8 +92,8 @@ def labeled_images(
     )
 
 
-def _own(data: Path, split: str | None, declared: Declared) -> LabeledSet:
-    source = open_source(data)
+def _own(data: Path, root: Path | None, split: str | None, declared: Declared) -> LabeledSet:
+    source = open_source(data, root)
     labels = read_own(source, declared, split)
     doubt = runs_the_other_way(labels)
     if doubt and declared.lower_is_better is None:

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
+from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV with a header. Raises OSError, and ValueError for what is not UTF-8."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+    """The rows of a CSV with a header. Raises OSError, and ValueError for what is not UTF-8 or not well formed."""
+    try:
+        return rows_of(path)
+    except csv.Error as error:
+        raise ValueError(error) from error
 
 
 def mat_arrays(path: Path) -> dict[str, NDArray[Any]]:

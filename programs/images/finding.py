@@ -95,7 +95,7 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
     images: list[Path] = []
     here: Counter[str] = Counter()
     with_heif = heif.installed()
-    for path, suffix in _files_below(folder, here):
+    for path, suffix in files_below(folder, here):
         is_image = suffix in heif.SUFFIXES
         is_read = READ.fullmatch(suffix) or (with_heif and is_image)
         if not (is_read or is_image or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
@@ -120,7 +120,7 @@ def is_name_of_image(text: str) -> bool:
     return known and (len(text.split()) == 1 or os.path.isfile(text))
 
 
-def _files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
+def files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
     """Every file that is not hidden, and its suffix in lower case."""
 
     def unreadable(error: OSError) -> None:

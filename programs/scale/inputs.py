@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 
+from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images.files import digest
@@ -162,14 +163,19 @@ def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
 
 def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
     try:
-        rows = csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline=""))
-        column = image_column(name, rows.fieldnames or ())
-        entries = (entry_of_row(name, row, column) for row in rows)
+        table = read_csv(io.TextIOWrapper(file, "utf-8-sig", newline=""), name)
+        column = image_column(name, [each.lower() for each in table.columns])
+        entries = (_entry_of_line(name, place, row, column) for place, row in table.rows)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
-    except (ImageError, json.JSONDecodeError) as error:
-        raise UserError(f"{name}: line {rows.line_num}: {str(error).removeprefix(f'{name}: ')}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{name}: expected a CSV in UTF-8 ({error})") from error
+
+
+def _entry_of_line(table: str, place: str, row: Mapping[str, str], column: str) -> dict[str, Any]:
+    try:
+        return entry_of_row(table, {name.lower(): cell for name, cell in row.items()}, column)
+    except (ImageError, json.JSONDecodeError) as error:
+        raise UserError(f"{table}: {place}: {str(error).removeprefix(f'{table}: ')}") from error
 
 
 def _row_groups(name: str, table: pq.ParquetFile, stamp: str, images: int) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,94 @@
+"""Find the files that a table names: beside it, below its folder by a unique name, and by paths of Windows."""
+
+import os
+from collections import Counter
+from itertools import islice, takewhile
+from pathlib import Path, PureWindowsPath
+
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.finding import files_below
+
+MOST_SEARCHED = 200_000  # files below a folder; below a larger one nothing is searched
+SHOWN = 2
+
+
+class NamedFiles:
+    """The files of a table, whose paths are relative to ``folder``; ``title`` names the table in messages.
+
+    ``searched`` has the names that no file is at, each with the one file that was found for it below the folder.
+    """
+
+    def __init__(self, title: str, folder: Path) -> None:
+        self.title, self.folder = title, folder
+        self.searched: dict[str, Path] = {}
+        self._names: dict[Path, str] = {}
+        self._below: dict[str, list[Path]] | None = None
+
+    def is_there(self, name: str) -> bool:
+        """Whether a file is at the path itself, without a search."""
+        return os.path.isfile(self._path(name))
+
+    def find(self, name: str) -> Path:
+        r"""Return the file of a name, or the path where it should be.
+
+        A relative name is searched below the folder as a whole ("a.png", "dist/a.png"). Of an absolute one, of any
+        system ("C:\set\dist\a.png"), the file that shares most folders at its end counts. Raises UserError where
+        several files fit, and where two names lead to one file.
+        """
+        path = self._path(name)
+        if not os.path.isfile(path):
+            fitting = self._fitting(name)
+            if len(fitting) > 1:
+                shown = " and ".join(map(str, fitting[:SHOWN]))
+                raise UserError(
+                    f"{self.title}: {name} is not in {self.folder}, and {len(fitting)} files below it have this name, "
+                    f"such as {shown}: write the folder into the table, or name it with --root"
+                )
+            if fitting:
+                path = self.searched[name] = fitting[0]
+        other = self._names.setdefault(path, name)
+        if other != name and {other, name} & self.searched.keys():
+            raise UserError(
+                f"{self.title}: {other} and {name} both lead to {path}; correct the paths, or name their folder with "
+                "--root"
+            )
+        return path
+
+    def note(self) -> str | None:
+        """One line about the files that were searched; ``None`` without any."""
+        if not self.searched:
+            return None
+        name, path = next(iter(self.searched.items()))
+        return f"{len(self.searched)} files were found below {self.folder} by their names, such as {path} for {name}"
+
+    def _path(self, name: str) -> Path:
+        path = self.folder / name
+        if "\\" not in name or os.path.isfile(path):
+            return path
+        windows = PureWindowsPath(name)
+        return path if windows.anchor else self.folder.joinpath(*windows.parts)
+
+    def _fitting(self, name: str) -> list[Path]:
+        windows = PureWindowsPath(name)  # takes slashes, too
+        parts = [part for part in windows.parts if part not in (windows.anchor, "..")]
+        if not parts:
+            return []
+        shared = {each: _shared_end(parts, each) for each in self._index().get(parts[-1].casefold(), ())}
+        needed = max(shared.values(), default=0) if windows.anchor else len(parts)
+        found = [each for each, count in shared.items() if count >= needed]
+        return [each for each in found if each.name == parts[-1]] or found
+
+    def _index(self) -> dict[str, list[Path]]:
+        """All files below the folder by their names in lower case."""
+        if self._below is None:
+            self._below = {}
+            paths = [path for path, _ in islice(files_below(self.folder, Counter()), MOST_SEARCHED + 1)]
+            for path in paths if len(paths) <= MOST_SEARCHED else ():
+                self._below.setdefault(path.name.casefold(), []).append(path)
+        return self._below
+
+
+def _shared_end(parts: list[str], path: Path) -> int:
+    """How many parts at the end of two paths are equal, whatever the case of their letters."""
+    pairs = zip(reversed(parts), reversed(path.parts), strict=False)
+    return len([*takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs)])
