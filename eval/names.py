@@ -36,5 +36,5 @@ def unknown_text(name: str, known: Iterable[str]) -> str:
     names, wanted = {plain(each): each for each in known}, plain(name)
     like = [each for each in names if wanted and (each.startswith(wanted) or wanted.startswith(each))]
     like = like or get_close_matches(wanted, names)
-    meant = f"did you mean {' or '.join(names[each] for each in like)}? " if like else ""
-    return f"no data set is named {name!r}: {meant}There are {', '.join(names.values())}"
+    meant = f" (did you mean {' or '.join(names[each] for each in like)}?)" if like else ""
+    return f"no data set is named {name!r}{meant}; there are: {', '.join(names.values())}"

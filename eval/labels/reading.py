@@ -99,9 +99,10 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
     if absent:
         alone = " (one column: separate the cells with commas, semicolons or tabs)" if len(found) == 1 else ""
         raise UserError(
-            f"{title}: expected the columns {'image and mos' if with_scores else 'image'}, found "
+            f"{title}: expected the columns image{' and mos' if with_scores else ''}, found "
             f"{', '.join(found) or 'an empty file'}{alone}; add {' and '.join(absent)}, or name the column with "
             f"{' and '.join(f'--{name}-column' for name in absent)}"
+            f"{'' if with_scores else ' (and the scores, if there are any, with --mos-column)'}"
         )
     if with_scores and columns["mos"].lower() == DMOS and declared.lower_is_better is None:
         raise UserError(f"{title}: a column {columns['mos']} runs either way: {DECLARE}")
@@ -225,7 +226,7 @@ def _with_references(
     if declared.reference:
         return rows
     there = [other for other, paths in images.items() if _are_there(files, rows, paths)]
-    if plain(column) == "reference" or any(is_like_image(x) or files.is_there(x) for x in named):
+    if plain(column) == "reference" or any(is_like_image(x) or files.locate(x) for x in named):
         for other in filter(LIKE_REFERENCE.search, there):
             logger.warning("%s: column %s has the references, not %s (--reference-column)", files.title, column, other)
         return rows
@@ -254,13 +255,12 @@ def _with_references(
 
 def _are_there(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, str]]], paths: Paths) -> bool:
     """Whether a cell of a column is an image, or names a file that is there and not the image of its row."""
-    own = {place: row["image"] for place, row in rows if "image" in row}
-    return any(
-        path is None
-        or (files.is_there(path) and os.path.realpath(files.folder / path) != os.path.realpath(files.find(own[place])))
-        for place, path in paths.items()
-        if place in own
-    )
+    for place, row in rows:
+        if place in paths and "image" in row:
+            own, path = files.find(row["image"]), paths[place]
+            if path is None or ((file := files.locate(path)) and os.path.realpath(file) != os.path.realpath(own)):
+                return True
+    return False
 
 
 def _files(where: str, cells: Cells) -> Iterator[tuple[str, str]]:

@@ -24,9 +24,13 @@ class NamedFiles:
         self._names: dict[Path, str] = {}
         self._below: dict[str, list[Path]] | None = None
 
-    def is_there(self, name: str) -> bool:
-        """Whether a file is at the path itself, without a search."""
-        return os.path.isfile(self._path(name))
+    def locate(self, name: str) -> Path | None:
+        """Return the file of a name, if it is clear; what is no file is searched only once other names had to be."""
+        path = self._path(name)
+        if os.path.isfile(path):
+            return path
+        fitting = self._fitting(name) if self.searched else []
+        return fitting[0] if len(fitting) == 1 else None
 
     def find(self, name: str) -> Path:
         r"""Return the file of a name, or the path where it should be.
@@ -66,7 +70,7 @@ class NamedFiles:
         if "\\" not in name or os.path.isfile(path):
             return path
         windows = PureWindowsPath(name)
-        return path if windows.anchor else self.folder.joinpath(*windows.parts)
+        return Path(name) if windows.anchor else self.folder.joinpath(*windows.parts)
 
     def _fitting(self, name: str) -> list[Path]:
         windows = PureWindowsPath(name)  # takes slashes, too

@@ -54,7 +54,7 @@ def test_evaluate_wants_the_folder_of_a_name_and_of_nothing_else(
     assert main(["evaluate", "kadid10k"]) == 2
     assert "--root" in capsys.readouterr().err
     assert main(["evaluate", "labels.csv", "--root", str(tmp_path)]) == 2
-    assert "live-r2" in capsys.readouterr().err
+    assert "labels.csv: expected a labels file" in capsys.readouterr().err
     archives.kadid10k(tmp_path)
     (tmp_path / "kadid10k/images/I02.png").unlink()
     with pytest.MonkeyPatch.context() as patch:
@@ -79,3 +79,36 @@ def test_a_benchmark_of_questions_is_told_and_checked(tmp_path: Path, capsys: py
     out = capsys.readouterr().out
     assert "5 of 1495 questions" in out
     assert "- type: how 2, what 1, yes-or-no 2" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("CLIVE", "clive: "), ("kadid-10k", "kadid10k: "), ("TID 2013", "tid2013: "), ("Q-Bench", "qbench: ")],
+)
+def test_a_name_may_have_other_case_and_hyphens(name: str, found: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets", name]) == 0
+    assert capsys.readouterr().out.startswith(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "like"), [("koniq", "koniq10k"), ("tid", "tid2008 or tid2013"), ("biqq2021", "biq2021")]
+)
+def test_a_name_that_is_none_is_answered_with_those_like_it(
+    name: str, like: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["datasets", name], ["evaluate", name, "--partial"]):
+        assert main(command) == 2
+        assert f"(did you mean {like}?); there are: " in capsys.readouterr().err
+
+
+def test_evaluate_takes_a_name_in_another_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archives.kadid10k(tmp_path)
+    command = ["evaluate", "KADID-10k", "--root", str(tmp_path), "--partial", "--scorer", "PIQE", "--workers", "1"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+
+
+def test_names_to_be_typed_are_never_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("agenticiqa.eval.report.model.PLAIN_WIDTH", 60)
+    assert main(["datasets"]) == 0
+    words = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert {*TASKS, *QUESTION_TASKS} <= words

@@ -160,7 +160,12 @@ def test_the_scale_of_a_mirrored_label_is_that_of_all_rows(folder: Path) -> None
     [
         ("x.jsonl", '{"image": "a.png"', "JSONL, UTF-8"),
         ("x.jsonl", "[1]\n", "line 1 is no object"),
-        ("x.jsonl", '{"image": "a.png", "mos": "good"}', "line 1: mos is 'good'"),
+        ("x.jsonl", '{"image": "a.png", "mos": "sharp"}', "line 1: mos is 'sharp', expected a number, or a level"),
+        ("x.csv", "image,mos\na.png,Good\nb.png,3\n", "line 3: mos is '3', but line 2 has the name of a level"),
+        ("x.csv", "image,mos,note\na.png,3,\n,,lost\n", "line 3: the cell of image is empty"),
+        ("x.csv", 'image,mos,note\na.png,3,"12\nb.png,2,\n', "line 2: a quotation mark"),
+        ("x.csv", "image mos\na.png 3\n", "found image mos (one column: separate the cells"),
+        ("x.csv", "image,other,mos\na.png,c.png,3\n", "images in other, too: if they are the references, add --ref"),
         ("x.jsonl", '{"image": 7, "mos": 1}', "found a int"),
         ("x.parquet", "no parquet", "PARQUET"),
         ("x.csv", "image,mos\n", "found none"),
@@ -197,7 +202,10 @@ def test_evaluate_takes_embedded_images(folder: Path, tmp_path: Path) -> None:
     assert [row["image_sha256"] for row in found] == [sha256_of(folder / name) for name in MOS]
 
 
-REFERENCE_NAMES = ["ref_img", "ref_img_path", "ref_name", "ref", "reference_path", "pristine", "Ref_Img"]
+REFERENCE_NAMES = [
+    *("ref_img", "ref_img_path", "ref_name", "ref", "reference_path", "pristine", "Ref_Img", "hq", "target"),
+    *("source", "gt_image", "GT", "original", "clean", "img_ref", "my_hq_files"),
+]
 
 
 @pytest.mark.parametrize("column", ["reference", *REFERENCE_NAMES])
@@ -222,7 +230,7 @@ def test_a_column_like_a_reference_that_names_no_files_is_told_and_not_used(
 ) -> None:
     (folder / "labels.csv").write_text("image,ref_name,mos\na.png,I01,3.5\nb.png,I02,1.25\n")
     assert {label.reference for label in read(folder / "labels.csv")} == {None}
-    assert "column ref_name is not used: no file is where it says, such as I01" in caplog.text
+    assert "column ref_name is not used: its cells, such as I01, name no images" in caplog.text
     (folder / "labels.csv").write_text("image,reference,mos\na.png,I01,3.5\nb.png,I02,1.25\n")
     assert "2 of 4 files are missing" in refused(folder / "labels.csv")
 
@@ -231,13 +239,12 @@ def test_unread_columns_that_look_like_one_that_is_read_are_named(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "labels.csv").write_text(
-        "image,mos,orig_file,is_train,dist_level,preference,levels_of_zinc,MOS_std,offset\n"
-        "a.png,3.5,c.png,1,2,0,0,0.5,0\nb.png,1.25,c.png,0,3,0,0,0.5,0\n"
+        "image,mos,refs,is_train,dist_level,preference,levels_of_zinc,MOS_std,offset\n"
+        "a.png,3.5,4,1,2,0,0,0.5,0\nb.png,1.25,4,0,3,0,0,0.5,0\n"
     )
     read(folder / "labels.csv")
     told = {record.getMessage().partition("column ")[2] for record in caplog.records}
     assert told == {
-        "orig_file is not read; if it is the reference, name it reference",
         "is_train is not read; if it is the split, name it split",
         "dist_level is not read; if it is the level, name it level",
         "levels_of_zinc is not read; if it is the level, name it level",
@@ -290,3 +297,79 @@ def test_a_second_table_in_a_folder_is_a_set_of_its_own(folder: Path) -> None:
     first, second = table(folder, "labels.csv"), table(folder, "hard.csv")
     names = [labeled_images(data, None, None).name for data in (first, second)]
     assert names == [folder.name, f"{folder.name}-hard"]
+
+
+def test_classes_are_read_by_their_names(folder: Path) -> None:
+    """A ClassLabel's codes follow the alphabet, so they are no scores; other classes are names, too."""
+    levels = {"a.png": "good", "b.png": "Bad", "c.png": "excellent"}
+    names = ["Bad", "excellent", "fair", "good", "poor"]
+    columns = datasets.Features(
+        image=datasets.Value("string"),
+        mos=datasets.ClassLabel(names=names),
+        distortion=datasets.ClassLabel(names=["jpeg"]),
+    )
+    found = [
+        {"image": str(folder / name), "mos": names.index(level), "distortion": 0} for name, level in levels.items()
+    ]
+    data = datasets.Dataset.from_list([*found], features=columns)
+    data.to_parquet(folder / "classes.parquet")
+    data.save_to_disk(folder / "classes")
+    table = folder / "labels.csv"
+    table.write_text("image,mos,distortion\n" + "".join(f"{name},{level},jpeg\n" for name, level in levels.items()))
+    for source in (folder / "classes.parquet", folder / "classes", table):
+        assert [(x.mos, x.distortion) for x in read(source)] == [(4, "jpeg"), (1, "jpeg"), (5, "jpeg")]
+    assert "mos has levels" in refused(table, Declared(lower_is_better=True))
+    other = datasets.Features(image=datasets.Value("string"), mos=datasets.ClassLabel(names=["sharp", "soft"]))
+    datasets.Dataset.from_list([{"image": "a.png", "mos": 1}], features=other).to_parquet(folder / "other.parquet")
+    assert "row 1: mos is 'soft', expected a number, or a level" in refused(folder / "other.parquet")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Image Name,Mean Opinion Score\na.png,3.5\nb.png,1.25\n",
+        "\ufeff FILENAME ; MOS \na.png;3,5\nb.png;1,25\n",
+        "image\tmos\na.png\t3.5\nb.png\t1.25\n",
+        'image,note,mos\na.png,"sharp,\nvivid, nice, bright",3.5\nb.png,,1.25\n',
+    ],
+    ids=["words", "semicolons", "tabs", "a line break"],
+)
+def test_headers_separators_and_line_breaks_of_other_programs(folder: Path, text: str) -> None:
+    (folder / "labels.csv").write_text(text)
+    assert [(label.name, label.mos) for label in read(folder / "labels.csv")] == [("a.png", 3.5), ("b.png", 1.25)]
+
+
+def test_a_reference_column_is_named_or_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = folder / "labels.csv"
+    data.write_text("image,other,hq,mos\na.png,c.png,b.png,3\n")
+    assert [x.reference for x in read(data)] == [folder / "b.png"]
+    assert [x.reference for x in read(data, None, Declared(reference="other"))] == [folder / "c.png"]
+    assert [x.reference for x in read(data, None, Declared(reference="none"))] == [None]
+    data.write_text("image,path,same,mos\na.png,a.png,./a.png,3\n")
+    assert [x.reference for x in read(data)] == [None]
+    data.write_text("image,hq,mos\na.png,gone.png,3\n")
+    assert "leave the references out with --reference-column none" in refused(data)
+
+
+def test_the_folder_of_the_paths_can_be_named(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "elsewhere" / "labels.csv"
+    table.parent.mkdir()
+    table.write_text("image,mos\na.png,3.5\nb.png,1.25\nc.png,4\n")
+    assert f"Paths are relative to {table.parent}; name another folder with --root" in refused(table)
+    command = ["evaluate", str(table), "--scorer", "PIQE", "--workers", "1", "--out", str(tmp_path / "run"), "--root"]
+    assert main([*command, str(folder)]) == 0
+    assert main([*command, str(tmp_path / "gone")]) == 2
+    assert "gone: there is no such folder" in capsys.readouterr().err
+
+
+def test_a_table_without_known_scores_says_how_to_name_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "labels.csv").write_text("photo,liked\na.png,3.5\n")
+    command = ["evaluate", str(folder / "labels.csv"), "--scorer", "PIQE", "--out", str(tmp_path / "run")]
+    assert main(command) == 2
+    shown = capsys.readouterr().err
+    assert "found photo, liked; add image" in shown
+    assert "--mos-column" in shown
+    assert main([*command, "--image-column", "photo"]) == 0
+    assert "no opinion scores, which --mos-column can name (columns: photo, liked)" in capsys.readouterr().err
