@@ -244,7 +244,8 @@ def _with_references(
     if len(there) > 1 or not LIKE_REFERENCE.search(there[0]) or None in paths.values():
         raise UserError(
             f"{files.title}: there are images in {' and '.join(there)}, too: if they are the references, add "
-            f"--reference-column {shlex.quote(there[0])}, else --reference-column {NO_REFERENCE}"
+            f"--reference-column {shlex.quote(there[0])}, else --reference-column {NO_REFERENCE} (--image-column names "
+            "the images to assess)"
         )
     logger.warning(
         "%s: column %s has the references (else: --reference-column %s)", files.title, there[0], NO_REFERENCE
