@@ -1,6 +1,5 @@
 """All data sets by name."""
 
-from agenticiqa.eval.names import named, unknown_text
 from agenticiqa.eval.tasks.agiqa3k import AGIQA3K
 from agenticiqa.eval.tasks.avt_ai import AVT_AI
 from agenticiqa.eval.tasks.bid import BID
@@ -15,16 +14,8 @@ from agenticiqa.eval.tasks.pipal import PIPAL
 from agenticiqa.eval.tasks.spaq import SPAQ
 from agenticiqa.eval.tasks.task import Task
 from agenticiqa.eval.tasks.tid import TID2008, TID2013
-from agenticiqa.programs.errors import UserError
 
 FULL_REFERENCE = (LIVE_R2, LIVE_R2_ORIGINAL, LIVE_MD, CSIQ, TID2008, TID2013, KADID10K, PIPAL)
 NO_REFERENCE = (CLIVE, KONIQ10K, SPAQ, BID, BIQ2021)
 GENERATED = (AGIQA3K, AVT_AI)
 TASKS: dict[str, Task] = {task.name: task for task in (*FULL_REFERENCE, *NO_REFERENCE, *GENERATED)}
-
-
-def find_task(name: str) -> Task:
-    """The data set of a name, as ``named`` compares it. Raises UserError, with all names, if there is none."""
-    if found := named(name, TASKS):
-        return found
-    raise UserError(unknown_text(name, TASKS))

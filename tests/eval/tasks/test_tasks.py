@@ -12,7 +12,7 @@ import pytest
 from scipy.io import savemat
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
-from agenticiqa.eval.tasks.catalog import TASKS, find_task
+from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.reading import labeled_images
 from agenticiqa.eval.tasks.task import Rated, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.errors import UserError
@@ -254,11 +254,6 @@ def test_the_hash_follows_the_labels_and_not_the_place(tmp_path: Path) -> None:
         archives.kadid10k(tmp_path / place, scores=scores)
     first, same, other = (labels_sha256(read("kadid10k", tmp_path / place)) for place in "abc")
     assert first == same != other
-
-
-def test_an_unknown_name_is_answered_with_all_names() -> None:
-    with pytest.raises(UserError, match="kadid10k"):
-        find_task("kadid")
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
