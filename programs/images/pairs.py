@@ -124,7 +124,7 @@ def _aligned(
         refuse(reference.source, "expected a reference that shows what the image shows, found too little overlap")
     box = [left, top, right, bottom]
     span, how = match.in_reference(np.reshape(box, (2, 2))), "resampled (Lanczos)"
-    if (match.scale == 1).all() and np.abs(span - span.round()).max() <= WHOLE:
+    if match.one_scale and np.abs(span - span.round()).max() <= WHOLE:
         span, how = span.round(), "cropped"
     within = corners(np.clip(span, 0, reference.size))
     pristine = Image.fromarray(reference.pixels).resize(size, Image.Resampling.LANCZOS, box=within)
@@ -139,11 +139,5 @@ def _aligned(
 
 def _with_pixels(image: LoadedImage, picture: Image.Image, note: str) -> LoadedImage:
     """Return the image with other pixels, which a model is sent as a PNG; ``sha256`` stays that of the file."""
-    return replace(
-        image,
-        data=png(picture),
-        mime="image/png",
-        pixels=rgb(picture),
-        notes=(*image.notes, note),
-        sent_sha256="",
-    )
+    pixels, notes = rgb(picture), (*image.notes, note)
+    return replace(image, data=png(picture), mime="image/png", pixels=pixels, notes=notes, sent_sha256="")

@@ -1,6 +1,6 @@
 """Find how an image lies in its reference, and say it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -8,13 +8,15 @@ from pydantic import BaseModel, ConfigDict
 
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.images.recolored import recoloring
 from agenticiqa.programs.images.registration import (
     SAME_ELSEWHERE,
     SAME_IN_PLACE,
     Match,
     Size,
     colors_at,
-    find_match,
+    corners,
+    find_matches,
     find_turn,
 )
 from agenticiqa.signatures.types import Box
@@ -73,21 +75,25 @@ class Relation:
 def relate(image: LoadedImage, reference: LoadedImage) -> Relation:
     """Find how an image lies in its reference, of any size."""
     if image.same_pixels(reference):
-        in_place = Match.as_it_is(image.size, reference.size)
-        return Relation("identical", replace(in_place, similarity=1.0, confidence=1.0))
-    match = find_match(image.pixels, reference.pixels)
+        return Relation("identical")
+    matches = find_matches(image.pixels, reference.pixels)
+    match = next(matches, None)
     if match is None:
         return Relation("unknown", colors=recolored(image, reference) if image.size == reference.size else "")
-    turn = find_turn(image.pixels, reference.pixels) if abs(match.similarity) < SAME_ELSEWHERE else ""
+    turn = find_turn(match) if abs(match.similarity) < SAME_ELSEWHERE else ""
+    if not turn and not match.shows_same:
+        same = (other for other in matches if other.shows_same)
+        # The more is tried, the more often chance finds a place: the colors themselves must be mixed up.
+        match = next((other for other in same if colors_at(other, image.pixels, reference.pixels)), match)
     if turn or not match.shows_same:
         return Relation("another picture", match, turn)
     return Relation(_kind(match), match, colors=recolored(image, reference, match))
 
 
 def _kind(match: Match) -> Kind:
-    if match.one_size and (match.scale == 1).all():
+    if match.one_size and match.one_scale:
         return "in place" if np.abs(match.shift).max() < TOLD_SHIFT else "shifted"
-    beyond = np.abs(match.in_reference() - [(0, 0), match.reference]).max()
+    beyond = np.abs(match.in_reference() - [(0, 0), match.reference.size]).max()
     return "scaled" if beyond <= max(1.0, match.scale[0]) and not match.one_size else "part"
 
 
@@ -96,11 +102,12 @@ def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = 
 
     It is computed once, where ``match`` places the image in the reference, by default in place.
     """
-    found = match or Match.as_it_is(image.size, reference.size)
 
     def compute() -> str:
-        inverted = "brightness is inverted" if found.similarity <= -SAME_IN_PLACE else ""
-        return colors_at(found, image.pixels, reference.pixels) or inverted
+        if match is None:
+            return recoloring(image.pixels, reference.pixels)
+        inverted = "brightness is inverted" if match.similarity <= -SAME_IN_PLACE else ""
+        return colors_at(match, image.pixels, reference.pixels) or inverted
 
     return reference.memo.once(("recolored", image.sha256, image.size), compute)
 
@@ -108,10 +115,12 @@ def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = 
 def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceCheck:
     """Return the check with its sentence; ``how`` says how both were aligned, by default they are measured as given."""
     kind, match = relation.kind, relation.match
-    found: dict[str, Any] = {"similarity": round(match.similarity, 4)} if match else {}
+    found: dict[str, Any] = {"similarity": 1.0, "confidence": 1.0} if kind == "identical" else {}
     sentences = []
     if relation.colors:
         sentences.append(f"Against the reference, {relation.colors}: the score counts that as damage.")
+    if match:
+        found["similarity"] = round(match.similarity, 4)
     if match and kind == "another picture":
         shows = f"shows the image {relation.turn}" if relation.turn else "shows another picture"
         sentences.append(
@@ -123,7 +132,7 @@ def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceC
         if kind == "shifted":
             found["shift"] = [round(offset, 2) + 0.0 for offset in match.shift.tolist()]
         elif kind in ("part", "scaled"):
-            found |= {"scale": round(float(match.scale.mean()), 4), "box": match.box}
+            found |= {"scale": round(float(match.scale.mean()), 4), "box": _box(match)}
         if kind in ("shifted", "part") or how:
             told = how or f"measured as it is, that counts as damage; {ADVICE}"
             sentences.append(f"{place_in_words(kind, match)}: {told}.")
@@ -164,11 +173,17 @@ def place_in_words(kind: Kind, match: Match) -> str:
     scale = (across + down) / 2
     is_resized = abs(scale - 1) >= 0.002
     start, end = match.in_reference()
-    if start.min() >= -1 and (end <= np.add(match.reference, 1)).all():
+    if start.min() >= -1 and (end <= np.add(match.reference.size, 1)).all():
         size = f" at {1 / scale:.3g} times its size" if is_resized else ""
-        return f"The image is the part {list(match.box)} of its reference{size}"
+        return f"The image is the part {list(_box(match))} of its reference{size}"
     size = f", at {scale:.3g} times its size" if is_resized else ""
     return f"The reference shows only the part {[round(end) for end in match.overlap.flat]} of the image{size}"
+
+
+def _box(match: Match) -> Box:
+    """Return the part of the reference that the image shows, in whole pixels."""
+    left, top, right, bottom = (round(end) for end in corners(match.within_reference()))
+    return left, top, right, bottom
 
 
 def _pixels(offset: float) -> str:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from agenticiqa.programs.images.recolored import recoloring
-from agenticiqa.signatures.types import Box
 
 Pixels = NDArray[np.uint8]
 Plane = NDArray[np.floating]
@@ -65,29 +64,29 @@ LOW_PASS = 0.12  # cycles per pixel: standard deviation of the weights of the ph
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Where an image lies in another picture, its reference; ``image`` and ``reference`` are their sizes.
+    """Where an image lies in another picture, its reference; both are gray.
 
     The point (x, y) of the image, in pixels, shows the point ``origin + scale * (x, y)`` of the reference. The scale is
     1 where both have the same; its two numbers differ where one is stretched. ``similarity`` is the correlation of
     structure in the overlap, -1 to 1. ``confidence`` is the height of the peak of the phase correlation, 0 to 1.
     """
 
-    image: Size
-    reference: Size
+    image: Image.Image
+    reference: Image.Image
     scale: Plane
     origin: Plane
     similarity: float = 0.0
     confidence: float = 0.0
 
-    @classmethod
-    def as_it_is(cls, image: Size, reference: Size) -> "Match":
-        """Return the match of all of the image with all of the reference."""
-        return cls(image, reference, np.divide(reference, image), np.zeros(2))
-
     @property
     def one_size(self) -> bool:
         """Whether both pictures have the same width and height."""
-        return self.image == self.reference
+        return self.image.size == self.reference.size
+
+    @property
+    def one_scale(self) -> bool:
+        """Whether a pixel of the image shows as much as one of the reference."""
+        return bool((self.scale == 1).all())
 
     @property
     def shift(self) -> Plane:
@@ -95,33 +94,27 @@ class Match:
         return 0.0 - self.origin / self.scale
 
     @property
-    def box(self) -> Box:
-        """The part of the reference that the image shows, in whole pixels."""
-        left, top, right, bottom = (round(end) for end in self.within_reference().flat)
-        return left, top, right, bottom
-
-    @property
     def overlap(self) -> Span:
         """The span of the image that the reference shows, too."""
-        return np.clip((np.array([(0, 0), self.reference]) - self.origin) / self.scale, 0, self.image)
+        return np.clip((np.array([(0, 0), self.reference.size]) - self.origin) / self.scale, 0, self.image.size)
 
     @property
     def shows_same(self) -> bool:
         """Whether the similarity is that of two pictures of the same, in place also that of a negative."""
-        if self.one_size and self.scale[0] == 1 and np.abs(self.shift).max() < 0.02 * max(self.image):
+        if self.one_size and self.scale[0] == 1 and np.abs(self.shift).max() < 0.02 * max(self.image.size):
             return abs(self.similarity) >= SAME_IN_PLACE
-        side = min(max(self.image), max(self.reference))
+        side = min(max(self.image.size), max(self.reference.size))
         if self.one_size and side < COARSE:
             return self.similarity >= min(SAME_ELSEWHERE_SMALL, SAME_ELSEWHERE * COARSE / side)
         return self.similarity >= SAME_ELSEWHERE
 
     def in_reference(self, span: Span | None = None) -> Span:
         """Return what a span of the image, by default all of it, is in the reference; it may end outside."""
-        return self.origin + self.scale * (np.array([(0, 0), self.image]) if span is None else span)
+        return self.origin + self.scale * (np.array([(0, 0), self.image.size]) if span is None else span)
 
     def within_reference(self, span: Span | None = None) -> Span:
         """Return what ``in_reference`` does, without what lies outside the reference."""
-        return np.clip(self.in_reference(span), 0, self.reference)
+        return np.clip(self.in_reference(span), 0, self.reference.size)
 
 
 def corners(span: Span) -> tuple[float, float, float, float]:
@@ -130,25 +123,22 @@ def corners(span: Span) -> tuple[float, float, float, float]:
     return left, top, right, bottom
 
 
-def find_match(image: Pixels, reference: Pixels) -> Match | None:
-    """Return the best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3), of any two sizes.
+def find_matches(image: Pixels, reference: Pixels) -> Iterator[Match]:
+    """Yield the best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3), of any two sizes.
 
     Scales from 1/4 to 4 are searched where the pictures do not fit as they are. Of several places the simplest one that
-    explains the pair about as well is taken: in place, then a shift, then another scale. The place of the negative
-    counts only where the colors themselves are the reference's mixed up: the more is tried, the more often chance finds
-    a place. ``None`` where a side is below 32 pixels, or a picture shows next to nothing.
+    explains the pair about as well is taken: in place, then a shift, then another scale. Nothing is yielded where a
+    side is below 32 pixels, or a picture shows next to nothing.
+
+    Further matches are those of the negative, the green channel, and its negative, one of which has the structure of
+    the reference if the colors are mixed up.
     """
-    first, second = (Image.fromarray(pixels).convert("L") for pixels in (image, reference))
-    if min(*first.size, *second.size) < SMALLEST_SIDE:
-        return None
-    places = _search(first, second)
-    if not places:
-        return None
-    found = _settled(first, second, places[0])
-    if found.shows_same:
-        return found
-    negative = _settled(ImageOps.invert(first), second, places[1])
-    return negative if negative.shows_same and colors_at(negative, image, reference) else found
+    pristine = Image.fromarray(reference).convert("L")
+    gray, green = Image.fromarray(image).convert("L"), Image.fromarray(np.ascontiguousarray(image[..., 1]))
+    if min(*gray.size, *pristine.size) >= SMALLEST_SIDE:
+        pictures = gray, green, ImageOps.invert(gray), ImageOps.invert(green)
+        found = _search([_as_it_is(picture, pristine) for picture in pictures])
+        yield from (_settled(found[index]) for index in (0, 2, 1, 3) if found)
 
 
 def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
@@ -159,70 +149,93 @@ def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
     return recoloring(image, reference, corners(here), corners(found.within_reference(here)))
 
 
-def find_turn(image: Pixels, reference: Pixels) -> str:
+def find_turn(found: Match) -> str:
     """Return how a reference that shows the image is turned or mirrored, in words; "" where it does not show it."""
-    first, second = (Image.fromarray(pixels).convert("L") for pixels in (image, reference))
-    small = structure(_copy(first, max(1.0, max(first.size) / COARSE)))
+    small = structure(_copy(found.image, max(1.0, max(found.image.size) / COARSE)))
     for turn, words in TURNS.items():
-        turned = structure(_resized(second.transpose(turn), (small.shape[1], small.shape[0])))
+        turned = structure(_resized(found.reference.transpose(turn), (small.shape[1], small.shape[0])))
         if correlation(small, turned) >= SAME_ELSEWHERE:
             return words
     return ""
 
 
-def _search(image: Image.Image, reference: Image.Image) -> list[Match]:
-    """Return the best match on small copies, and that of the image's negative; neither without any structure."""
-    factor = max(1.0, max(image.size) / COARSE)
-    small = structure(_copy(image, factor))
-    fitted = structure(_resized(reference, (small.shape[1], small.shape[0])))
-    if not (small.any() and fitted.any()):
+def _as_it_is(image: Image.Image, reference: Image.Image) -> Match:
+    """Return the match of all of the image with all of the reference."""
+    return Match(image, reference, np.divide(reference.size, image.size), np.zeros(2))
+
+
+def _search(best: list[Match]) -> list[Match]:
+    """Return the best matches on small copies, none without any structure.
+
+    The second half of ``best`` has the negatives of the images in the first half.
+    """
+    first = best[0]
+    factor = max(1.0, max(first.image.size) / COARSE)
+    small = np.stack([structure(_copy(match.image, factor)) for match in best[: len(best) // 2]])
+    fitted = structure(_resized(first.reference, (small.shape[2], small.shape[1])))
+    if not (small[0].any() and fitted.any()):
         return []
-    as_it_is = Match.as_it_is(image.size, reference.size)
-    best = [replace(as_it_is, similarity=sign * correlation(small, fitted)) for sign in (1, -1)]
-    for scales in ([1.0], SCALES_OF_ONE_SIZE) if as_it_is.one_size else (SCALES,):
-        if as_it_is.one_size and max(match.similarity for match in best) >= NEARLY_ALIGNED:
+    similarities = [sign * correlation(plane, fitted) for sign in (1, -1) for plane in small]
+    best = [replace(match, similarity=similarity) for match, similarity in zip(best, similarities, strict=True)]
+    for scales in ([1.0], SCALES_OF_ONE_SIZE) if first.one_size else (SCALES,):
+        if first.one_size and max(match.similarity for match in best) >= NEARLY_ALIGNED:
             break
-        placed = [_placed(as_it_is, small, reference, factor * scale, scale) for scale in scales]
-        for sign, matches in enumerate(zip(*placed, strict=True)):
-            other = max(matches, key=lambda match: match.similarity)
-            if other.similarity > best[sign].similarity + CLEARLY_BETTER:
-                best[sign] = other
+        for index, tried in enumerate(zip(*(_placed(best, small, factor, scale) for scale in scales), strict=True)):
+            other = max(tried, key=lambda match: match.similarity)
+            if other.similarity > best[index].similarity + CLEARLY_BETTER:
+                best[index] = other
     return best
 
 
-def _placed(found: Match, small: Plane, reference: Image.Image, factor: float, scale: float) -> list[Match]:
-    """Return the best place of a small copy's structure, and of its negative, in the reference at one scale."""
+def _placed(matches: list[Match], small: Plane, factor: float, scale: float) -> Iterator[Match]:
+    """Yield the best places at one scale of small copies' structure, (N, H, W), and those of their negatives.
+
+    They are the highest normalized correlations where enough of the two pictures overlaps.
+    """
+    reference, factor = matches[0].reference, factor * scale
     if min(reference.size) < FEWEST * factor or max(reference.size) > WIDEST * factor:
-        return [replace(found, similarity=-1.0)] * 2
-    return [
-        replace(found, scale=np.full(2, scale), origin=place * factor, similarity=similarity)
-        for similarity, place in best_places(small, structure(_copy(reference, factor)))
-    ]
+        yield from (replace(match, similarity=-1.0) for match in matches)
+        return
+    large = structure(_copy(reference, factor))
+    shape = np.add(small.shape[1:], large.shape) - 1
+    padded = [scipy.fft.next_fast_len(int(side), real=True) for side in shape]
+
+    def slid(first: Plane, second: Plane) -> Plane:
+        spectra = scipy.fft.rfft2(first[..., ::-1, ::-1], s=padded) * scipy.fft.rfft2(second, s=padded)
+        return np.asarray(scipy.fft.irfft2(spectra, s=padded)[..., : shape[0], : shape[1]])
+
+    ones = np.ones_like(small[0]), np.ones_like(large)
+    count = slid(*ones)
+    floor = 1e-3 * np.maximum(count, 1)
+    energies = np.maximum(slid(small**2, ones[1]), floor) * np.maximum(slid(ones[0], large**2), floor)
+    correlations = slid(small, large) / np.sqrt(energies)
+    enough = count >= LEAST_OVERLAP * min(small[0].size, large.size)
+    surfaces = np.where(enough, np.concatenate([correlations, -correlations]), -1)
+    for match, surface in zip(matches, surfaces, strict=True):
+        row, column = divmod(int(surface.argmax()), surface.shape[1])
+        origin = (np.subtract((column, row), small.shape[:0:-1]) + 1.0) * factor
+        yield replace(match, scale=np.full(2, scale), origin=origin, similarity=float(surface[row, column]))
 
 
-def _settled(image: Image.Image, reference: Image.Image, found: Match) -> Match:
+def _settled(found: Match) -> Match:
     """Return the match at full resolution, with its similarity and confidence."""
     if found.similarity <= -NEARLY_ALIGNED:  # a negative in place
         return found
-    simplest = _simplest(image, reference, _refined(image, reference, found))
-    places = [_measured(image, reference, place) for place in (simplest, found)]
-    best = max(places, key=lambda place: place.similarity + (place is places[0]) * CLEARLY_BETTER)
-    if best.shows_same or not best.one_size:
-        return best
-    in_place = _measured(image, reference, Match.as_it_is(image.size, reference.size))
-    return in_place if in_place.similarity >= SAME_IN_PLACE else best
+    simplest, found = _measured(_simplest(_refined(found))), _measured(found)
+    return found if found.similarity > simplest.similarity + CLEARLY_BETTER else simplest
 
 
-def _refined(image: Image.Image, reference: Image.Image, found: Match) -> Match:
+def _refined(found: Match) -> Match:
     """Return the match refined by phase correlation in windows, of copies that grow up to full resolution."""
-    factor = max(1.0, max(image.size) / COARSE)
+    factor = max(1.0, max(found.image.size) / COARSE)
     while True:
         factor = max(1.0, factor / PYRAMID)
         points = []
-        for here, there, planes in _windows(image, reference, found, factor):
+        for here, planes in _windows(found, factor):
             shift, peak = phase_shift(*planes)
             if peak >= CLEAR_PEAK:
-                points.append((here.mean(0), there.mean(0) - shift * factor * found.scale, peak))
+                there = found.in_reference(here).mean(0) - shift * factor * found.scale
+                points.append((here.mean(0), there, peak))
         if points:
             found = _fitted(found, *map(np.array, zip(*points, strict=True)))
         if factor == 1:
@@ -231,7 +244,7 @@ def _refined(image: Image.Image, reference: Image.Image, found: Match) -> Match:
 
 def _fitted(found: Match, here: Plane, there: Plane, weight: Plane) -> Match:
     """Return the match that fits best to points of the image and where the reference shows them, both (N, 2)."""
-    scale, side = found.scale, max(found.image)
+    scale, side = found.scale, max(found.image.size)
     origin = _median(there - scale * here, weight)
     near = np.hypot(*(there - scale * here - origin).T) < 0.03 * side * max(scale[0], 1)
     if near.sum() >= 4 and np.ptp(here[near], axis=0).all():
@@ -258,33 +271,28 @@ def _median(values: Plane, weight: Plane) -> Plane:
     return np.array(medians)
 
 
-def _simplest(image: Image.Image, reference: Image.Image, found: Match) -> Match:
+def _simplest(found: Match) -> Match:
     """Return the simplest match that agrees about as well as ``found``: as they are, at one scale, or ``found``."""
-    as_it_is = replace(found, scale=np.divide(found.reference, found.image), origin=np.zeros(2))
+    as_it_is = replace(_as_it_is(found.image, found.reference), confidence=found.confidence)
     if np.abs(found.in_reference() - as_it_is.in_reference()).max() < 0.25:
         return as_it_is
     at_one_scale = replace(found, scale=np.ones(2), origin=found.origin + (found.scale - 1) * found.overlap.mean(0))
-    best = _agreement(image, reference, found)
+    best = _agreement(found)
     for simpler in (as_it_is, at_one_scale):
-        agreement = _agreement(image, reference, simpler)
+        agreement = _agreement(simpler)
         if best - agreement < WORTH * (1 - agreement):
             return simpler
     return found
 
 
-def _agreement(image: Image.Image, reference: Image.Image, found: Match) -> float:
+def _agreement(found: Match) -> float:
     """Return the correlation of structure at full resolution, in windows; -1 without any."""
-    pairs = [[structure(plane) for plane in planes] for _, _, planes in _windows(image, reference, found, 1.0)]
-    if not pairs:
-        return -1.0
-    first, second = (np.stack(planes) for planes in zip(*pairs, strict=True))
-    return correlation(first, second)
+    pairs = [[structure(plane) for plane in planes] for _, planes in _windows(found, 1.0)]
+    return correlation(*map(np.stack, zip(*pairs, strict=True))) if pairs else -1.0
 
 
-def _windows(
-    image: Image.Image, reference: Image.Image, found: Match, factor: float
-) -> Iterator[tuple[Span, Span, tuple[Plane, Plane]]]:
-    """Yield windows over the overlap, in copies smaller by ``factor``: the span in both pictures, and the planes."""
+def _windows(found: Match, factor: float) -> Iterator[tuple[Span, tuple[Plane, Plane]]]:
+    """Yield spans of the overlap, and both pictures there in copies smaller by ``factor``."""
     start, end = found.overlap
     width, height = sides = [min(WINDOW, math.floor(length / factor)) for length in end - start]
     if min(sides) < SMALLEST_SIDE / 2:
@@ -293,23 +301,22 @@ def _windows(
     for down, across in product(GRID, repeat=2):
         corner = start + (end - start - size) * (across, down)
         here = np.array([corner, corner + size])
-        yield here, found.in_reference(here), _planes(image, reference, found, here, (width, height))
+        yield here, _planes(found, here, (width, height))
 
 
-def _measured(image: Image.Image, reference: Image.Image, found: Match) -> Match:
+def _measured(found: Match) -> Match:
     """Return the match with its similarity over all of the overlap, on small copies; -1 without any."""
     here = found.overlap
     sides = here[1] - here[0]
     if sides.min() < 1:
         return replace(found, similarity=-1.0)
     width, height = (max(1, round(side / max(1.0, sides.max() / COARSE))) for side in sides)
-    first, second = _planes(image, reference, found, here, (width, height))
-    return replace(found, similarity=correlation(structure(first), structure(second)))
+    return replace(found, similarity=correlation(*map(structure, _planes(found, here, (width, height)))))
 
 
-def _planes(image: Image.Image, reference: Image.Image, found: Match, here: Span, size: Size) -> tuple[Plane, Plane]:
+def _planes(found: Match, here: Span, size: Size) -> tuple[Plane, Plane]:
     """Return a span of the image, and what it is in the reference, at this size."""
-    return _resized(image, size, here), _resized(reference, size, found.within_reference(here))
+    return _resized(found.image, size, here), _resized(found.reference, size, found.within_reference(here))
 
 
 def _copy(picture: Image.Image, factor: float) -> Plane:
@@ -363,26 +370,3 @@ def _peak(line: Plane, index: int) -> float:
     bend = before - 2 * here + after
     offset = (before - after) / (2 * bend) if bend < 0 else 0.0
     return (index - len(line) if index > len(line) // 2 else index) + min(max(offset, -0.5), 0.5)
-
-
-def best_places(small: Plane, large: Plane) -> Iterator[tuple[float, Plane]]:
-    """Yield the normalized correlation of two planes of structure at their best place, and that place in the second.
-
-    First those of ``small`` itself, then those of its negative.
-    """
-    shape = np.add(small.shape, large.shape) - 1
-    padded = [scipy.fft.next_fast_len(int(side), real=True) for side in shape]
-
-    def slid(first: Plane, second: Plane) -> Plane:
-        spectra = scipy.fft.rfft2(first[::-1, ::-1], s=padded) * scipy.fft.rfft2(second, s=padded)
-        return np.asarray(scipy.fft.irfft2(spectra, s=padded)[: shape[0], : shape[1]])
-
-    ones = np.ones_like(small), np.ones_like(large)
-    count = slid(*ones)
-    floor = 1e-3 * np.maximum(count, 1)
-    energies = np.maximum(slid(small**2, ones[1]), floor) * np.maximum(slid(ones[0], large**2), floor)
-    found = slid(small, large) / np.sqrt(energies)
-    enough = count >= LEAST_OVERLAP * min(small.size, large.size)
-    for surface in (np.where(enough, found, -1), np.where(enough, -found, -1)):
-        row, column = divmod(int(surface.argmax()), surface.shape[1])
-        yield float(surface[row, column]), np.subtract((column, row), small.shape[::-1]) + 1.0

@@ -1,6 +1,7 @@
 """A reference is found in place, shifted, cropped, scaled, or told as another picture."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import skimage.data
 from PIL import Image
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import load
+from agenticiqa.programs.images import load, registration
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.tools.distort import KINDS, distort
@@ -150,6 +151,18 @@ def test_a_reference_of_another_size_is_refused_with_what_was_found(
         load_checked(image, reference)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("<array>: expected a reference of the image's size")
+
+
+def test_a_pair_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    search = registration._search
+    monkeypatch.setattr(registration, "_search", lambda found: searched.append(found) or search(found))
+    other = resized(COFFEE, CAT.shape[1], CAT.shape[0])
+    assert check_of(CAT, other).relation == "another picture"
+    for options in ({}, {"align": True}, {"resize_reference": True}):
+        with suppress(ImageError):
+            load_checked(*crop_of(255 - COFFEE), **options)
+    assert len(searched) == 4
 
 
 @pytest.mark.parametrize(
