@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from agenticiqa.eval.calibrate.calibration_fit import CurveFit, Points, root_mean_square_error
+from agenticiqa.programs.images.own import MADE_BY
 from agenticiqa.programs.pictures.canvas import drawable, families
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.calibration import Calibration
@@ -76,7 +77,7 @@ def picture(outcomes: Sequence[Outcome]) -> bytes:
     marks = {label: mark for panel in panels for mark, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     figure.legend(marks.values(), marks.keys(), loc="outside upper center", ncols=len(marks), frameon=False)
     png = io.BytesIO()
-    figure.savefig(png, format="png")
+    figure.savefig(png, format="png", metadata={"Software": MADE_BY})
     return png.getvalue()
 
 

@@ -95,6 +95,7 @@ class ResultRow(BaseModel):
     timings_ms: dict[str, Number] | None = None
     usage_by_stage: dict[str, SpentInRow] | None = None
     fusion: FusionInRow | None = None
+    map: StrictStr | None = None
     run_fingerprint: StrictStr | None = None
 
     @model_validator(mode="after")

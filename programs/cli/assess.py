@@ -19,6 +19,7 @@ from agenticiqa.programs.cli.options import (
     limits_from,
     workers_from,
 )
+from agenticiqa.programs.cli.output_paths import check_outputs, read_by
 from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
@@ -45,7 +46,7 @@ from agenticiqa.programs.cli.overview import (
 )
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
-from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, USAGE
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.finding import skipped_text
@@ -89,7 +90,8 @@ def run(args: Namespace) -> int:
         print_expected(args, config, found.jobs, as_json=args.json)
         return SOME_FAILED if found.problems else OK
     images = [job.image for job in found.jobs]
-    postprocess = draw.drawing_into(args.save_maps, images) if args.save_maps else Assessment.to_dict
+    check_outputs(args, read_by(found.jobs, args.jobs, args.config))
+    postprocess = draw.drawing_into(args.save_maps, images, args.images) if args.save_maps else Assessment.to_dict
     summary = Summary(
         len(found.jobs) + len(found.problems), skipped=dict(found.skipped), failed=list(map(str, found.problems))
     )
@@ -131,14 +133,14 @@ def run(args: Namespace) -> int:
         print_note(fused)
     if args.save_maps and summary.judged:
         print_note(f"Pictures are in {args.save_maps}")
-    below = show_overview(args, entries, summary.failed)
+    status = show_overview(args, entries, summary.failed)
     if summary.unscored:
         print_error(unscored_text(summary.unscored, summary.judged, "the same command with --resume" if file else None))
     if summary.not_judged:
         go_on = f"; the same command with --resume continues {file}" if file else ""
         print_error(f"stopped; {summary.not_judged} images were not judged{go_on}")
     if not errors and not summary.not_judged:
-        return BELOW if below else UNSCORED if summary.unscored else OK
+        return UNSCORED if status == OK and summary.unscored else status
     nothing = not summary.judged and not summary.judged_before
     return USAGE if nothing and errors and all(isinstance(error, UserError) for error in errors) else SOME_FAILED
 

@@ -18,10 +18,11 @@ from agenticiqa.programs.cli.options import (
     limits_from,
     workers_from,
 )
+from agenticiqa.programs.cli.output_paths import check_outputs, read_by, written
 from agenticiqa.programs.cli.outputs import judge_and_write
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
-from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.comparison import comparison_page
@@ -47,8 +48,6 @@ def run(args: Namespace) -> int:
 
 def compare(images: Sequence[str], args: Namespace) -> int:
     """Judge the images, and print them by score with their metrics; the status says whether all were judged."""
-    if args.html and args.html.is_dir():
-        raise UserError(f"{printable_path(args.html)}: expected a file to write, found a folder")
     config = config_from(args)
     if args.align:
         config = config.model_copy(update={"align": True})
@@ -58,6 +57,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
         print_error(str(problem))
     if not found.jobs:
         return USAGE
+    check_outputs(args, read_by(found.jobs, args.config))
     shown = [job.image for job in found.jobs]
     to_row = draw.drawing_into(args.save_maps, shown) if args.save_maps else Assessment.to_dict
     tools = toolbox(config.calibration, config.pyiqa)
@@ -66,22 +66,25 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     install(config)
     with within(limits):
         plan = plan_run(config, found.jobs, None)
-        judge_and_write(plan, workers, partial(row_with_metrics, tools, to_row), rows.__setitem__, summary)
+        errors = judge_and_write(plan, workers, partial(row_with_metrics, tools, to_row), rows.__setitem__, summary)
     ranked = sorted((_with_bytes(job, row) for job, row in rows.items()), key=lambda row: -(row["quality_score"] or 0))
     for rank, row in enumerate(ranked, 1):
         row["rank"] = rank
     if not ranked:
         return USAGE
     tables = {"Ranking, the best first": ranking(ranked), "Metrics": metrics(ranked)}
+    failed = bool(errors or summary.failed or summary.not_judged)
     if args.html:
-        _write_page(args.html, ranked, tables, summary.failed)
-        print_note(f"The page is {printable_path(args.html)}")
+        if written(args.html, lambda: _write_page(args.html, ranked, tables, summary.failed)):
+            print_note(f"The page is {printable_path(args.html)}")
+        else:
+            failed = True
     if args.json:
         print(json_text({"images": ranked, "failed": summary.failed}, indent=2))
     else:
         for headings, lines in tables.values():
             render.print_lines(headings, lines)
-    if summary.failed or summary.not_judged:
+    if failed:
         return SOME_FAILED
     return UNSCORED if summary.unscored else OK
 

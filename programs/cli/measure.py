@@ -12,6 +12,7 @@ from typing import Any
 from agenticiqa.programs.backends.cores import available_cores, workers_given
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.cli.output_paths import check_outputs, read_by, written
 from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
@@ -41,6 +42,7 @@ def run(args: Namespace) -> int:
         print_error(f"skipped {skipped_text(found.skipped)}")
     for problem in found.problems:
         print_error(str(problem))
+    check_outputs(args, read_by(found.jobs))
     alone = len(names) == 1 and not os.path.isdir(names[0])
     rows: list[Measurement] = []
     try:
@@ -49,10 +51,10 @@ def run(args: Namespace) -> int:
                 print_error(row["error"])
             rows.append(row)
     finally:  # also at Ctrl-C: what is measured is printed
-        show(tools, rows, args, alone=alone)
+        is_shown = show(tools, rows, args, alone=alone)
     if not any(row[tool.name] is not None for row in rows for tool in tools):
         return USAGE
-    return SOME_FAILED if found.problems or any("error" in row for row in rows) else OK
+    return SOME_FAILED if found.problems or not is_shown or any("error" in row for row in rows) else OK
 
 
 def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
@@ -105,12 +107,19 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
     return {**row, "error": failure_text(job, UserError("; ".join(errors)))} if errors else row
 
 
-def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> None:
-    """Print the values as the options say: one number by itself, a table, CSV or JSON."""
+def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> bool:
+    """Print the values as the options say: one number by itself, a table, CSV or JSON.
+
+    Returns whether they are where they should be: CSV that cannot be written is printed instead.
+    """
     if args.json:
         print(json_text(rows, indent=2))
     elif args.csv:
-        write_output(args.csv, table_of_values(tools, rows))
+        table = table_of_values(tools, rows)
+        if not written(args.csv, lambda: write_output(args.csv, table)):
+            print_error("the values are printed to stdout instead")
+            print(table, end="")
+            return False
         if not is_stdout(args.csv):
             print_note(f"The table is {printable_path(args.csv)}")
     elif alone and len(tools) == 1:
@@ -124,6 +133,7 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
         if len(rows) > 1 and render.stdout_console().is_terminal:
             lines.append(_means(tools, rows))
         render.print_lines(("image", *(tool.name for tool in tools)), lines)
+    return True
 
 
 def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:

@@ -26,6 +26,10 @@ class CannotAppend(AgenticIQAError):
     """A result could not be written to its file, and was printed instead. One line."""
 
 
+class NotDrawn(AgenticIQAError):
+    """An image was assessed, and its picture could not be drawn."""
+
+
 class Appending:
     """Appends each row to a results file, with the fingerprint of the run's settings.
 
@@ -167,6 +171,8 @@ def judge_and_write(
                 errors.append(error)
                 print_error(str(error))
                 rule.ended_by = error
+            if outcome.get("map", "") is None:  # the reason was logged where it was drawn
+                errors.append(NotDrawn(f"{job.name}: no picture was drawn"))
             summary.judged += 1
             summary.unscored += is_unscored(outcome)
     return errors

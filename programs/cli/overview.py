@@ -1,6 +1,7 @@
 """What ``assess`` makes of all results together: a contact sheet, a CSV, the worst images, a limit for the score."""
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +14,10 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.output_paths import written
 from agenticiqa.programs.cli.outputs import Write
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note, write_output
+from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
@@ -24,7 +27,10 @@ from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside,
 
 Entries = dict[Job, Entry]
 
-COLUMNS = ("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer", "reference", "caveat")
+COLUMNS = (
+    *("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer", "map", "reference"),
+    "caveat",
+)
 
 
 def check_overview(args: Namespace) -> None:
@@ -39,9 +45,6 @@ def check_overview(args: Namespace) -> None:
         raise UserError("--csv - prints the table on stdout: leave out what else is printed there, or name a file")
     if is_stdout(args.html):
         raise UserError("--html needs a file, as thumbnails are kept in a folder beside it: name one")
-    for path in filter(None, (args.html, args.csv)):
-        if path.is_dir():
-            raise UserError(f"{printable_path(path)}: expected a file to write, found a folder")
 
 
 def is_asked_for(args: Namespace) -> bool:
@@ -84,28 +87,37 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
 
 
 def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
-    """Write and print what was asked for; returns how many images score below the limit. Raises OSError."""
-    if args.html:
-        _write_sheet(args.html, entries, failed)
-        print_note(f"The contact sheet is {printable_path(args.html)}")
+    """Write and print what was asked for; returns the exit status: OK, BELOW, or SOME_FAILED for a file not written.
+
+    A file that cannot be written is reported and takes no other with it. Where the results are nowhere else, the table
+    is then printed to stdout.
+    """
     in_order = worst_first([*entries.values()])
-    if args.csv:
-        write_output(args.csv, table_text(in_order))
-        if not is_stdout(args.csv):
-            print_note(f"The table is {printable_path(args.csv)}")
+    table = table_text(in_order)
+    outputs = {
+        args.html: ("contact sheet", lambda: _write_sheet(args.html, entries, failed)),
+        args.csv: ("table", lambda: write_output(args.csv, table)),
+    }
+    done = {path: written(path, write) for path, (_, write) in outputs.items() if path}
+    for path in (path for path, is_written in done.items() if is_written and not is_stdout(path)):
+        print_note(f"The {outputs[path][0]} is {printable_path(path)}")
+    if done and not any(done.values()) and not (args.json or args.jsonl):
+        print_error("the results are printed to stdout instead")
+        sys.stdout.write(table)
     if args.worst:
         scored = [entry for entry in in_order if entry.score is not None][: args.worst]
         lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
         render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
+    status = OK if all(done.values()) else SOME_FAILED
     if args.fail_under is None:
-        return 0
+        return status
     below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]
     if below:
         print_error(
             f"{len(below)} of {len(in_order)} score below {args.fail_under:g}, the lowest {below[0].score:.2f}: "
             f"{below[0].image}"
         )
-    return len(below)
+    return max(status, BELOW if below else OK, key=(OK, BELOW, SOME_FAILED).index)
 
 
 def table_text(entries: Sequence[Entry]) -> str:

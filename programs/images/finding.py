@@ -12,6 +12,7 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import heif
 from agenticiqa.programs.images.decoding import refuse
 from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.own import is_own
 from agenticiqa.programs.images.sources import local_path
 
 logger = logging.getLogger(__name__)
@@ -33,11 +34,13 @@ SIGNATURE = re.compile(
     rb"\xff\xd8\xff|\x89PNG|RIFF.{4}WEBP|GIF8|II\*\0|MM\0\*|\0\0\0\x0cjP  |\xff\x4f\xff\x51|.{4}ftypavi[fs]", re.DOTALL
 )
 BROKEN_LINK, LINKED_FOLDER, UNREADABLE, SPECIAL = "broken link", "linked folder", "unreadable folder", "device or pipe"
+OWN = "picture that this program made"
 _PLURALS = {
     BROKEN_LINK: "broken links",
     LINKED_FOLDER: "linked folders",
     UNREADABLE: "unreadable folders",
     SPECIAL: "devices or pipes",
+    OWN: "pictures that this program made",
 }
 
 
@@ -72,8 +75,9 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth, sorted by path.
 
     In a folder a file counts by its suffix, upper or lower case, and one without letters in its suffix by how it
-    begins; HEIC and HEIF count where pillow-heif is installed. Files and folders whose name begins with a dot are left
-    out, links to folders are not followed. Never raises for what a name leads to: see ``Found.problems``.
+    begins; HEIC and HEIF count where pillow-heif is installed. Thumbnails and maps that this program wrote are skipped.
+    Files and folders whose name begins with a dot are left out, links to folders are not followed. Never raises for
+    what a name leads to: see ``Found.problems``.
     """
     found = Found()
     for name in names:
@@ -102,7 +106,7 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
             if not _begins_like_an_image(path, with_heif):
                 continue
             is_read = not re.search("[a-z]", suffix)  # a .bak or .tmp of a photo is hardly meant
-        if problem := _not_a_file(path) or ("" if is_read else suffix):
+        if problem := _not_a_file(path) or ("" if is_read else suffix) or (OWN if is_own(path) else ""):
             here[problem] += 1
         else:
             images.append(path)

@@ -20,7 +20,8 @@ class Entry:
     ``score`` is in 1..5 or ``None``, ``low`` and ``high`` are the ends between which people's mean opinion lies for 80
     of 100 images, ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` are
     of the most severe distortion, empty where none was found; ``place`` is empty for the whole image. ``answer`` is the
-    answer to a question that asks for no score. ``caveat`` says why the score is uncertain, if at all.
+    answer to a question that asks for no score. ``map`` is the path of its picture with
+    ``--save-maps``. ``caveat`` says why the score is uncertain, if at all.
     """
 
     image: str
@@ -35,6 +36,7 @@ class Entry:
     place: str
     explanation: str
     answer: str
+    map: str = ""
     caveat: str = ""
 
     @property
@@ -75,6 +77,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         place=place,
         explanation=explanation,
         answer="" if score is not None else str(row.get("final_answer") or ""),
+        map=row.get("map") or "",
         caveat=_caveat(row),
     )
 

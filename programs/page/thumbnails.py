@@ -1,7 +1,6 @@
 """Small WebP copies of images in a folder beside a page: made in threads, and kept for the next time."""
 
 import hashlib
-import io
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,9 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.images.loading import load_pixels
+from agenticiqa.programs.images.own import webp
 
 SIDE = 240  # pixels of the longer side
-QUALITY = 70  # of WebP, 0..100
 NAME_DIGITS = 12  # hex digits of an image's SHA-256: two of a million images share a name once in 500 pages
 _DIGITS = re.compile(f"[0-9a-f]{{{NAME_DIGITS}}}")
 
@@ -58,9 +57,7 @@ def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
     """A WebP of an image, upright and at most ``side`` pixels wide and high. Raises ImageError as ``load`` does."""
     small = Image.fromarray(load_pixels(source, draft_side=side))
     small.thumbnail((side, side), Image.Resampling.HAMMING)  # as sharp as bicubic when reducing, in less time
-    buffer = io.BytesIO()
-    small.save(buffer, "WEBP", quality=QUALITY, method=1)
-    return buffer.getvalue()
+    return webp(small, method=1)
 
 
 def _write(folder: Path, side: int, image: ThumbnailRequest) -> str | None:

@@ -11,16 +11,15 @@ from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.own import MADE_BY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Place: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height in inches
 
-MADE_BY = "AgenticIQA"
 OTHER_FONTS = (
     *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "Source Han Sans"),
     *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic"),
@@ -91,11 +90,14 @@ class Canvas:
         axes.imshow(pixels, extent=(0, width, height, 0), aspect="auto", interpolation="nearest")
         return axes
 
-    def save(self, path: Path) -> None:
-        """Write the figure as a PNG, complete or not at all. Raises OSError when the file cannot be written."""
+    def save(self, path: Path, image: str) -> None:
+        """Write the figure as a PNG, complete or not at all; ``image`` is kept as its text entry ``Image``.
+
+        Raises OSError when the file cannot be written.
+        """
         drawn = io.BytesIO()
         with _any_weight():
-            self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY})
+            self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY, "Image": image})
         write_atomically(path, drawn.getvalue())
 
 
@@ -140,12 +142,3 @@ def _any_weight() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(is_other)
-
-
-def is_canvas(path: Path) -> bool:
-    """Whether a file is a PNG that ``Canvas.save`` wrote."""
-    try:
-        with Image.open(path) as image:
-            return image.info.get("Software") == MADE_BY
-    except OSError:
-        return False

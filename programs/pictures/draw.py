@@ -1,11 +1,12 @@
 """Draw an assessment: the image, maps of its local damage, the measured regions, and a card of the scores."""
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain, count
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from PIL import Image
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import ImageSource, name_of
-from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, drawable, families, is_canvas
+from agenticiqa.programs.images.files import digest, printable_path
+from agenticiqa.programs.images.own import is_own
+from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, drawable, families
 from agenticiqa.programs.pictures.card import ROW, draw_card, rows_of
 from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
 from agenticiqa.programs.result import Assessment
@@ -33,6 +36,7 @@ MARGIN, GAP, TITLE, CAPTION = 0.35, 0.45, 0.6, 1.2  # inches
 BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13  # inches
 TINY = 3  # images enlarged by more than this are drawn with square pixels
 MIDDLE_GRAY = 150.0
+LONGEST_NAME = 255  # bytes, on most file systems
 LABEL = 0.24  # the height of a region's name in inches
 BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # Okabe and Ito's, without those like the map's
 
@@ -73,52 +77,91 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
             0.5, 0.5, drawable(reason), ha="center", va="center", color=FAINT, fontfamily=families()
         )
     draw_card(canvas, result, (MARGIN, MARGIN, width - 2 * MARGIN, card_height))
-    canvas.save(Path(path))
+    canvas.save(Path(path), _mark(image.source))
 
 
-def drawing_into(folder: Path, images: Iterable[ImageSource]) -> Callable[[Assessment], dict[str, Any]]:
-    """:func:`draw_to_dict` into a folder, which is made if need be, for results of these images.
+def drawing_into(
+    folder: Path, images: Iterable[ImageSource], named: Iterable[str] = ()
+) -> Callable[[Assessment], dict[str, Any]]:
+    """:func:`draw_to_dict` into a folder for results of these images, which were found in what is ``named``.
 
-    Raises UserError when the folder cannot be made, or a file in it that is no such picture would be overwritten.
+    Raises UserError when a file in the folder that is no such picture would be overwritten.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{folder}: expected a folder for pictures, but none can be made there ({error.strerror})"
-        ) from error
-    return partial(draw_to_dict, picture_paths(folder, images))
+    return partial(draw_to_dict, picture_paths(folder, images, named))
 
 
-def picture_paths(folder: Path, images: Iterable[ImageSource]) -> dict[str, Path]:
-    """The file in ``folder`` for each image's picture: its stem, or b.png, b-2.png, ... where images share a stem.
+def picture_paths(folder: Path, images: Iterable[ImageSource], named: Iterable[str] = ()) -> dict[str, Path]:
+    """The file of each image's picture, by the image's name: the folders of the images are repeated below ``folder``.
 
-    The keys are the images' names, as results have them. Images without a path are named by their kind: bytes.png.
+    An image of the current folder keeps its path from there: that of ``album/a.jpg`` is ``album/a.png``. The path of
+    any other image begins with the folder in ``named`` that holds it, else with its own folder. Images without a path
+    are named by their kind: bytes.png. A file that has another image's picture, of this run or an earlier one, is left
+    alone: a-2.png is next. Each name takes at most 255 bytes.
 
     Raises UserError when a file that is no such picture (one of the images, say) would be overwritten.
     """
+    roots = [os.path.abspath(name) for name in named]
     paths: dict[str, Path] = {}
     taken: set[str] = set()
     for source in dict.fromkeys(map(name_of, images)):
-        stem = Path(source.strip("<>")).stem
-        names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-        name = next(name for name in names if name.lower() not in taken)  # file systems may ignore case
-        taken.add(name.lower())
-        paths[source] = path = folder / f"{name}.png"
-        if path.exists() and not is_canvas(path):
-            raise UserError(f"{path} already exists and is no picture of an assessment: name another folder")
+        place = _place(source, roots)
+        below = folder.joinpath(*(_shortened(part) for part in place.parent.parts))
+        endings = chain([".png"], (f"-{number}.png" for number in count(2)))
+        files = (below / _shortened(place.stem, ending) for ending in endings)
+        paths[source] = next(file for file in files if str(file).lower() not in taken and _is_free(file, source))
+        taken.add(str(paths[source]).lower())  # file systems may ignore case
     return paths
 
 
 def draw_to_dict(paths: Mapping[str, Path], result: Assessment) -> dict[str, Any]:
-    """Draw a result to its path in ``paths``, and return its ``to_dict()``. A picture that fails is only a warning."""
+    """Draw a result to its path in ``paths``, and return its ``to_dict()`` with that path under ``map``.
+
+    A picture that cannot be drawn is logged as an error, and ``map`` is then ``None``.
+    """
     source = result.image.source
     try:
         draw_assessment(result, paths[source])
     except Exception as error:  # whatever a drawing library raises, the result is worth more than its picture
         reason = " ".join(str(error).split())
-        logger.warning("%s: judged, but no picture was drawn: %s: %s", source, type(error).__name__, reason)
-    return result.to_dict()
+        logger.error("%s: judged, but no picture was drawn: %s: %s", source, type(error).__name__, reason)
+        return {**result.to_dict(), "map": None}
+    return {**result.to_dict(), "map": printable_path(paths[source])}
+
+
+def _place(source: str, roots: Iterable[str]) -> PurePath:
+    """Where the picture of an image belongs below a folder of pictures, by the image's name and with its suffix."""
+    if source.startswith("<"):
+        return PurePath(source.strip("<>"))
+    path = Path(os.path.abspath(source))
+    if path.is_relative_to(Path.cwd()):
+        return path.relative_to(Path.cwd())
+    root = next((root for each in roots if (root := Path(each)) in path.parents), path.parent)
+    return PurePath(root.name, path.relative_to(root))
+
+
+def _shortened(name: str, ending: str = "") -> str:
+    """A file name with an ending, without what makes it longer than file systems allow."""
+    room = LONGEST_NAME - len(ending)
+    return name.encode(errors="replace")[:room].decode(errors="ignore") + ending
+
+
+def _is_free(file: Path, source: str) -> bool:
+    """Whether a picture can be drawn there: nothing is there, or an earlier picture of the same image.
+
+    Raises UserError for a file that is no picture of ours.
+    """
+    if not os.path.lexists(file) or is_own(file, _mark(source)):
+        return True
+    if not (is_own(file) or file.is_dir()):
+        raise UserError(
+            f"{printable_path(file)} already exists and is no picture of an assessment: name another folder"
+        )
+    return False
+
+
+def _mark(source: str) -> str:
+    """What says in a picture which image it is of: a digest of its path, as pictures are shown to others."""
+    return digest(os.path.abspath(source))
 
 
 def _drawn_size(size: tuple[int, int]) -> tuple[int, int]:

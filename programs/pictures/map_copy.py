@@ -1,18 +1,17 @@
 """A small copy of the damage map of a result on file, for pages: measured again from the image, no model is asked."""
 
-import io
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from PIL import Image
 
+from agenticiqa.programs.images.own import webp
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.pictures.heatmap import heatmaps, paint
 from agenticiqa.programs.result import Assessment
 from agenticiqa.signatures.types import OVERALL, ExecutorOutput
 
 SIDE = 320  # pixels of the longer side
-QUALITY = 70  # of WebP, 0..100
 
 
 class MapCopy(NamedTuple):
@@ -36,8 +35,7 @@ def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
     heatmap = found[-1]
     scale = min(1.0, side / max(pair.image.size))
     width, height = (max(round(length * scale), 1) for length in pair.image.size)
-    buffer = io.BytesIO()
-    Image.fromarray(paint(pair.image.pixels, heatmap, (width, height))).save(buffer, "WEBP", quality=QUALITY)
+    picture = Image.fromarray(paint(pair.image.pixels, heatmap, (width, height)))
     subject = "overall quality" if heatmap.subject == OVERALL else heatmap.subject
     colors = "" if heatmap.absolute else ", colors up to the worst place of this image"
-    return MapCopy(buffer.getvalue(), f"{subject}, by {heatmap.tool}{colors}")
+    return MapCopy(webp(picture), f"{subject}, by {heatmap.tool}{colors}")

@@ -21,8 +21,10 @@ import csv
 import glob
 import io
 import json
+import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -37,8 +39,10 @@ from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.images.finding import READ
+from agenticiqa.programs.images.finding import OWN, READ, skipped_text
 from agenticiqa.programs.images.sources import name_of, path_of
+
+logger = logging.getLogger(__name__)
 
 IMAGES, BYTES = 256, 256 * 2**20  # of a shard, at most
 WEB = re.compile(r"https?://", re.IGNORECASE)
@@ -210,6 +214,8 @@ def _images(names: list[str], question: SharedQuestion, images: int, problems: l
     if local:
         found = find_jobs(local, question.query, question.reference, question.resize_reference)
         problems += map(str, found.problems)
+        if own := found.skipped.pop(OWN, 0):
+            logger.warning("skipped %s", skipped_text(Counter({OWN: own})))
         problems += [f"skipped {count} {kind}" for kind, count in found.skipped.items()]
         entries = (_local_entry(path_of(job.image), job.reference) for job in found.jobs)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))

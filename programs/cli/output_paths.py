@@ -1,0 +1,116 @@
+"""Check what a command writes to before its first image, and report what cannot be written after the last one."""
+
+import os
+import secrets
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli.printable import is_stdout, print_error
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images import path_of
+from agenticiqa.programs.images.files import printable_path
+
+FILES = ("jsonl", "csv", "html", "log")
+FOLDERS = ("save_maps",)
+
+
+class Output(NamedTuple):
+    """A file or a folder that an option names, or that belongs to such a file; links are resolved."""
+
+    option: str
+    given: Path
+    path: Path
+    is_folder: bool
+
+
+def check_outputs(args: Namespace, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Make the folders of everything that the options write, and check that it can be written.
+
+    Raises UserError for an output that is a folder in place of a file or the other way round, that cannot be written,
+    that another output needs, or that is one of the ``inputs``.
+    """
+    outputs = [*_outputs(args)]
+    read = {os.path.abspath(path) for path in inputs}
+    for number, output in enumerate(outputs):
+        shown = printable_path(output.given)
+        if output.is_folder and os.path.exists(output.path) and not os.path.isdir(output.path):
+            raise UserError(f"{shown}: {output.option} expected a folder, found a file; name another one")
+        if not output.is_folder and os.path.isdir(output.path):
+            raise UserError(f"{shown}: {output.option} expected a file to write, found a folder; name another file")
+        if not output.is_folder and {str(output.path), os.path.abspath(output.given)} & read:
+            raise UserError(f"{shown}: {output.option} would replace a file that the command reads; name another file")
+        for other in outputs[:number]:
+            if _collide(output, other) or _collide(other, output):
+                raise UserError(
+                    f"{shown}: {output.option} and {other.option} ({printable_path(other.given)}) need the same name; "
+                    "name another one"
+                )
+    for output in outputs:
+        _check_writable(output)
+
+
+def read_by(jobs: Iterable[Job], *files: str | None) -> Iterator[str | os.PathLike[str]]:
+    """The files that a command reads: these, and the images and references of its jobs."""
+    sources = (source for job in jobs for source in (job.image, job.reference) if source is not None)
+    yield from filter(None, (*files, *map(path_of, sources)))
+
+
+def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:
+    """Write an output; returns whether that worked. A failure is printed in a line, and nothing is raised."""
+    try:
+        write()
+    except OSError as error:
+        print_error(f"{printable_path(path)}: cannot be written ({error.strerror or error})")
+        return False
+    return True
+
+
+def _outputs(args: Namespace) -> Iterable[Output]:
+    for name in (*FILES, *FOLDERS):
+        given = vars(args).get(name)
+        if given is None or is_stdout(given):
+            continue
+        option, path = f"--{name.replace('_', '-')}", Path(given)
+        yield Output(option, path, Path(os.path.realpath(path)), name in FOLDERS)
+        if name == "jsonl":
+            summary = path.with_name(f"{path.name}.summary.json")
+            yield Output(option, summary, Path(os.path.realpath(summary)), False)
+        if name == "html":
+            from agenticiqa.programs.page.thumbnails import folder_beside  # loads Pillow and the images' packages
+
+            folder = folder_beside(path)
+            yield Output(option, folder, Path(os.path.realpath(folder)), True)
+
+
+def _collide(one: Output, other: Output) -> bool:
+    """Whether one is a file where the other one is or needs a folder. Special files such as /dev/null take both."""
+    if one.is_folder or _is_special(one.path):
+        return False
+    return one.path == other.path or one.path in other.path.parents
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a device or a pipe."""
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+
+
+def _check_writable(output: Output) -> None:
+    """Make the folder of an output and a file in it, which is deleted. Raises UserError where that fails."""
+    if _is_special(output.path):
+        return
+    folder = output.path if output.is_folder else output.path.parent
+    draft = folder / f".{secrets.token_hex(8)}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not output.is_folder:
+            output.path.exists()  # raises OSError for a name that is too long
+        draft.touch(exist_ok=False)
+        draft.unlink()
+    except OSError as error:
+        shown = printable_path(output.given)
+        raise UserError(
+            f"{shown}: {output.option} cannot be written there ({error.strerror}); name another place"
+        ) from error
