@@ -162,17 +162,31 @@ class ResultsFile:
         Raises ValueError for NaN or infinity, OSError when the disk is full, and UserError when another process took
         the file in the moment in which it was replaced.
         """
-        lines = [_line(row) for row in rows]
+        self._replace(b"".join([_line(row) for row in rows]))
+
+    def _replace(self, content: bytes) -> None:
         if os.name == "nt":  # where no open file can be replaced
             self._file.close()
         try:
-            write_atomically(self.path, b"".join(lines))
+            write_atomically(self.path, content)
         finally:
             replaced, self._file = self._file, self.path.open("a+b", buffering=0)
             replaced.close()
         if holder := locked_by(self._file):
             raise UserError(f"{printable_path(self.path)}: {one_line(holder)} began to write to it; run it again")
         self.length = self._check()
+
+    def content(self) -> bytes:
+        """All bytes of the open file, also of one that was deleted."""
+        self._file.seek(0)
+        return self._file.readall()
+
+    def put_back(self) -> bool:
+        """Write the file again if it was deleted while it was open; returns whether it was. Raises as ``rewrite``."""
+        if self.path.exists():
+            return False
+        self._replace(self.content())
+        return True
 
     def __enter__(self) -> Self:
         return self

@@ -117,7 +117,8 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
         "--save-maps",
         metavar="DIR",
         type=Path,
-        help="draw each image that is judged, where it is bad, and its scores: PNGs in DIR, which replace earlier ones",
+        help="draw each image that is judged, where it is bad, and its scores: PNGs in DIR, in folders named as those "
+        "of the images; map in a result is the path of its PNG, which replaces an earlier one of the same image",
     )
     add_overview_arguments(parser)
     add_workers_argument(parser)

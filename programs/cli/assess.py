@@ -23,6 +23,7 @@ from agenticiqa.programs.cli.output_paths import check_outputs, read_by
 from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
+    is_kept,
     judge_and_write,
     kept_text,
     one_document,
@@ -95,6 +96,7 @@ def run(args: Namespace) -> int:
     summary = Summary(
         len(found.jobs) + len(found.problems), skipped=dict(found.skipped), failed=list(map(str, found.problems))
     )
+    lost: list[OSError] = []  # of stdout
     install(config)
     with ExitStack() as stack:
         stack.enter_context(within(limits))
@@ -110,7 +112,7 @@ def run(args: Namespace) -> int:
             stack.callback(save_summary, summary, results)
             write: Write = Appending(results, plan.settings)
         elif args.json:
-            write = stack.enter_context(one_document(plan.todo, found.problems, is_single(args, found.jobs)))
+            write = stack.enter_context(one_document(plan.todo, found.problems, is_single(args, found.jobs), lost))
         elif is_ranked(args, len(plan.todo)):
             write = stack.enter_context(ranking_of(summary))
         else:
@@ -118,17 +120,18 @@ def run(args: Namespace) -> int:
             write = print_line if args.jsonl == STDIN else card
         fail = write if args.json and not results else None
         entries: Entries = {}
-        if is_asked_for(args) and not results:
+        if is_asked_for(args):
             shown = args.json or args.jsonl or not replaces_results(args)
-            write = collect_entries(write if shown else None, entries)
+            write = collect_entries(write if shown else None, entries, lost)
         to_row = rows_with_fit_inputs(plan.program, postprocess)
         with told_to_resume(results, summary):
             errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary, fail)]
-        fused = _fused(args, results, found.jobs, plan, summary) if results else None
-        if is_asked_for(args) and results:
-            entries = entries_in(results, found.jobs, plan)
-    if results:
-        print_note(kept_text(results, len(summary.failed)))
+        kept = results if results and is_kept(results) else None
+        fused = _fused(args, kept, found.jobs, plan, summary) if kept else None
+        if is_asked_for(args) and kept:
+            entries |= entries_in(kept, found.jobs, plan)
+    if kept:
+        print_note(kept_text(kept, len(summary.failed)))
     if fused:
         print_note(fused)
     if args.save_maps and summary.judged:
@@ -139,6 +142,10 @@ def run(args: Namespace) -> int:
     if summary.not_judged:
         go_on = f"; the same command with --resume continues {file}" if file else ""
         print_error(f"stopped; {summary.not_judged} images were not judged{go_on}")
+    if lost:
+        raise lost[0]
+    if results and not kept:
+        return SOME_FAILED
     if not errors and not summary.not_judged:
         return UNSCORED if status == OK and summary.unscored else status
     nothing = not summary.judged and not summary.judged_before

@@ -45,7 +45,7 @@ def check_outputs(args: Namespace, inputs: Iterable[str | os.PathLike[str]] = ()
         for other in outputs[:number]:
             if _collide(output, other) or _collide(other, output):
                 raise UserError(
-                    f"{shown}: {output.option} and {other.option} ({printable_path(other.given)}) need the same name; "
+                    f"{shown}: {output.option} is in the way of {other.option} ({printable_path(other.given)}); "
                     "name another one"
                 )
     for output in outputs:
@@ -75,6 +75,8 @@ def _outputs(args: Namespace) -> Iterable[Output]:
             continue
         option, path = f"--{name.replace('_', '-')}", Path(given)
         yield Output(option, path, Path(os.path.realpath(path)), name in FOLDERS)
+        if os.path.isdir(path):
+            continue
         if name == "jsonl":
             summary = path.with_name(f"{path.name}.summary.json")
             yield Output(option, summary, Path(os.path.realpath(summary)), False)

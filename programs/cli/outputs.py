@@ -1,6 +1,7 @@
 """Judge what a run has to do, and where results go: cards or JSON on stdout, one document, lines appended to a file."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,10 +84,22 @@ def print_card_below_steps(job: Job, row: Row) -> None:
 
 
 @contextmanager
-def one_document(jobs: Sequence[Job], problems: Sequence[Exception], single: bool) -> Iterator[Write]:
+def kept_in(lost: list[OSError]) -> Iterator[None]:
+    """Add an OSError that is raised inside to ``lost``, so that other outputs are written before it is raised."""
+    try:
+        yield
+    except OSError as error:
+        lost.append(error)
+
+
+@contextmanager
+def one_document(
+    jobs: Sequence[Job], problems: Sequence[Exception], single: bool, lost: list[OSError]
+) -> Iterator[Write]:
     """Collect results, and at the end print one JSON object, or a list of them in the order of the jobs.
 
-    What led to no job, the ``problems``, is at the end of the list, as ``failed_row`` has it.
+    What led to no job, the ``problems``, is at the end of the list, as ``failed_row`` has it. An error of stdout is
+    added to ``lost``.
     """
     rows: dict[Job, Row] = {}
     try:
@@ -94,7 +107,8 @@ def one_document(jobs: Sequence[Job], problems: Sequence[Exception], single: boo
     finally:
         if rows:
             in_order = [rows[job] for job in jobs if job in rows] + [failed_row(str(each)) for each in problems]
-            print(json_text(in_order[0] if single else in_order, indent=2))
+            with kept_in(lost):
+                print(json_text(in_order[0] if single else in_order, indent=2), flush=True)
 
 
 def resumed_text(summary: Summary) -> str:
@@ -111,6 +125,22 @@ def kept_text(results: ResultsFile, failed: int = 0) -> str:
     if not (replaced := results.replaced):
         return text
     return f"{text}, where {replaced} of {results.length} rows are replaced by later ones"
+
+
+def is_kept(results: ResultsFile) -> bool:
+    """Whether the rows of a run are in their file, which is written again if it was deleted meanwhile.
+
+    Where that fails, they are printed to stdout.
+    """
+    place = printable_path(results.path)
+    try:
+        if results.put_back():
+            print_error(f"{place}: was deleted during the run, and was written again")
+    except OSError as error:
+        print_error(f"{place}: was deleted during the run and cannot be written again ({error.strerror}); see stdout")
+        sys.stdout.write(results.content().decode())
+        return False
+    return True
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import written
-from agenticiqa.programs.cli.outputs import Write
+from agenticiqa.programs.cli.outputs import Write, kept_in
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note, write_output
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
@@ -57,13 +57,17 @@ def replaces_results(args: Namespace) -> bool:
     return bool(args.html or args.csv or args.worst)
 
 
-def collect_entries(write: Write | None, entries: Entries) -> Write:
-    """A function that adds each result to the entries, and writes it if there is a ``write``."""
+def collect_entries(write: Write | None, entries: Entries, lost: list[OSError]) -> Write:
+    """A function that adds each result to the entries, and writes it if there is a ``write``.
+
+    When stdout fails (its reader has stopped, say), the error is added to ``lost``, and nothing more is written to it.
+    """
 
     def gather(job: Job, row: Row) -> None:
         entries[job] = entry_of(row)
-        if write:
-            write(job, row)
+        if write and not lost:
+            with kept_in(lost):
+                write(job, row)
 
     return gather
 

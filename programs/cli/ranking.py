@@ -26,7 +26,7 @@ def ranking_of(summary: Summary) -> Iterator[Write]:
     """Collect results, and at the end, also of an interrupted run, print them by score and a line about all."""
     entries: Entries = {}
     try:
-        yield collect_entries(None, entries)
+        yield collect_entries(None, entries, [])
     finally:
         if entries:
             in_order = worst_first([*entries.values()])

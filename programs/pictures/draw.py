@@ -77,7 +77,7 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
             0.5, 0.5, drawable(reason), ha="center", va="center", color=FAINT, fontfamily=families()
         )
     draw_card(canvas, result, (MARGIN, MARGIN, width - 2 * MARGIN, card_height))
-    canvas.save(Path(path), _mark(image.source))
+    canvas.save(Path(path), mark_of(image.source))
 
 
 def drawing_into(
@@ -150,7 +150,7 @@ def _is_free(file: Path, source: str) -> bool:
 
     Raises UserError for a file that is no picture of ours.
     """
-    if not os.path.lexists(file) or is_own(file, _mark(source)):
+    if not os.path.lexists(file) or is_own(file, mark_of(source)):
         return True
     if not (is_own(file) or file.is_dir()):
         raise UserError(
@@ -159,7 +159,7 @@ def _is_free(file: Path, source: str) -> bool:
     return False
 
 
-def _mark(source: str) -> str:
+def mark_of(source: str) -> str:
     """What says in a picture which image it is of: a digest of its path, as pictures are shown to others."""
     return digest(os.path.abspath(source))
 

@@ -194,7 +194,7 @@ def test_a_name_that_is_not_utf_8_is_judged_and_written_escaped(unprintable: Pat
     assert (done.returncode, done.stderr.splitlines()[0]) == (0, "2 judged, kept in scores.jsonl")
     assert [row["image"] for row in json_lines(Path("scores.jsonl"))] == ["album/a.png", f"album/{ESCAPED}"]
     assert f"album/{ESCAPED}" in {row.get("image") for row in json_lines(Path("log.jsonl"))}
-    assert sorted(os.listdir("maps")) == ["a.png", ESCAPED]
+    assert sorted(os.listdir("maps/album")) == ["a.png", ESCAPED]
     again = command("album", "--jsonl", "scores.jsonl", "--resume")
     assert again.stderr.splitlines() == ["2 of 2 were judged before", "0 judged, kept in scores.jsonl"]
 
@@ -287,7 +287,7 @@ def test_an_image_on_stdin(album: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert (first["image"], second["image"]) == ("<stdin>", "album/a.png")
     assert first["image_sha256"] == second["image_sha256"]
     assert first["quality_score"] == second["quality_score"]
-    assert sorted(os.listdir("m")) == ["a.png", "stdin.png"]
+    assert sorted(map(str, Path("m").rglob("*.png"))) == ["m/album/a.png", "m/stdin.png"]
     assert "2 of 2 were judged before" in capsys.readouterr().err
 
 

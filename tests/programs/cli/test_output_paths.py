@@ -1,0 +1,203 @@
+"""What a command writes: checked before the first image, complete where one output fails, and never assessed itself."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images import search_images
+from agenticiqa.programs.pictures.canvas import Canvas
+from agenticiqa.programs.pictures.draw import mark_of, picture_paths
+
+LONG = "é" * 123 + "ab.jpeg"  # a name of 253 bytes, which .png would make too long once it is numbered
+
+
+@pytest.fixture
+def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two photos of one name in two folders, and one of a long name, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate((f"album/{LONG}", "album/a.jpg", "album/below/a.jpg")):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        noise = np.random.default_rng(number).integers(0, 255, (40, 50, 3), np.uint8)
+        Image.fromarray(noise).resize((200, 160)).save(name)
+    return Path("album")
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    """The lines on stderr since the last call."""
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--html /proc/x/s.html --csv t.csv", "/proc/x/s.html: --html cannot be written there"),
+        ("--csv /proc/t.csv", "/proc/t.csv: --csv cannot be written there"),
+        (f"--csv {'x' * 300}", "(File name too long)"),
+        (f"--html {'x' * 250}.html", "_files: --html cannot be written there (File name too long)"),
+        ("--csv album", "album: --csv expected a file to write, found a folder"),
+        ("--html .", "--html expected a file to write, found a folder"),
+        ("--save-maps album/a.jpg", "--save-maps expected a folder, found a file"),
+        ("--csv album/a.jpg", "--csv would replace a file that the command reads"),
+        ("--csv ./s.html --html s.html", "--html is in the way of --csv"),
+        ("--csv out --html out/s.html", "--html is in the way of --csv"),
+        ("--jsonl s.jsonl --csv s.jsonl.summary.json", "--csv is in the way of --jsonl"),
+        ("--csv maps --save-maps maps", "--save-maps is in the way of --csv"),
+        ("--log s.txt --csv s.txt", "is in the way of --csv"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_reported_before_the_first_image(
+    album: Path, options: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path: path.read_bytes() for path in album.rglob("*.jp*")}
+    monkeypatch.setattr("agenticiqa.programs.cli.assess.judge_and_write", None)  # which would fail
+    assert main(["assess", "album", *options.split()]) == 2
+    assert said in printed(capsys)
+    assert {path: path.read_bytes() for path in album.rglob("*.jp*")} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["measure", "psnr", "album/a.jpg", "--reference", "album/a.jpg", "--csv", "album/a.jpg"],
+        ["measure", "psnr", "album/a.jpg", "--reference", "album/a.jpg", "--csv", "/proc/t.csv"],
+        ["compare", "album/a.jpg", "album/below/a.jpg", "--html", "/proc/x.html"],
+        ["compare", "album/a.jpg", "album/below/a.jpg", "--html", "album/a.jpg"],
+    ],
+    ids=" ".join,
+)
+def test_other_commands_check_their_outputs_too(
+    album: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (album / "a.jpg").read_bytes()
+    assert main(command) == 2
+    assert f"agenticiqa: {command[-1]}: --" in printed(capsys)
+    assert (album / "a.jpg").read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full device")
+def test_a_full_disk_loses_one_output_only(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "album", "--csv", "/dev/full", "--html", "s.html", "--worst", "1"]) == 1
+    shown = capsys.readouterr()
+    assert "/dev/full: cannot be written (No space left on device)" in shown.err
+    assert len(shown.out.splitlines()) == 2
+    assert Path("s.html").is_file()
+    for command in (["assess", "album"], ["measure", "psnr", "album", "--reference", "album"]):
+        assert main([*command, "--csv", "/dev/full"]) == 1
+        assert capsys.readouterr().out.count("\n") == 4, "without another output the table is printed"
+
+
+def test_a_reader_of_stdout_that_stops_loses_stdout_only(
+    album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Closed:
+        encoding = "utf-8"
+
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+        def isatty(self) -> bool:
+            return False
+
+        def flush(self) -> None: ...
+
+    monkeypatch.setattr("agenticiqa.programs.cli.main._close_stdout", lambda: None)
+    for output in (["--json"], ["--jsonl", "-"]):
+        with monkeypatch.context() as closed:
+            closed.setattr(sys, "stdout", Closed())
+            assert main(["assess", "album", *output, "--html", "s.html"]) == 0
+        assert Path("s.html").read_text().count('<img src="s_files/') == 3
+        Path("s.html").unlink()
+
+
+def test_a_folder_of_results_that_is_deleted_meanwhile_is_made_again(
+    album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append = ResultsFile.append
+
+    def and_delete(results: ResultsFile, row: dict[str, object]) -> int:
+        offset = append(results, row)
+        shutil.rmtree("out", ignore_errors=True)
+        return offset
+
+    monkeypatch.setattr(ResultsFile, "append", and_delete)
+    assert main(["assess", "album", "--jsonl", "out/s.jsonl", "--csv", "t.csv"]) == 0
+    assert "out/s.jsonl: was deleted during the run, and was written again" in printed(capsys)
+    assert len(Path("out/s.jsonl").read_text().splitlines()) == 3
+    assert len(Path("t.csv").read_text().splitlines()) == 4
+
+
+# --- pictures -------------------------------------------------------------------------------------------------------
+
+
+def drawn(maps: Path, *images: str) -> list[str]:
+    """Where the pictures of these images are drawn in one run, below ``maps``; stand-ins are written there."""
+    paths = picture_paths(maps, images, images)
+    for image, path in paths.items():
+        Canvas(1, 1, 10).save(path, mark_of(image))
+    return [str(path.relative_to(maps)) for path in paths.values()]
+
+
+def test_the_folders_of_images_are_repeated_below_that_of_pictures(album: Path, tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    assert drawn(maps, "y/a.jpg") == ["y/a.png"]
+    assert drawn(maps, "x/a.jpg", "x/a.webp", "x/A.tif") == ["x/a.png", "x/a-2.png", "x/A-3.png"]
+    assert drawn(maps, "x/a.webp") == ["x/a-2.png"], "in a later run it keeps its name"
+    assert drawn(maps, "x/a.bmp") == ["x/a-3.png"], "no picture of another image is replaced"
+    assert drawn(maps, f"{tmp_path}/y/a.jpg", "/elsewhere/z/a.jpg") == ["y/a.png", "z/a.png"]
+    assert drawn(maps, "<stdin>", "../up.jpg") == ["stdin.png", f"{tmp_path.parent.name}/up.png"]
+
+
+def test_pictures_of_long_names_fit_and_differ(album: Path, tmp_path: Path) -> None:
+    names = [f"{'é' * 125}{end}" for end in (".jpeg", "a.jpg", "b.jpg")] + [f"{'日' * 83}ab.tiff", "\\xff" * 200 + ".j"]
+    found = drawn(tmp_path / "maps", *names)
+    assert len(set(found)) == len(names)
+    assert max(len(name.encode()) for name in found) <= 255
+
+
+def test_no_file_that_is_no_picture_of_ours_is_replaced(album: Path, tmp_path: Path) -> None:
+    Path("b.png").write_bytes((album / "a.jpg").read_bytes())
+    with pytest.raises(UserError, match=r"b\.png already exists and is no picture"):
+        picture_paths(Path(), ["b.jpg"])
+
+
+def test_rows_name_their_pictures_and_own_pictures_are_not_assessed(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = ["--html", "album/sheet.html", "--save-maps", "album/maps"]
+    assert main(["assess", "album", *outputs, "--jsonl", "s.jsonl", "--csv", "t.csv"]) == 0
+    rows = [json.loads(line) for line in Path("s.jsonl").read_text().splitlines()]
+    assert all(Path(row["map"]).is_file() for row in rows)
+    assert len({row["map"] for row in rows}) == 3
+    assert rows[-1]["map"] in Path("t.csv").read_text()
+    assert main(["compare", "album/a.jpg", "album/below/a.jpg", "--html", "album/both.html"]) == 0
+    capsys.readouterr()
+    own = len([*album.rglob("*.png"), *album.rglob("*.webp")])
+    assert own == 3 + 3 + 4
+    assert main(["assess", "album", "--csv", "t.csv"]) == 0
+    assert len(Path("t.csv").read_text().splitlines()) == 4
+    assert printed(capsys).splitlines()[0] == f"agenticiqa: skipped {own} pictures that this program made"
+    assert main(["gate", "album", "--policy", policy(min_short_side=10)]) == 0, "they are no reason to refuse an album"
+    named = str(next((album / "maps").rglob("*.png")))
+    assert main(["assess", named, "--json"]) == 0, "a picture that is named is assessed"
+
+
+def policy(**conditions: int) -> str:
+    """A file with a policy of these conditions."""
+    Path("policy.yaml").write_text("".join(f"{name}: {value}\n" for name, value in conditions.items()))
+    return "policy.yaml"
+
+
+def test_a_photo_that_only_mentions_the_program_is_assessed(album: Path) -> None:
+    text = PngInfo()
+    text.add_text("Comment", "for AgenticIQA")
+    Image.new("RGB", (8, 8)).save(album / "photo.png", pnginfo=text)
+    assert album / "photo.png" in search_images([album]).images
