@@ -131,7 +131,7 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
     if not results.length:  # which saves hashing every image
         return Resumed({}, Counter())
     wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
-    return resume(results.outlines(), wanted, row_identifier(wanted.values(), results))
+    return resume(results.outlines(), wanted, row_identifier({each.image for each in wanted.values()}, results))
 
 
 def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> list[int]:
@@ -140,7 +140,7 @@ def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mappi
     Jobs are told apart, and matched with rows, as by ``find_finished``; a job without a result has no offset.
     """
     wanted = {identity_of(job, fingerprint_of(job, settings)) for job in jobs}
-    identify = row_identifier(wanted, results)
+    identify = row_identifier({each.image for each in wanted}, results)
     last: dict[Identity, int] = {}
     for offset, row in results.outlines():
         if "error" not in row and (identity := identify(row)) in wanted:
@@ -148,9 +148,14 @@ def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mappi
     return sorted(last.values())
 
 
-def row_identifier(wanted: Collection[Identity], results: ResultsFile) -> Callable[[Row], Identity]:
-    """The function that says what a row of a file belongs to, its paths read so that they lead to what is wanted."""
-    images = {identity.image for identity in wanted}
+def compact(jobs: Sequence[Job], results: ResultsFile) -> int:
+    """Leave one row of each image, reference and question in these settings; see ``ResultsFile.compact``."""
+    here = os.getcwd()
+    return results.compact(row_identifier({absolute(job.name, here) for job in jobs}, results))
+
+
+def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[Row], Identity]:
+    """The function that says what a row of a file belongs to, its paths read so that they lead to these images."""
     here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))
 
     def identify(row: Row) -> Identity:

@@ -9,8 +9,9 @@ question, these settings. ``assess --jsonl --resume`` and ``evaluate`` use the s
         results.append(row)
 
 Rows stay on disk, and are named by the offset in bytes at which they begin; of a large file even their reading is saved
-(``batch.row_index``). Rows are never deleted. Where a job has several, the last one counts: see :func:`latest_rows`.
-``ResultsFile.rewrite`` replaces all of them at once by what they are after a fit of the fusion.
+(``batch.row_index``). Where a job has several rows, the last one counts (see :func:`latest_rows`), and
+``ResultsFile.compact`` moves the others to a file beside it. ``ResultsFile.rewrite`` replaces all of them at once by
+what they are after a fit of the fusion.
 """
 
 import errno
@@ -18,7 +19,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -80,8 +81,8 @@ class ResultsFile:
     """An append-only file of JSON lines, made with its folders if need be.
 
     Opening repairs what an interrupted run can leave behind: a last line that was cut short is dropped (that row was
-    not finished), and what is appended starts on a line of its own. ``found`` is how many rows were there on opening,
-    ``length`` how many there are now. No row is kept in memory.
+    not finished), and what is appended starts on a line of its own. ``length`` is how many rows there are,
+    ``appended`` how many of them were written since it was opened. No row is kept in memory.
 
     The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
     that another process has open in this way, and for one that holds anything but JSON objects or ends in a part of a
@@ -106,7 +107,7 @@ class ResultsFile:
         try:
             if holder := locked_by(self._file):
                 raise UserError(f"{shown}: {one_line(holder)} is writing to it; wait for its end, or name another file")
-            self.length = self.found = self._check()
+            self.length, self.appended = self._check(), 0
         except BaseException:
             self._close()
             raise
@@ -129,7 +130,7 @@ class ResultsFile:
         except OSError:
             self._file.truncate(begin)
             raise
-        self.length += 1
+        self.length, self.appended = self.length + 1, self.appended + 1
         if self._index:
             self._index.add(line, orjson.loads(line))
         elif begin + len(line) >= FROM_BYTES:
@@ -162,13 +163,59 @@ class ResultsFile:
         Raises ValueError for NaN or infinity, OSError when the disk is full, and UserError when another process took
         the file in the moment in which it was replaced.
         """
-        self._replace(b"".join([_line(row) for row in rows]))
+        self._replace([_line(row) for row in rows])
 
-    def _replace(self, content: bytes) -> None:
+    def compact(self, identify: Callable[[Row], Identity]) -> int:
+        """Leave the last row of each job only, and append the others to ``<file>.replaced``; returns how many.
+
+        Rows of other settings stay, so that a run with these finds them. A row with an ``error`` replaces no result,
+        and what is no row of results stays. An incomplete row that replaces another one of its identity gets
+        ``judged_twice``, which ``resume`` reads. A crash half-way loses no row. Raises as ``rewrite``.
+        """
+        last: dict[Hashable, tuple[int, bool]] = {}  # of each job the offset of the row that counts, and if it failed
+        dropped: list[int] = []
+        incomplete: set[Identity] = set()
+        twice: set[int] = set()
+        for offset, row in self.outlines():
+            if (error := row.get("error")) is not None and str(error).startswith(NO_ROW):
+                continue
+            identity = identify(row)
+            is_file = not identity.image.startswith("<")  # else its bytes alone tell what it is
+            job = (*_job(identity), identity.run_fingerprint, is_file or identity.image_sha256)
+            earlier = last.get(job)
+            if earlier and error is not None and not earlier[1]:
+                dropped.append(offset)
+                continue
+            if earlier:
+                dropped.append(earlier[0])
+            last[job] = offset, error is not None
+            if lacking(row) == INCOMPLETE:
+                twice |= {offset} if identity in incomplete else set()
+                incomplete.add(identity)
+        if not dropped:
+            return 0
+        with self.path.with_name(f"{self.path.name}.replaced").open("ab") as replaced, self.path.open("rb") as lines:
+            for offset in sorted(dropped):
+                lines.seek(offset)
+                replaced.write(lines.readline())
+            replaced.flush()
+            os.fsync(replaced.fileno())
+        self._replace(self._lines_without({*dropped}, twice))
+        return len(dropped)
+
+    def _lines_without(self, dropped: Collection[int], twice: Collection[int]) -> Iterator[bytes]:
+        offset = 0
+        with self.path.open("rb") as lines:
+            for line in lines:
+                if offset not in dropped:
+                    yield _line({**orjson.loads(line), "judged_twice": True}) if offset in twice else line
+                offset += len(line)
+
+    def _replace(self, content: Iterable[bytes]) -> None:
         if os.name == "nt":  # where no open file can be replaced
             self._file.close()
         try:
-            write_atomically(self.path, content)
+            write_atomically(self.path, content, durable=True)
         finally:
             replaced, self._file = self._file, self.path.open("a+b", buffering=0)
             replaced.close()
@@ -185,7 +232,7 @@ class ResultsFile:
         """Write the file again if it was deleted while it was open; returns whether it was. Raises as ``rewrite``."""
         if self.path.exists():
             return False
-        self._replace(self.content())
+        self._replace([self.content()])
         return True
 
     def __enter__(self) -> Self:
@@ -269,7 +316,7 @@ def resume(
         lacks.pop(identity, None)
         if lack := lacking(row):
             lacks[identity] = lack
-            incomplete[identity] += lack == INCOMPLETE
+            incomplete[identity] += (lack == INCOMPLETE) + bool(row.get("judged_twice"))
     finished: dict[K, int] = {}
     again: Counter[str] = Counter()
     for job, identity in wanted.items():

@@ -37,6 +37,7 @@ WHOLE = (
     "probability_source",
     "quality_score",
     "rejected_answers",
+    "judged_twice",
     "error",
 )
 NO_ROW = "no row of results"

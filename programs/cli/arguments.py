@@ -98,7 +98,8 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
     results = output.add_argument(
         "--jsonl",
         metavar="FILE",
-        help="append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the lines",
+        help="append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the lines, "
+        "also of what failed",
     )
     add_shard_arguments(parser, output.add_argument)
     parser.add_argument(
@@ -182,7 +183,8 @@ def add_overview_arguments(parser: ArgumentParser) -> None:
         "--fail-under",
         metavar="SCORE",
         type=float,
-        help="exit with status 4 if an image scores below this, 1 to 5 (results are shown as usual)",
+        help="exit with status 4 if an image scores below this, 1 to 5, and with 3 if one has no score (results are "
+        "shown as usual)",
     )
     complete_files(page)
     complete_files(table)

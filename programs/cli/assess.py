@@ -8,8 +8,8 @@ from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
-from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import RunPlan, plan_run
+from agenticiqa.programs.batch.job import Job, failed_row
+from agenticiqa.programs.batch.plan_run import RunPlan, compact, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
@@ -35,6 +35,7 @@ from agenticiqa.programs.cli.outputs import (
     save_summary,
     told_to_resume,
     unscored_text,
+    until_lost,
 )
 from agenticiqa.programs.cli.overview import (
     Entries,
@@ -45,7 +46,7 @@ from agenticiqa.programs.cli.overview import (
     replaces_results,
     show_overview,
 )
-from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
@@ -119,19 +120,24 @@ def run(args: Namespace) -> int:
             card = print_card_below_steps if args.verbose else print_card
             write = print_line if args.jsonl == STDIN else card
         fail = write if args.json and not results else None
+        if args.jsonl == STDIN:
+            fail = print_line
+            for problem in found.problems:
+                print(json_text(failed_row(str(problem))), flush=True)
         entries: Entries = {}
         if is_asked_for(args):
             shown = args.json or args.jsonl or not replaces_results(args)
-            write = collect_entries(write if shown else None, entries, lost)
+            write, fail = collect_entries(write if shown else None, entries, lost), until_lost(fail, lost)
         to_row = rows_with_fit_inputs(plan.program, postprocess)
         with told_to_resume(results, summary):
             errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary, fail)]
         kept = results if results and is_kept(results) else None
         fused = _fused(args, kept, found.jobs, plan, summary) if kept else None
+        replaced = _compacted(found.jobs, kept) if kept else 0
         if is_asked_for(args) and kept:
             entries |= entries_in(kept, found.jobs, plan)
     if kept:
-        print_note(kept_text(kept, len(summary.failed)))
+        print_note(kept_text(kept, len(summary.failed), replaced))
     if fused:
         print_note(fused)
     if args.save_maps and summary.judged:
@@ -155,6 +161,16 @@ def run(args: Namespace) -> int:
 def is_single(args: Namespace, jobs: list[Job]) -> bool:
     """Whether one image was named by itself: JSON is then an object; of a folder, whatever it holds, it is a list."""
     return not args.jobs and len(args.images) == len(jobs) == 1 and not Path(args.images[0]).is_dir()
+
+
+def _compacted(jobs: list[Job], results: ResultsFile) -> int:
+    """Leave one row of each image in the file; returns how many were moved. A file that cannot be rewritten is told."""
+    try:
+        return compact(jobs, results)
+    except OSError as error:
+        place = printable_path(results.path)
+        print_error(f"{place}: replaced rows cannot be moved away ({error.strerror}); of an image the last row counts")
+        return 0
 
 
 def _fused(args: Namespace, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:

@@ -92,6 +92,17 @@ def kept_in(lost: list[OSError]) -> Iterator[None]:
         lost.append(error)
 
 
+def until_lost(write: Write | None, lost: list[OSError]) -> Write | None:
+    """The same function up to the first error of stdout (its reader has stopped, say), which is added to ``lost``."""
+
+    def guarded(job: Job, row: Row) -> None:
+        if write and not lost:
+            with kept_in(lost):
+                write(job, row)
+
+    return guarded if write else None
+
+
 @contextmanager
 def one_document(
     jobs: Sequence[Job], problems: Sequence[Exception], single: bool, lost: list[OSError]
@@ -118,13 +129,17 @@ def resumed_text(summary: Summary) -> str:
     return f"{text}; judged again: {again}" if again else text
 
 
-def kept_text(results: ResultsFile, failed: int = 0) -> str:
-    """How many rows were appended and images failed, and how many rows of the file no longer count."""
-    counted = f"{results.length - results.found} judged, " + (f"{failed} failed, " if failed else "")
-    text = f"{counted}kept in {printable_path(results.path)}"
-    if not (replaced := results.replaced):
-        return text
-    return f"{text}, where {replaced} of {results.length} rows are replaced by later ones"
+def kept_text(results: ResultsFile, failed: int = 0, replaced: int = 0) -> str:
+    """How many rows were appended and images failed, and how many earlier rows were moved, as they are ``replaced``.
+
+    Rows of other settings are still in the file.
+    """
+    counted = f"{results.appended} judged, " + (f"{failed} failed, " if failed else "")
+    place = printable_path(results.path)
+    text = f"{counted}kept in {place}"
+    if others := results.replaced:
+        text += f", where {others} of {results.length} rows are replaced by later ones"
+    return f"{text}; {replaced} replaced by later ones are in {place}.replaced" if replaced else text
 
 
 def is_kept(results: ResultsFile) -> bool:

@@ -15,9 +15,9 @@ from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import written
-from agenticiqa.programs.cli.outputs import Write, kept_in
+from agenticiqa.programs.cli.outputs import Write, until_lost
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note, write_output
-from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED
+from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
@@ -60,14 +60,14 @@ def replaces_results(args: Namespace) -> bool:
 def collect_entries(write: Write | None, entries: Entries, lost: list[OSError]) -> Write:
     """A function that adds each result to the entries, and writes it if there is a ``write``.
 
-    When stdout fails (its reader has stopped, say), the error is added to ``lost``, and nothing more is written to it.
+    ``lost`` is as in ``until_lost``.
     """
+    show = until_lost(write, lost)
 
     def gather(job: Job, row: Row) -> None:
         entries[job] = entry_of(row)
-        if write and not lost:
-            with kept_in(lost):
-                write(job, row)
+        if show:
+            show(job, row)
 
     return gather
 
@@ -91,7 +91,8 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
 
 
 def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
-    """Write and print what was asked for; returns the exit status: OK, BELOW, or SOME_FAILED for a file not written.
+    """Write and print what was asked for; returns the exit status: OK, BELOW or UNSCORED by ``--fail-under``, or
+    SOME_FAILED for a file that is not written.
 
     A file that cannot be written is reported and takes no other with it. Where the results are nowhere else, the table
     is then printed to stdout.
@@ -121,7 +122,14 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
             f"{len(below)} of {len(in_order)} score below {args.fail_under:g}, the lowest {below[0].score:.2f}: "
             f"{below[0].image}"
         )
-    return max(status, BELOW if below else OK, key=(OK, BELOW, SOME_FAILED).index)
+    unscored = [entry.image for entry in in_order if entry.score is None]
+    if unscored:
+        print_error(
+            f"{len(unscored)} of {len(in_order)} have no score that --fail-under {args.fail_under:g} could be compared "
+            f"with, the first: {unscored[0]}"
+        )
+    found = BELOW if below else UNSCORED if unscored else OK
+    return max(status, found, key=(OK, UNSCORED, BELOW, SOME_FAILED).index)
 
 
 def table_text(entries: Sequence[Entry]) -> str:

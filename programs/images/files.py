@@ -5,6 +5,7 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,16 @@ def digest(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
 
 
-def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, private: bool = False) -> None:
+def write_atomically(
+    path: str | os.PathLike[str],
+    content: str | bytes | Iterable[bytes],
+    *,
+    private: bool = False,
+    durable: bool = False,
+) -> None:
     """Write a file as a whole: a reader, or a crash half-way, sees the old content or the new, nothing between.
+
+    ``durable`` waits until the disk has it, so that a power failure does not lose both.
 
     Text is written as UTF-8, its line ends unchanged. Missing folders are made. A symbolic link still points to the
     same file afterwards. An existing file keeps its permissions; a new one that is ``private`` only its owner may read,
@@ -46,9 +55,10 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
     file behind.
     """
     target = Path(os.path.realpath(path))
-    data = content.encode() if isinstance(content, str) else content
+    content = content.encode() if isinstance(content, str) else content
+    parts = [content] if isinstance(content, bytes) else content
     if target.exists() and not target.is_file():
-        target.write_bytes(data)
+        target.write_bytes(b"".join(parts))
         return
     if private:
         make_private(target.parent)
@@ -60,7 +70,10 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
     try:
         mode = 0o600 if private else 0o666
         with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            file.write(data)
+            file.writelines(parts)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         with suppress(FileNotFoundError):
             draft.chmod(target.stat().st_mode & 0o7777)
         draft.replace(target)

@@ -292,3 +292,45 @@ def test_rewritten_rows_replace_the_file_as_a_whole_and_the_lock_stays(tmp_path:
     assert link.is_symlink()
     assert [row["score"] for row in rows_of(path)] == [3, 4, 5]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link.jsonl", "run.jsonl"]
+
+
+def test_compacting_leaves_one_row_of_each_job_and_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def row(image: str, sha256: str, settings: str = "s", **more: object) -> Row:
+        return {"image": image, "image_sha256": sha256, "query": "q", "run_fingerprint": settings, **more}
+
+    def identify(row: Row) -> Identity:
+        return Identity(row["image"], row["image_sha256"], None, None, row["query"], row["run_fingerprint"])
+
+    gap = {"executor_evidence": {"failures": {"detection": "no answer"}}}
+    written = [
+        row("a", "1"),
+        row("b", "1", **gap),
+        row("a", "1", settings="other"),
+        row("<stdin>", "1"),
+        {"image": 7},  # no row of results
+        row("a", "2"),
+        row("a", "2", error="it failed later"),
+        row("b", "1", **gap),
+        row("<stdin>", "2"),
+    ]
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in written))
+    before = path.read_bytes()
+    with ResultsFile(path) as results:
+        with monkeypatch.context() as full:
+            full.setattr("agenticiqa.programs.batch.results_file.write_atomically", _full_disk)
+            with pytest.raises(OSError, match="full"):
+                results.compact(identify)
+        assert path.read_bytes() == before, "a crash half-way changes nothing"
+        assert results.compact(identify) == 3
+        assert results.compact(identify) == 0
+        wanted = {each["image"]: identify(each) for each in (written[5], written[7])}
+        assert set(resume(results.outlines(), wanted, identify).finished) == {"a", "b"}, "b was judged twice"
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    assert kept == [*written[2:6], {**written[7], "judged_twice": True}, written[8]]
+    replaced = [json.loads(line) for line in (tmp_path / "run.jsonl.replaced").read_text().splitlines()]
+    assert replaced == 2 * [written[0], written[1], written[6]]
+
+
+def _full_disk(*arguments: object, **options: object) -> None:
+    raise OSError("the disk is full")

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.cli.main import main
-from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
+from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, USAGE
 from support.distortion_levels import blur, scene
 from support.html_tags import from_elsewhere
 
@@ -118,3 +118,24 @@ def test_what_cannot_be_done_is_said_first(
 ) -> None:
     assert main(["assess", "album", *options]) == USAGE
     assert said in capsys.readouterr().err
+
+
+def test_an_image_without_a_score_does_not_pass_a_limit(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["assess", "album", "--fail-under", "1", "--query", "Is the cat happy?"]
+    assert main(asked) == UNSCORED
+    assert "2 of 2 have no score that --fail-under 1 could be compared with" in capsys.readouterr().err
+    assert (
+        main([*asked, "--jsonl", "s.jsonl", "--resume"]) == main([*asked, "--jsonl", "s.jsonl", "--resume"]) == UNSCORED
+    )
+
+
+def test_lines_on_stdout_have_what_failed_as_json_has_it(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (album / "broken.png").write_text("no image")
+    found = {}
+    for output in (["--json"], ["--jsonl", "-"], ["--jsonl", "-", "--html", "s.html"]):
+        assert main(["assess", "album", "gone.png", *output]) == SOME_FAILED
+        out = capsys.readouterr().out
+        rows = json.loads(out) if output == ["--json"] else [json.loads(line) for line in out.splitlines()]
+        found[" ".join(output)] = {row["image"]: row.get("error") for row in rows}
+    assert len(found["--json"]) == 4
+    assert found["--jsonl -"] == found["--jsonl - --html s.html"] == found["--json"]
