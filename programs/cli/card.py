@@ -1,4 +1,7 @@
-"""A result on a terminal: a card with the answer, what it means in a sentence of everyday words, and the evidence."""
+"""A result on a terminal: a card with the answer, what it means in a sentence of everyday words, and the evidence.
+
+Into a pipe it is one line: score, image and main finding, with tabs between them.
+"""
 
 import re
 import sys
@@ -11,8 +14,9 @@ from rich.panel import Panel
 from rich.text import Text
 
 from agenticiqa.programs.backends.ledger import total
-from agenticiqa.programs.cli.printable import all_printable, json_text
-from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console
+from agenticiqa.programs.cli.printable import all_printable
+from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
+from agenticiqa.programs.page.entry import entry_of
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.categories import BLURS, SHARPNESS
 from agenticiqa.signatures.types import GLOBAL
@@ -88,7 +92,7 @@ def _phrase(severity: int, distortion: str, region: str) -> str:
 
 
 def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
-    """Print one result (as its JSON) to stdout: a card on a terminal, one JSON line otherwise.
+    """Print one result (as its JSON) to stdout: a card on a terminal, one short line otherwise.
 
     Without ``with_replans`` a card leaves out why it was planned again, which the steps of ``-v`` have.
     """
@@ -99,7 +103,14 @@ def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
         sys.stdout.write(captured.get())  # so that it appears above a progress bar
         sys.stdout.flush()
     else:
-        print(json_text(row), flush=True)
+        print(tabbed(short_line(row)), flush=True)
+
+
+def short_line(row: dict[str, Any]) -> tuple[str, str, str]:
+    """The score, "-" for none, the image, and the main finding or the answer of a result (as its JSON)."""
+    entry = entry_of(row)
+    score = "-" if entry.score is None else f"{entry.score:.2f}"
+    return score, entry.image, entry.answer or entry.finding or "none found"
 
 
 def card(row: dict[str, Any]) -> Panel:

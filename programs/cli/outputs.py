@@ -74,7 +74,7 @@ def print_line(job: Job, row: Row) -> None:
 
 
 def print_card(job: Job, row: Row) -> None:
-    """Print a result as a card on a terminal, as one JSON line otherwise."""
+    """Print a result as a card on a terminal, as one short line otherwise."""
     card.print_result(row)
 
 

@@ -51,7 +51,7 @@ def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers
     console = stdout_console()
     if not console.is_terminal:
         for line in (headings, *lines):
-            print("\t".join(printable(cell).replace("\n", " ") for cell in line))
+            print(tabbed(line))
         return
     table = plain_table(*map(escape, headings))
     for place in numbers:
@@ -59,6 +59,11 @@ def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers
     for line in lines:
         table.add_row(*(escape(printable(cell)) for cell in line))
     console.print(table)
+
+
+def tabbed(cells: Iterable[str]) -> str:
+    """The cells as one line with tabs between them."""
+    return "\t".join(printable(cell).replace("\n", " ") for cell in cells)
 
 
 def plain_table(*columns: str) -> Table:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -88,9 +89,14 @@ def test_several_images_are_a_list_in_the_order_given(album, capsys):
     assert [os.path.basename(row["image"]) for row in rows] == sorted(path.name for path in album.iterdir())
 
 
-def test_without_a_terminal_each_result_is_one_json_line(album, capsys):
-    assert main(["assess", str(album)]) == 0
-    assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) == 3
+@pytest.mark.parametrize(
+    ("query", "score", "finding"), [(None, r"\d\.\d\d", ".+"), ("Is the cat happy?", "-", "Unable.+")]
+)
+def test_without_a_terminal_each_result_is_one_short_line(album, capsys, query, score, finding):
+    assert main(["assess", str(album), *(["--query", query] if query else [])]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all(re.fullmatch(f"{score}\t{album}/[^\t]+\t{finding}", line) for line in lines), lines
 
 
 def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypatch):
